@@ -1,0 +1,36 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package embedded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+)
+
+// decode reads raw as a T and complains about every field that T does not have. Nothing written is a nil T.
+func decode[T any](raw []byte) (*T, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	out := new(T)
+	strict, err := kjson.UnmarshalStrict(raw, out)
+	if err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	return out, errors.Join(strict...)
+}
+
+// From keeps value as raw JSON, for code that builds Coxswain's objects: embedded.Container{RawExtension:
+// embedded.From(corev1.Container{…})}. It panics when value cannot be encoded, which no core type can bring about.
+func From(value any) runtime.RawExtension {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encoding %T: %v", value, err))
+	}
+	return runtime.RawExtension{Raw: raw}
+}
