@@ -70,7 +70,9 @@ type ServiceSpec struct {
 }
 
 // Decode returns the service spec. An unknown, repeated or mistyped field is an error that names its path.
-func (s *ServiceSpec) Decode() (*corev1.ServiceSpec, error) { return decode[corev1.ServiceSpec](s.raw()) }
+func (s *ServiceSpec) Decode() (*corev1.ServiceSpec, error) {
+	return decode[corev1.ServiceSpec](s.raw())
+}
 
 func (s *ServiceSpec) raw() []byte {
 	if s == nil {

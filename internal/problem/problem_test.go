@@ -1,0 +1,71 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestListReasonAndMessage(t *testing.T) {
+	waiting := Waitingf("spec.accountingRef", "AccountingNotFound", "Accounting %q does not exist", "db")
+	mistake := Errorf("spec.extraConf", "InvalidConfig", "line 3: no value")
+	for name, tc := range map[string]struct {
+		list            List
+		reason, message string
+		stalled         bool
+	}{
+		"an empty list has neither reason nor message": {},
+		"what heals by itself does not stall": {
+			list: List{waiting}, reason: "AccountingNotFound",
+			message: `spec.accountingRef: Accounting "db" does not exist`,
+		},
+		"a mistake gives the reason even when something else is awaited first": {
+			list: List{waiting, mistake}, reason: "InvalidConfig", stalled: true,
+			message: `spec.accountingRef: Accounting "db" does not exist; spec.extraConf: line 3: no value`,
+		},
+		"the same problem found twice is said once": {
+			list: List{mistake, mistake}, reason: "InvalidConfig", stalled: true,
+			message: "spec.extraConf: line 3: no value",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.list.Reason(); got != tc.reason {
+				t.Errorf("Reason() = %q, want %q", got, tc.reason)
+			}
+			if got := tc.list.Message(); got != tc.message {
+				t.Errorf("Message() = %q, want %q", got, tc.message)
+			}
+			if got := tc.list.Stalled(); got != tc.stalled {
+				t.Errorf("Stalled() = %v, want %v", got, tc.stalled)
+			}
+		})
+	}
+}
+
+func TestMessageOfManyProblemsIsBounded(t *testing.T) {
+	var list List
+	for i := range 1000 {
+		list = append(list, Errorf(fmt.Sprintf("spec.items[%d]", i), "Invalid", "%s", strings.Repeat("x", 100)))
+	}
+	got := list.Message()
+	if len(got) > 1100 || !strings.Contains(got, "more") {
+		t.Errorf("Message() has %d bytes and ends %q, want at most 1100 and a count of the rest", len(got), got[len(got)-20:])
+	}
+}
+
+func TestFromErrorSeparatesProblemsFromErrors(t *testing.T) {
+	p, other := Errorf("spec.a", "Invalid", "is wrong"), errors.New("reading x: timeout")
+	problems, rest := FromError(errors.Join(fmt.Errorf("rendering: %w", p), other))
+	if diff := cmp.Diff(List{p}, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if !errors.Is(rest, other) || errors.Is(rest, p) {
+		t.Errorf("rest = %v, want only %v", rest, other)
+	}
+}
