@@ -1,0 +1,113 @@
+# Copyright The Coxswain Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything a developer types. "make" alone lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain
+NODES    ?= 2
+REGISTRY ?= coxswain.local
+TAG      ?= dev
+VERSION  ?= 0.1.0-dev
+
+GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
+BINARIES := manager
+# Debian packages, by what they are for.
+APT_BUILD   := git make gcc python3-yaml
+APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables conntrack kmod procps util-linux
+APT_IMAGES  := buildah debootstrap debian-archive-keyring
+APT_DEMO    := openssh-client
+
+.PHONY: help
+help: ## Say what can be made.
+	@echo "Coxswain: Slurm on Kubernetes."
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+##@ The two commands of the README
+
+.PHONY: demo
+demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, and run jobs over ssh. KUBECONFIG=… uses a cluster of yours.
+	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
+
+.PHONY: test
+test: deps check-generate lint unit test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, images, end to end.
+	@echo "make test: all passed"
+
+##@ Pieces
+
+.PHONY: deps
+deps: ## Install the Debian packages that building, the local Kubernetes and the images need.
+	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO)
+
+.PHONY: build
+build: $(addprefix bin/,$(BINARIES)) ## Build the operator's binaries into bin/.
+
+LDFLAGS := -s -w -X main.version=$(VERSION)
+$(addprefix bin/,$(BINARIES)): bin/%: $(GO_FILES)
+	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/$*
+
+bin/demo: $(GO_FILES)
+	@go build -o $@ ./test/demo
+
+bin/localkube: $(shell git ls-files -co --exclude-standard dev 2>/dev/null)
+	@cd dev && go build -o ../$@ ./cmd/localkube
+
+bin/controller-gen bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
+	@echo "building $* (once)"
+	@cd tools && go build -o ../$@ "$$(go list tool | grep '/$*$$')"
+
+.PHONY: generate
+generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' copies of them.
+	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	@bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
+	@bin/controller-gen rbac:roleName=coxswain-manager,headerFile=hack/boilerplate.yaml.txt paths=./internal/... paths=./cmd/... output:rbac:dir=config/rbac
+	@hack/sync-charts
+
+.PHONY: check-generate
+check-generate: ## Fail when a generated file is not current.
+	@hack/check-generate
+
+.PHONY: lint
+lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellcheck-like syntax checks and helm lint.
+	@bin/golangci-lint run ./...
+	@cd dev && ../bin/golangci-lint run --config ../.golangci.yml ./...
+	@hack/check-shell
+	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
+
+.PHONY: unit
+unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector; compare our CRDs with the contract's.
+	@bin/localkube build
+	@go test -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	@hack/check-crdcover
+
+.PHONY: test-dev
+test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was.
+	@cd dev && go test -timeout 15m ./...
+
+.PHONY: test-images
+test-images: images ## Run the images' own tests: daemons start, users log in, jobs move into the jail.
+	@images/test/run
+
+.PHONY: e2e
+e2e: cluster-up images bin/helm bin/demo ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
+	@go test -count=1 -timeout 40m ./test/e2e/...
+
+.PHONY: images
+images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.
+	@images/build --registry $(REGISTRY) --tag $(TAG)
+
+.PHONY: cluster-up
+cluster-up: bin/localkube ## Start the local Kubernetes (NODES=2).
+	@bin/localkube up --nodes $(NODES)
+
+.PHONY: cluster-down
+cluster-down: bin/localkube ## Stop it and leave the machine as it was.
+	@bin/localkube down
+
+.PHONY: clean
+clean: ## Delete what was built here and what is cached below ~/.cache/coxswain.
+	@if [ -x bin/localkube ]; then bin/localkube down; fi
+	@rm -rf bin out "$(CACHE)"
