@@ -1,0 +1,35 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package image names the container images that are used where an object names none.
+package image
+
+// Set is one build of Coxswain's images: <Registry>/<component>:<Tag>.
+type Set struct {
+	// Registry is the part before the component's name, without a trailing slash: "ghcr.io/coxswain-hpc".
+	Registry string
+	// Tag is the part after the colon; it names the Slurm version and build.
+	Tag string
+}
+
+// Slurmctld is the image of the Slurm controller and of its sidecars.
+func (s Set) Slurmctld() string { return s.of("slurmctld") }
+
+// Slurmd is the image of workers.
+func (s Set) Slurmd() string { return s.of("slurmd") }
+
+// Slurmdbd is the image of the accounting daemon.
+func (s Set) Slurmdbd() string { return s.of("slurmdbd") }
+
+// Slurmrestd is the image of the REST API.
+func (s Set) Slurmrestd() string { return s.of("slurmrestd") }
+
+// Login is the image of login pods: sackd and sshd.
+func (s Set) Login() string { return s.of("login") }
+
+// MariaDB is the image of the embedded accounting database.
+func (s Set) MariaDB() string { return s.of("mariadb") }
+
+func (s Set) of(component string) string {
+	return s.Registry + "/" + component + ":" + s.Tag
+}

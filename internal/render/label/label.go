@@ -1,0 +1,90 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package label makes the labels and annotations of rendered objects.
+package label
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// Keys of the recommended Kubernetes labels,
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/.
+const (
+	Name      = "app.kubernetes.io/name"
+	Instance  = "app.kubernetes.io/instance"
+	Component = "app.kubernetes.io/component"
+	ManagedBy = "app.kubernetes.io/managed-by"
+)
+
+// Manager is the value of the managed-by label on everything that Coxswain makes; its caches hold only such objects.
+const Manager = "coxswain"
+
+// DefaultContainer is the annotation by which kubectl logs and exec choose a pod's main container.
+const DefaultContainer = "kubectl.kubernetes.io/default-container"
+
+// Set is the identity of one component of one object.
+type Set struct {
+	// Name is the daemon: slurmctld, slurmd, slurmdbd, slurmrestd, login.
+	Name string
+	// Instance is the name of the custom resource.
+	Instance string
+	// Component is the role: controller, worker, accounting, restapi, login.
+	Component string
+}
+
+// Selector returns the two labels by which workloads and Services select pods. They never change.
+func (s Set) Selector() map[string]string {
+	return map[string]string{Name: s.Name, Instance: s.Instance}
+}
+
+// Labels returns all labels of an object: those of each user map in order, later ones winning, and the generated ones,
+// which win over all.
+func (s Set) Labels(user ...map[string]string) map[string]string {
+	out := Merge(user...)
+	maps.Copy(out, map[string]string{Name: s.Name, Instance: s.Instance, Component: s.Component, ManagedBy: Manager})
+	return out
+}
+
+// Merge joins maps into a new one, never nil; later maps win.
+func Merge(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}
+
+// LabelsOf returns the labels of metadata that may be absent.
+func LabelsOf(m *slinkyv1beta1.Metadata) map[string]string {
+	if m == nil {
+		return nil
+	}
+	return m.Labels
+}
+
+// AnnotationsOf returns the annotations of metadata that may be absent.
+func AnnotationsOf(m *slinkyv1beta1.Metadata) map[string]string {
+	if m == nil {
+		return nil
+	}
+	return m.Annotations
+}
+
+// Digest is the SHA-256 of content by name, in hexadecimal, independent of order. Annotations carry it so that pods
+// notice changed content without showing it.
+func Digest(content map[string][]byte) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(content)) {
+		sum := sha256.Sum256(content[key])
+		h.Write([]byte(key))
+		h.Write([]byte{0})
+		h.Write(sum[:])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
