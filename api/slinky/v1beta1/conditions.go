@@ -1,0 +1,170 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Condition types. The first three stand on every kind and follow kstatus, so that "kubectl wait" and GitOps tools
+// understand them.
+// More info: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
+const (
+	// ConditionReady is True while the component does what its spec says.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator works towards the spec and something is still to come.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will happen until a user changes something; the message says what.
+	ConditionStalled = "Stalled"
+
+	// ConditionFieldsIgnored is True when the spec sets fields that have no effect; the message names them.
+	ConditionFieldsIgnored = "FieldsIgnored"
+	// ConditionKeysPresent, on Controller and Accounting, is True when the Secrets with the auth/slurm and auth/jwt keys
+	// are there and hold the keys that the spec names.
+	ConditionKeysPresent = "KeysPresent"
+	// ConditionConfigApplied, on Controller, is True when slurmctld has loaded the configuration whose digest is
+	// status.configDigest.
+	ConditionConfigApplied = "ConfigApplied"
+	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
+	ConditionVersionSupported = "VersionSupported"
+	// ConditionDatabaseReachable, on Accounting, is True when slurmdbd has its database.
+	ConditionDatabaseReachable = "DatabaseReachable"
+	// ConditionReservationCreated, on NodeSet, is True while the maintenance reservation of a ScheduledUpdate exists.
+	ConditionReservationCreated = "ReservationCreated"
+)
+
+// Reasons of ConditionReady.
+const (
+	// ReasonAvailable (True): all wanted pods are ready.
+	ReasonAvailable = "Available"
+	// ReasonExternal (True): the component runs elsewhere and there is nothing to run here.
+	ReasonExternal = "External"
+	// ReasonPodsNotReady (False): some wanted pods are missing or not ready; the message counts them.
+	ReasonPodsNotReady = "PodsNotReady"
+	// ReasonControllerNotReady (False): the Controller that this belongs to is missing or not ready.
+	ReasonControllerNotReady = "ControllerNotReady"
+	// ReasonTokenIssued (True): the Secret of the Token holds a token that has not expired.
+	ReasonTokenIssued = "TokenIssued"
+)
+
+// Reasons of ConditionReconciling, and of ConditionStalled when it is False.
+const (
+	// ReasonReconciled (False): the objects in the cluster are those that the spec asks for.
+	ReasonReconciled = "Reconciled"
+	// ReasonRollingOut (True): pods are being created, replaced or removed.
+	ReasonRollingOut = "RollingOut"
+	// ReasonWaiting (True): the next step waits for another object; the message names it.
+	ReasonWaiting = "Waiting"
+	// ReasonApplyFailed (True): the API server refused or failed a write, which is tried again.
+	ReasonApplyFailed = "ApplyFailed"
+)
+
+// Reasons of ConditionStalled when it is True; ConditionReady is False for the same reason.
+const (
+	// ReasonInvalidSpec: a value in the spec cannot be used; the message begins with the path of the field.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonReferenceRefused: a reference names another namespace.
+	ReasonReferenceRefused = "ReferenceRefused"
+	// ReasonReferenceNotFound: an object that the spec refers to does not exist; the message names field and object.
+	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonImmutableField: the change cannot be made to the objects that exist; the message says how to get it.
+	ReasonImmutableField = "ImmutableField"
+	// ReasonNameConflict: an object of the name that is needed exists and belongs to someone else.
+	ReasonNameConflict = "NameConflict"
+)
+
+// Reasons of ConditionFieldsIgnored.
+const (
+	// ReasonFieldDeprecated (True): a deprecated field is set that has no effect any more.
+	ReasonFieldDeprecated = "FieldDeprecated"
+	// ReasonFieldUnsupported (True): a field is set that this version of the operator does not act on.
+	ReasonFieldUnsupported = "FieldUnsupported"
+	// ReasonAllFieldsUsed (False): every field that is set has its effect.
+	ReasonAllFieldsUsed = "AllFieldsUsed"
+)
+
+// Reasons of ConditionKeysPresent.
+const (
+	// ReasonKeysFound (True): the Secrets that the spec names hold the keys.
+	ReasonKeysFound = "KeysFound"
+	// ReasonKeysGenerated (True): at least one key was left out in the spec and is generated.
+	ReasonKeysGenerated = "KeysGenerated"
+	// ReasonKeyMissing (False): a Secret, or the key in it, does not exist; the message names both and the field.
+	ReasonKeyMissing = "KeyMissing"
+	// ReasonKeyMismatch (False): a Controller and its Accounting use different Secrets, so that neither would trust
+	// the other.
+	ReasonKeyMismatch = "KeyMismatch"
+)
+
+// Reasons of ConditionConfigApplied.
+const (
+	// ReasonConfigLoaded (True): slurmctld runs with the current configuration.
+	ReasonConfigLoaded = "ConfigLoaded"
+	// ReasonConfigPending (False): the configuration is on its way to slurmctld.
+	ReasonConfigPending = "ConfigPending"
+	// ReasonConfigRejected (False): slurmctld refused the configuration and runs on with the one before.
+	ReasonConfigRejected = "ConfigRejected"
+)
+
+// Reasons of ConditionVersionSupported.
+const (
+	// ReasonVersionSupported (True): the operator can drive this release of Slurm.
+	ReasonVersionSupported = "VersionSupported"
+	// ReasonVersionUnsupported (False): the operator cannot drive this release; the message names those that it can.
+	ReasonVersionUnsupported = "VersionUnsupported"
+)
+
+// Reasons of ConditionDatabaseReachable.
+const (
+	// ReasonDatabaseConnected (True): slurmdbd is connected to its database.
+	ReasonDatabaseConnected = "DatabaseConnected"
+	// ReasonDatabaseStarting (False): the embedded database is not ready yet.
+	ReasonDatabaseStarting = "DatabaseStarting"
+	// ReasonDatabaseUnreachable (False): slurmdbd cannot use the database; the message says why.
+	ReasonDatabaseUnreachable = "DatabaseUnreachable"
+	// ReasonPasswordMissing (False): the Secret with the database password, or the key in it, does not exist.
+	ReasonPasswordMissing = "PasswordMissing"
+)
+
+// Reasons of ConditionReservationCreated.
+const (
+	// ReasonReservationCreated (True): the reservation exists.
+	ReasonReservationCreated = "Created"
+	// ReasonReservationNotExists (False): the reservation does not exist.
+	ReasonReservationNotExists = "NotExists"
+)
+
+// GetConditions returns the conditions in the status.
+func (a *Accounting) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (a *Accounting) SetConditions(conditions []metav1.Condition) { a.Status.Conditions = conditions }
+
+// GetConditions returns the conditions in the status.
+func (c *Controller) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (c *Controller) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }
+
+// GetConditions returns the conditions in the status.
+func (l *LoginSet) GetConditions() []metav1.Condition { return l.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (l *LoginSet) SetConditions(conditions []metav1.Condition) { l.Status.Conditions = conditions }
+
+// GetConditions returns the conditions in the status.
+func (n *NodeSet) GetConditions() []metav1.Condition { return n.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (n *NodeSet) SetConditions(conditions []metav1.Condition) { n.Status.Conditions = conditions }
+
+// GetConditions returns the conditions in the status.
+func (r *RestApi) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (r *RestApi) SetConditions(conditions []metav1.Condition) { r.Status.Conditions = conditions }
+
+// GetConditions returns the conditions in the status.
+func (t *Token) GetConditions() []metav1.Condition { return t.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (t *Token) SetConditions(conditions []metav1.Condition) { t.Status.Conditions = conditions }

@@ -1,0 +1,89 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// Labels that the operator sets on what it makes.
+const (
+	// LabelCluster names the Controller of a worker pod.
+	LabelCluster = "slinky.slurm.net/cluster"
+	// LabelPodName is the name of a worker pod.
+	LabelPodName = "nodeset.slinky.slurm.net/pod-name"
+	// LabelPodIndex is the ordinal of a worker pod, padded as in its name.
+	LabelPodIndex = "nodeset.slinky.slurm.net/pod-index"
+	// LabelPodHostname is the Slurm node name of a worker pod. NVIDIA's topograph and others read it.
+	LabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname"
+	// LabelPodProtect is "true" while the Slurm node of a worker pod is busy; the PodDisruptionBudget selects it.
+	LabelPodProtect = "nodeset.slinky.slurm.net/pod-protect"
+	// LabelScalingMode is the ScalingMode under which a worker pod was made.
+	LabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode"
+	// LabelControllerActive is "true" on the slurmctld pod that is in charge.
+	LabelControllerActive = "controller.slinky.slurm.net/active"
+	// LabelRevisionHash is the revision of a worker pod, as on the pods of a DaemonSet.
+	LabelRevisionHash = "controller.kubernetes.io/hash"
+)
+
+// Annotations by which users and tools talk to the operator.
+const (
+	// AnnotationPodCordon on a worker pod, when "true", asks for its Slurm node to be drained.
+	AnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon"
+	// AnnotationPodDeletionCost on a worker pod is an int32; the lower goes first when a NodeSet shrinks.
+	AnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost"
+	// AnnotationPodDeadline on a worker pod is the RFC 3339 time at which the last of its running jobs must end.
+	AnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline"
+	// AnnotationNodeCordonReason on a Kubernetes node replaces the reason with which its Slurm nodes are drained.
+	AnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason"
+	// AnnotationHostnameOverride on a Kubernetes node is the host name of its pod in scaling mode DaemonSet.
+	AnnotationHostnameOverride = "nodeset.slinky.slurm.net/hostname-override"
+	// AnnotationTopologySpec on a Kubernetes node is the Slurm topology of the node that runs on it, such as
+	// "topo-switch:s2,topo-block:b2". The operator copies it to the pod.
+	AnnotationTopologySpec = "topology.slinky.slurm.net/spec"
+	// AnnotationTopologyLine is AnnotationTopologySpec as releases before 1.1 spelled it.
+	AnnotationTopologyLine = "topology.slinky.slurm.net/line"
+	// AnnotationFeatures on a Kubernetes node is a comma-separated list; each becomes Slurm feature "k8s/<value>".
+	AnnotationFeatures = "features.slinky.slurm.net/spec"
+)
+
+// Annotations that carry digests of what a pod was made from, so that a change of it replaces the pod.
+const (
+	// AnnotationSlurmKeyHash is the digest of the auth/slurm key.
+	AnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash"
+	// AnnotationJwtKeyHash is the digest of the JWT key.
+	AnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash"
+	// AnnotationJwtHs256KeyHash is AnnotationJwtKeyHash as releases before 1.1 spelled it.
+	AnnotationJwtHs256KeyHash = "slinky.slurm.net/jwt-hs256-key-hash"
+	// AnnotationSlurmConfigHash is the digest of slurm.conf and the files beside it.
+	AnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash"
+	// AnnotationSlurmdbdConfHash is the digest of slurmdbd.conf.
+	AnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash"
+	// AnnotationSshdConfHash is the digest of sshd_config and root's authorized_keys.
+	AnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash"
+	// AnnotationSssdConfHash is the digest of sssd.conf.
+	AnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash"
+	// AnnotationSSHHostKeysHash is the digest of the ssh host keys.
+	AnnotationSSHHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash"
+)
+
+const (
+	// TaintWorker is the key of the taint, without value and with effect NoExecute, that every worker pod tolerates.
+	TaintWorker = "nodeset.slinky.slurm.net/worker"
+
+	// FinalizerReservation keeps a NodeSet until its Slurm reservation is deleted.
+	FinalizerReservation = "nodeset.slinky.slurm.net/reservation"
+)
+
+// Values of the label app.kubernetes.io/name, one for each component.
+const (
+	// NameSlurmctld marks what belongs to a Controller.
+	NameSlurmctld = "slurmctld"
+	// NameSlurmdbd marks what belongs to an Accounting.
+	NameSlurmdbd = "slurmdbd"
+	// NameSlurmrestd marks what belongs to a RestApi.
+	NameSlurmrestd = "slurmrestd"
+	// NameLogin marks what belongs to a LoginSet.
+	NameLogin = "login"
+	// NameSlurmd marks what belongs to a NodeSet.
+	NameSlurmd = "slurmd"
+	// NameMariaDB marks what belongs to the embedded database of an Accounting.
+	NameMariaDB = "mariadb"
+)
