@@ -13,8 +13,8 @@ import (
 
 // AccountingSpec is what a user asks of an Accounting.
 //
-// +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",message="externalConfig must be set when external is true"
-// +kubebuilder:validation:XValidation:rule="self.external || has(self.storageConfig) || has(self.embeddedDatabase)",message="slurmdbd needs a database: set storageConfig to use an existing MySQL or MariaDB, or embeddedDatabase: {} to have one run here"
+// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || has(self.externalConfig)`,message="externalConfig must be set when external is true"
+// +kubebuilder:validation:XValidation:rule=`self.?external.orValue(false) || has(self.storageConfig) || has(self.embeddedDatabase)`,message="slurmdbd needs a database: set storageConfig to use an existing MySQL or MariaDB, or embeddedDatabase: {} to have one run here"
 // +kubebuilder:validation:XValidation:rule="!(has(self.storageConfig) && has(self.embeddedDatabase))",message="storageConfig and embeddedDatabase exclude each other"
 type AccountingSpec struct {
 	// SlurmKeyRef selects the key with which slurmdbd and slurmctld prove to each other who they are (auth/slurm). It must
@@ -192,7 +192,7 @@ type AccountingStatus struct {
 // +kubebuilder:printcolumn:name="DATABASE",type="string",JSONPath=".status.conditions[?(@.type==\"DatabaseReachable\")].reason",description="Whether slurmdbd reaches its database, or why not.",priority=1
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,39}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 41 characters: it becomes part of host names",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,39}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 41 characters: it becomes part of host names"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec must be given"
 type Accounting struct {
 	metav1.TypeMeta `json:",inline"`

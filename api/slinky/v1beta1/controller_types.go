@@ -12,11 +12,11 @@ import (
 
 // ControllerSpec is what a user asks of a Controller.
 //
-// +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",message="externalConfig must be set when external is true"
-// +kubebuilder:validation:XValidation:rule="!(has(self.ha) && self.ha.enabled) || (has(self.persistence) && self.persistence.enabled && has(self.persistence.existingClaim) && size(self.persistence.existingClaim) > 0)",message="ha.enabled needs persistence.existingClaim, a PersistentVolumeClaim with access mode ReadWriteMany: all slurmctld pods share the saved state"
-// +kubebuilder:validation:XValidation:rule="(has(self.clusterName) ? self.clusterName : ”) == (has(oldSelf.clusterName) ? oldSelf.clusterName : ”)",message="clusterName cannot be changed: the saved state and the accounting records belong to it"
-// +kubebuilder:validation:XValidation:rule="(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || oldSelf.persistence.enabled)",message="persistence.enabled cannot be changed: the saved state would be lost"
-// +kubebuilder:validation:XValidation:rule="(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : ”) == (has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : ”)",message="persistence.existingClaim cannot be changed: the saved state would be lost"
+// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || has(self.externalConfig)`,message="externalConfig must be set when external is true"
+// +kubebuilder:validation:XValidation:rule=`!self.?ha.enabled.orValue(false) || (self.?persistence.enabled.orValue(false) && self.?persistence.existingClaim.orValue("") != "")`,message="ha.enabled needs persistence.existingClaim, a PersistentVolumeClaim with access mode ReadWriteMany: all slurmctld pods share the saved state"
+// +kubebuilder:validation:XValidation:rule=`(has(self.clusterName) ? self.clusterName : "") == (has(oldSelf.clusterName) ? oldSelf.clusterName : "")`,message="clusterName cannot be changed: the saved state and the accounting records belong to it"
+// +kubebuilder:validation:XValidation:rule=`self.?persistence.enabled.orValue(true) == oldSelf.?persistence.enabled.orValue(true)`,message="persistence.enabled cannot be changed: the saved state would be lost"
+// +kubebuilder:validation:XValidation:rule=`(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : "") == (has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : "")`,message="persistence.existingClaim cannot be changed: the saved state would be lost"
 type ControllerSpec struct {
 	// ClusterName is the name of the Slurm cluster, at most 40 characters. It cannot be changed. Slurm keeps it in lower
 	// case. Default: <namespace>_<name>.
@@ -293,7 +293,7 @@ type ControllerStatus struct {
 // +kubebuilder:printcolumn:name="APPLIED",type="string",JSONPath=".status.conditions[?(@.type==\"ConfigApplied\")].status",description="Whether slurmctld has loaded the current configuration.",priority=1
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,39}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 41 characters: it becomes part of host names",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,39}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 41 characters: it becomes part of host names"
 type Controller struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -13,7 +13,7 @@ import (
 
 // LoginSetSpec is what a user asks of a LoginSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.workload != 'StatefulSet' || !has(self.strategy)",message="strategy belongs to workload Deployment; a StatefulSet replaces its pods one after the other"
+// +kubebuilder:validation:XValidation:rule=`self.?workload.orValue("Deployment") == "Deployment" || !has(self.strategy)`,message="strategy belongs to workload Deployment; a StatefulSet replaces its pods one after the other"
 type LoginSetSpec struct {
 	// ControllerRef names the Controller of the cluster that one logs in to. It cannot be changed.
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another LoginSet"
@@ -34,7 +34,7 @@ type LoginSetSpec struct {
 	// Strategy says how the Deployment replaces its pods. Default: RollingUpdate.
 	// More info: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#strategy
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['', 'Recreate', 'RollingUpdate']",message="type must be Recreate or RollingUpdate"
+	// +kubebuilder:validation:XValidation:rule=`self.?type.orValue("") in ["", "Recreate", "RollingUpdate"]`,message="type must be Recreate or RollingUpdate"
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 
 	// Login is the container with sackd and sshd: a core/v1 Container, or a part of one, laid over the generated one as
@@ -133,7 +133,7 @@ type LoginSetStatus struct {
 // +kubebuilder:printcolumn:name="CONTROLLER",type="string",JSONPath=".spec.controllerRef.name",description="The Controller of the cluster that one logs in to.",priority=1
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,50}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 52 characters: it becomes part of host names",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,50}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 52 characters: it becomes part of host names"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec must be given"
 type LoginSet struct {
 	metav1.TypeMeta `json:",inline"`

@@ -316,7 +316,7 @@ type NodeSetStatus struct {
 // +kubebuilder:printcolumn:name="DRAIN",type="integer",JSONPath=".status.slurmDrain",description="The number of Slurm nodes in DRAIN.",priority=1
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?$')",message="metadata.name must consist of lower-case letters, digits and '-', and have at most 57 characters: it becomes part of host names",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?$')",message="metadata.name must consist of lower-case letters, digits and '-', and have at most 57 characters: it becomes part of host names"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec must be given"
 type NodeSet struct {
 	metav1.TypeMeta `json:",inline"`

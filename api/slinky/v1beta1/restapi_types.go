@@ -69,7 +69,7 @@ type RestApiStatus struct { //nolint:revive // The kind is spelled so in the API
 // +kubebuilder:printcolumn:name="CONTROLLER",type="string",JSONPath=".spec.controllerRef.name",description="The Controller whose REST API this is.",priority=1
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,52}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 54 characters: it becomes part of a host name",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,52}[a-z0-9])?$')",message="metadata.name must begin with a letter, consist of lower-case letters, digits and '-', and have at most 54 characters: it becomes part of a host name"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",message="spec must be given"
 type RestApi struct { //nolint:revive // The kind is spelled so in the API.
 	metav1.TypeMeta `json:",inline"`

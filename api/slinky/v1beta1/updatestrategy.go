@@ -10,7 +10,7 @@ import (
 
 // NodeSetUpdateStrategy says how workers are replaced when their template changes. A worker is always drained first.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime))",message="scheduledUpdate.startTime and scheduledUpdate.duration are required when type is ScheduledUpdate"
+// +kubebuilder:validation:XValidation:rule=`self.?type.orValue("RollingUpdate") != "ScheduledUpdate" || self.?scheduledUpdate.startTime.hasValue()`,message="scheduledUpdate.startTime and scheduledUpdate.duration are required when type is ScheduledUpdate"
 type NodeSetUpdateStrategy struct {
 	// Type is how workers are replaced. RollingUpdate: some at a time. OnDelete: when somebody deletes them.
 	// ScheduledUpdate: in a maintenance reservation of Slurm.

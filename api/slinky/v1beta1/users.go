@@ -29,13 +29,13 @@ type User struct {
 	// Gecos is the user's full name or another comment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^:\x00-\x1f\x7f]*$')`,message="must be a single line without a colon"
+	// +kubebuilder:validation:Pattern=`^[^:\x00-\x1f\x7f]*$`
 	Gecos string `json:"gecos,omitempty"`
 
 	// Home is the home directory. Default: /home/<name>.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^(/[0-9A-Za-z._-]+)+$') && !self.matches('/[.][.]?(/|$)')`,message="must be an absolute path of letters, digits and the characters . _ - without . and .. as parts"
+	// +kubebuilder:validation:Pattern=`^(/[0-9A-Za-z_][0-9A-Za-z._-]*)+$`
 	Home string `json:"home,omitempty"`
 
 	// Groups are the supplementary groups of the user. The same name must have the same gid with every user.
@@ -49,7 +49,7 @@ type User struct {
 	// +optional
 	// +kubebuilder:default=/bin/bash
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^(/[0-9A-Za-z._+-]+)+$')`,message="must be an absolute path"
+	// +kubebuilder:validation:Pattern=`^(/[0-9A-Za-z_][0-9A-Za-z._+-]*)+$`
 	Shell string `json:"shell,omitempty"`
 
 	// SSHAuthorizedKeys are the public keys with which the user may log in, each one line as in an authorized_keys
@@ -64,7 +64,7 @@ type User struct {
 // AuthorizedKey is one line of an authorized_keys file.
 //
 // +kubebuilder:validation:MaxLength=8192
-// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([^\x00-\x1f\x7f]* )?(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh[.]com|sk-ecdsa-sha2-nistp256@openssh[.]com) AAAA[0-9A-Za-z+/]+={0,3}( [^\x00-\x1f\x7f]*)?$')`,message="must be one line with an ssh public key, such as 'ssh-ed25519 AAAA… comment'"
+// +kubebuilder:validation:Pattern=`^([^\x00-\x1f\x7f]* )?(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh[.]com|sk-ecdsa-sha2-nistp256@openssh[.]com) AAAA[0-9A-Za-z+/]+={0,3}( [^\x00-\x1f\x7f]*)?$`
 type AuthorizedKey string
 
 // UserGroup is a Unix group.
