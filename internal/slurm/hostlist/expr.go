@@ -25,7 +25,7 @@ type term struct {
 	parts []part
 }
 
-// part is a piece of text and the bracket behind it. A plain name is one part without ranges.
+// part is a piece of text and the bracket behind it. A plain name, and text behind the last bracket, has no ranges.
 type part struct {
 	text   string
 	ranges []span
@@ -38,8 +38,8 @@ type span struct {
 }
 
 // Parse reads an expression: names and bracket expressions separated by commas or blanks. Like Slurm it skips empty
-// parts ("a,,b"). It refuses what cannot be the name of a node (see CheckName), text behind the last bracket, and
-// ranges that count down; the error names the part. It does not expand anything.
+// parts ("a,,b"). It refuses what cannot be the name of a node (see CheckName) and ranges that count down; the error
+// names the part. It does not expand anything.
 func Parse(s string) (Expr, error) {
 	var e Expr
 	for s != "" {
@@ -88,21 +88,16 @@ func parseTerm(raw string) (term, error) {
 	var t term
 	longest := 0
 	for raw != "" {
-		text, inner, ok := strings.Cut(raw, "[")
-		if !ok && len(t.parts) == 0 {
-			return term{}, fmt.Errorf("']' without '['")
-		}
-		if !ok {
-			return term{}, fmt.Errorf("%q stands behind the last bracket; Slurm wants a bracket at the end of the name", text)
-		}
-		// cut has balanced the brackets, but a closing one may come first.
-		inside, rest, ok := strings.Cut(inner, "]")
-		if !ok {
-			return term{}, fmt.Errorf("'[' is not closed")
-		}
+		text, inner, bracketed := strings.Cut(raw, "[")
 		if err := checkCharacters(text); err != nil {
 			return term{}, err
 		}
+		longest += len(text)
+		if !bracketed {
+			t.parts = append(t.parts, part{text: text})
+			break
+		}
+		inside, rest, _ := strings.Cut(inner, "]")
 		if len(t.parts) == 0 && text != "" && (text[0] == '-' || text[0] == '.') {
 			return term{}, fmt.Errorf("a host name cannot start with %q", text[0])
 		}
@@ -111,7 +106,7 @@ func parseTerm(raw string) (term, error) {
 			return term{}, err
 		}
 		t.parts = append(t.parts, part{text: text, ranges: spans})
-		longest += len(text) + widest(spans)
+		longest += widest(spans)
 		raw = rest
 	}
 	if longest > maxName {
