@@ -1,0 +1,66 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// The names of what a SlurmCluster is made of. All begin with the name of the cluster, so that several clusters fit in
+// one namespace.
+
+// ControllerName is the name of the composed Controller.
+func (c *SlurmCluster) ControllerName() string { return c.Name }
+
+// AccountingName is the name of the composed Accounting.
+func (c *SlurmCluster) AccountingName() string { return c.Name }
+
+// RestAPIName is the name of the composed RestApi.
+func (c *SlurmCluster) RestAPIName() string { return c.Name }
+
+// LoginSetName is the name of the composed LoginSet.
+func (c *SlurmCluster) LoginSetName() string { return c.Name + "-login" }
+
+// WorkerNodeSetName is the name of the NodeSet composed of slurmNodes.worker.
+func (c *SlurmCluster) WorkerNodeSetName() string { return c.Name + "-worker" }
+
+// EmbeddedDBName is the name of the objects of slurmNodes.accounting.embeddedDB.
+func (c *SlurmCluster) EmbeddedDBName() string { return c.Name + "-mariadb" }
+
+// ControllerServiceName is the name of the Service of slurmctld.
+func (c *SlurmCluster) ControllerServiceName() string { return c.Name + "-controller-svc" }
+
+// AccountingServiceName is the name of the Service of slurmdbd.
+func (c *SlurmCluster) AccountingServiceName() string { return c.Name + "-accounting-svc" }
+
+// RESTServiceName is the name of the Service of slurmrestd.
+func (c *SlurmCluster) RESTServiceName() string { return c.Name + "-rest-svc" }
+
+// LoginServiceName is the name of the Service that users ssh to.
+func (c *SlurmCluster) LoginServiceName() string { return c.Name + "-login-svc" }
+
+// LoginHeadlessServiceName is the name of the headless Service of the login pods.
+func (c *SlurmCluster) LoginHeadlessServiceName() string { return c.Name + "-login-headless-svc" }
+
+// WorkerServiceName is the name of the headless Service of slurmNodes.worker.
+func (c *SlurmCluster) WorkerServiceName() string { return c.Name + "-worker-svc" }
+
+// NodeSetServiceName is the name of the headless Service of the workers of all NodeSets.
+func (c *SlurmCluster) NodeSetServiceName() string { return c.Name + "-nodeset-svc" }
+
+// PopulateJailName is the name of the populate-jail Job.
+func (c *SlurmCluster) PopulateJailName() string { return c.Name + "-populate-jail" }
+
+// SConfigControllerName is the name of the Deployment of the config writer.
+func (c *SlurmCluster) SConfigControllerName() string { return c.Name + "-sconfigcontroller" }
+
+// MungeSecretName is the name of the Secret with the munge key (key munge.key).
+func (c *SlurmCluster) MungeSecretName() string { return c.Name + "-munge" }
+
+// JWTSecretName is the name of the Secret that tokens are signed with (key rest_jwt.key).
+func (c *SlurmCluster) JWTSecretName() string { return c.Name + "-rest-jwt-key" }
+
+// SSHDKeysSecretName is the name of the Secret with the SSH host keys: the user's, or the generated one.
+func (c *SlurmCluster) SSHDKeysSecretName() string {
+	if c.Spec.Secrets.SSHDKeysName != "" {
+		return c.Spec.Secrets.SSHDKeysName
+	}
+	return c.Name + "-sshd-keys"
+}

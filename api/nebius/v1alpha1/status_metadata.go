@@ -1,0 +1,92 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Conditions of every kind. They follow kstatus
+// (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
+const (
+	// ConditionReady is True when the object is in effect as the spec wants it.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator changes something.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when the operator cannot go on until somebody changes something.
+	ConditionStalled = "Stalled"
+	// ConditionSpecEffective is False when fields are set that have no effect in this version of the operator. The
+	// message lists their paths.
+	ConditionSpecEffective = "SpecEffective"
+)
+
+// Reasons of those conditions.
+const (
+	// ReasonSucceeded goes with Ready True, and with Reconciling and Stalled False.
+	ReasonSucceeded = "Succeeded"
+	// ReasonReconciling goes with Reconciling True, and with Ready False meanwhile.
+	ReasonReconciling = "Reconciling"
+	// ReasonInvalidSpec goes with Stalled True: the message names the field and what to change.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonFieldsNotEffective goes with SpecEffective False.
+	ReasonFieldsNotEffective = "FieldsNotEffective"
+	// ReasonAllFieldsEffective goes with SpecEffective True.
+	ReasonAllFieldsEffective = "AllFieldsEffective"
+)
+
+// StatusMetadata is what the status of ActiveChecks and NodeConfigurators have in common.
+type StatusMetadata struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// UpdateStatus is updating, failed or succeeded.
+	// +optional
+	UpdateStatus string `json:"updateStatus,omitempty"`
+
+	// Reason says why updateStatus is what it is.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Conditions say in detail how the object is.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is a metav1.Condition that also says when it was last written.
+type Condition struct {
+	// Type is the condition, such as Ready.
+	// +required
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+
+	// Status is True, False or Unknown.
+	// +required
+	// +kubebuilder:validation:Enum="True";"False";Unknown
+	Status metav1.ConditionStatus `json:"status"`
+
+	// ObservedGeneration is the generation of the spec that the condition speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// LastTransitionTime is when the status last changed.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+
+	// LastUpdateTime is when anything of the condition last changed. Default: lastTransitionTime.
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
+
+	// Reason is one word that says why.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+
+	// Message says why to a human.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}
