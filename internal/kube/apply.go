@@ -1,0 +1,189 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// FieldManager is the name under which Coxswain owns fields (server-side apply).
+const FieldManager = "coxswain"
+
+// Applier writes desired objects. One serves all controllers of a process; it is safe for concurrent use.
+type Applier struct {
+	client client.Client
+	live   client.Reader
+	scheme *runtime.Scheme
+	memory memory
+	writes *consistency
+}
+
+// NewApplier returns an Applier. cached reads from the manager's cache and writes to the server; live reads from the
+// server (mgr.GetAPIReader()) and is asked only about objects that the cache does not hold. Desired objects given as
+// unstructured are compared with the cache only if the client was made with client.CacheOptions.Unstructured.
+func NewApplier(cached client.Client, live client.Reader) *Applier {
+	return &Applier{
+		client: cached, live: live, scheme: cached.Scheme(),
+		memory: newMemory(), writes: newConsistency(cached, live, cached.Scheme()),
+	}
+}
+
+// Apply makes the desired objects exist in the given form, each controlled by owner. It sends only what differs from the
+// live objects: what somebody else changed in our fields is set right, what they added stays. Objects are plain typed
+// values (metadata and spec; status is ignored) in the owner's namespace; Recreate and Shared mark choices for one.
+//
+// One object that fails does not hold up the others. The error joins all failures; *ConflictError and *ImmutableError
+// are among them for what needs a person, and problem.FromError separates those from what is worth retrying.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, desired ...client.Object) (Result, error) {
+	var result Result
+	var failures []error
+	for _, obj := range desired {
+		change, err := a.applyOne(ctx, owner, obj)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		result.Changes = append(result.Changes, change)
+	}
+	return result, errors.Join(failures...)
+}
+
+func (a *Applier) applyOne(ctx context.Context, owner, desired client.Object) (Change, error) {
+	desired, opts := unwrap(desired)
+	want, err := newIntent(a.scheme, owner, desired, opts)
+	if err != nil {
+		return Change{}, err
+	}
+	live, err := a.read(ctx, desired)
+	if err != nil {
+		return Change{}, fmt.Errorf("reading %s: %w", want.ref(), err)
+	}
+	if live == nil {
+		return a.create(ctx, owner, want)
+	}
+	action := Updated
+	switch standingOf(owner, want, live) {
+	case leaving:
+		return Change{Action: Waiting, Object: want.ref()}, nil
+	case foreign:
+		return Change{}, &ConflictError{Object: want.ref(), Owner: refOf(a.scheme, owner), Holder: holderOf(live)}
+	case adoptable:
+		action = Adopted
+	case ours:
+	}
+	if a.memory.holds(live.GetUID(), live.GetResourceVersion(), want.digest) {
+		return Change{Action: Unchanged, Object: want.ref()}, nil
+	}
+	liveFields, err := fields(live)
+	if err != nil {
+		return Change{}, fmt.Errorf("encoding %s: %w", want.ref(), err)
+	}
+	path := difference(want.gvk.GroupKind(), want.object.Object, liveFields)
+	if path != "" || live.GetAnnotations()[IntentAnnotation] != want.digest {
+		return a.change(ctx, owner, want, live, liveFields, opts, Change{Action: action, Object: want.ref(), Path: path})
+	}
+	a.memory.settle(live.GetUID(), live.GetResourceVersion(), want.digest)
+	return Change{Action: Unchanged, Object: want.ref()}, nil
+}
+
+// read returns the object from the cache, or from the server when the cache does not hold it: it may be new, or lack the
+// label that the cache selects by. It returns nil when there is none.
+func (a *Applier) read(ctx context.Context, desired client.Object) (client.Object, error) {
+	key := client.ObjectKeyFromObject(desired)
+	live := newOf(desired)
+	err := a.client.Get(ctx, key, live)
+	if apierrors.IsNotFound(err) {
+		err = a.live.Get(ctx, key, live)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absent is an answer, not an error
+	}
+	return live, err
+}
+
+func (a *Applier) create(ctx context.Context, owner client.Object, want intent) (Change, error) {
+	// Not forced: should somebody make an object of this name right now, theirs is not overwritten.
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.object), client.FieldOwner(FieldManager)); err != nil {
+		return Change{}, fmt.Errorf("creating %s: %w", want.ref(), asRefusal(want, err))
+	}
+	a.memory.settle(want.object.GetUID(), want.object.GetResourceVersion(), want.digest)
+	a.writes.wrote(owner, want.object)
+	return Change{Action: Created, Object: want.ref()}, nil
+}
+
+// change applies the intent to an existing object, or recreates it where the server would refuse.
+func (a *Applier) change(ctx context.Context, owner client.Object, want intent, live client.Object,
+	liveFields map[string]any, opts options, change Change,
+) (Change, error) {
+	var err error
+	if refused := immutableChange(want, liveFields); refused != nil {
+		err = refused
+	} else {
+		err = asRefusal(want, a.update(ctx, owner, want, live, opts))
+	}
+	if refused, ok := errors.AsType[*ImmutableError](err); ok {
+		if !mayRecreate(live, opts) {
+			return Change{}, refused
+		}
+		change.Path = refused.Path
+		return a.recreate(ctx, owner, want, live, change)
+	}
+	if err != nil {
+		return Change{}, fmt.Errorf("updating %s: %w", want.ref(), err)
+	}
+	if want.object.GetResourceVersion() == live.GetResourceVersion() && a.memory.report(live.GetUID()) {
+		log.FromContext(ctx).Info("The server stores an object differently from what was applied; it is applied again only when the object changes",
+			"object", want.ref().String(), "field", change.Path)
+	}
+	return change, nil
+}
+
+// update sends the intent. The UID makes sure that the object which was compared is the object that is changed: the
+// server neither changes another one of that name nor brings back one that is gone.
+func (a *Applier) update(ctx context.Context, owner client.Object, want intent, live client.Object, opts options) error {
+	if opts.shared {
+		keepSharers(want, live)
+	}
+	want.object.SetUID(live.GetUID())
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.object), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return err
+	}
+	a.memory.settle(live.GetUID(), want.object.GetResourceVersion(), want.digest)
+	if want.object.GetResourceVersion() != live.GetResourceVersion() {
+		a.writes.wrote(owner, want.object)
+	}
+	return nil
+}
+
+// recreate deletes the live object and makes it anew, at once if it is gone at once. Otherwise its finalizers have to
+// be worked off first; the event of its end wakes the owner's reconciler, which finds it missing and creates it.
+func (a *Applier) recreate(ctx context.Context, owner client.Object, want intent, live client.Object, change Change) (Change, error) {
+	uid := live.GetUID()
+	err := a.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(recreatePropagation(want.gvk)))
+	if client.IgnoreNotFound(err) != nil {
+		return Change{}, fmt.Errorf("deleting %s to make it anew: %w", want.ref(), err)
+	}
+	a.writes.deleted(owner, live, want.gvk)
+	change.Action = Recreated
+	err = a.live.Get(ctx, client.ObjectKeyFromObject(live), newOf(live))
+	if err == nil {
+		return change, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return Change{}, fmt.Errorf("reading %s after deleting it: %w", want.ref(), err)
+	}
+	want.object.SetUID("")
+	if _, err := a.create(ctx, owner, want); err != nil {
+		return Change{}, err
+	}
+	return change, nil
+}

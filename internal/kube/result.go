@@ -1,0 +1,89 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Action is what happened to one object.
+type Action string
+
+// The actions of a Result.
+const (
+	// Unchanged: nothing differed, so nothing was sent.
+	Unchanged Action = "unchanged"
+	// Created: the object did not exist.
+	Created Action = "created"
+	// Updated: the object differed, or somebody had changed it.
+	Updated Action = "updated"
+	// Adopted: the object existed without an owner, looked like ours, and is ours now.
+	Adopted Action = "adopted"
+	// Recreated: the object could not be changed in place; it was deleted and made anew.
+	Recreated Action = "recreated"
+	// Pruned: the object was ours, is no longer wanted, and was deleted.
+	Pruned Action = "pruned"
+	// Waiting: the object, or its predecessor, is being deleted. Its last event wakes the owner's reconciler.
+	Waiting Action = "waiting"
+)
+
+// Change is what happened to one object.
+type Change struct {
+	Action Action
+	Object Ref
+	// Path is the first field that differed, for logs; empty where there is no single one. Never a value.
+	Path string
+}
+
+// Result is what Apply or Prune did, in order. Objects that failed are in the error instead.
+type Result struct{ Changes []Change }
+
+// Wrote says whether anything was sent to the server.
+func (r Result) Wrote() bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Action != Unchanged && c.Action != Waiting })
+}
+
+// Waits says whether an object has to vanish before it can be made, so that the set is not complete yet.
+func (r Result) Waits() bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Action == Waiting })
+}
+
+// Of returns the objects that an action happened to, in order.
+func (r Result) Of(action Action) []Ref {
+	var refs []Ref
+	for _, c := range r.Changes {
+		if c.Action == action {
+			refs = append(refs, c.Object)
+		}
+	}
+	return refs
+}
+
+// Join returns both results as one.
+func (r Result) Join(other Result) Result {
+	return Result{Changes: append(slices.Clone(r.Changes), other.Changes...)}
+}
+
+// String lists what changed, for a log line or an event: "created ConfigMap team-a/slurm-config, updated Service
+// team-a/slurm-controller (spec.ports)". It is empty when nothing did.
+func (r Result) String() string {
+	var parts []string
+	for _, c := range r.Changes {
+		if c.Action == Unchanged {
+			continue
+		}
+		part := string(c.Action) + " " + c.Object.String()
+		if c.Action == Waiting {
+			part = "waiting for " + c.Object.String() + " to be deleted"
+		} else if c.Path != "" {
+			part += " (" + c.Path + ")"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,193 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// difference returns the path of the first thing in desired that live does not have, or "" when live has all of it.
+// What only live has does not count: defaults, fields of others, injected containers. Lists that Kubernetes merges by a
+// key are compared by that key, in any order; all others must have the same length, element by element.
+func difference(kind schema.GroupKind, desired, live map[string]any) string {
+	return comparison{kind: kind}.maps("", "", desired, live)
+}
+
+// comparison knows the merge keys of one kind. The schema of the server has them too, but not for CRDs without asking,
+// and holding it costs tens of megabytes; a kind or list that is missing here costs one superfluous call, no more.
+type comparison struct{ kind schema.GroupKind }
+
+func (c comparison) maps(path, field string, desired, live map[string]any) string {
+	if isAtomicMap(field) && len(desired) != len(live) {
+		return path
+	}
+	for _, key := range sortedKeys(desired) {
+		if key == IntentAnnotation {
+			continue // compared by itself: as a path it says nothing about what differs
+		}
+		at := key
+		if path != "" {
+			at = path + "." + key
+		}
+		if d := c.values(at, key, desired[key], live[key]); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func (c comparison) values(path, field string, desired, live any) string {
+	switch want := desired.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		have, ok := live.(map[string]any)
+		if !ok && live != nil {
+			return path
+		}
+		return c.maps(path, field, want, have)
+	case []any:
+		have, ok := live.([]any)
+		if !ok && live != nil {
+			return path
+		}
+		return c.lists(path, field, want, have)
+	default:
+		if equality.Semantic.DeepEqual(desired, live) {
+			return ""
+		}
+		return path
+	}
+}
+
+func (c comparison) lists(path, field string, desired, live []any) string {
+	if field == "finalizers" {
+		return c.sets(path, desired, live)
+	}
+	key := c.mergeKey(field)
+	if key == nil {
+		if len(desired) != len(live) {
+			return path
+		}
+		for i := range desired {
+			if d := c.values(path+"["+strconv.Itoa(i)+"]", "", desired[i], live[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	for i := range desired {
+		want, ok := desired[i].(map[string]any)
+		if !ok {
+			return path
+		}
+		id := key(want)
+		at := fmt.Sprintf("%s[%s]", path, id)
+		have := find(live, id, key)
+		if have == nil {
+			return at
+		}
+		if d := c.maps(at, "", want, have); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func (c comparison) sets(path string, desired, live []any) string {
+	for _, want := range desired {
+		found := false
+		for _, have := range live {
+			found = found || want == have
+		}
+		if !found {
+			return path
+		}
+	}
+	return ""
+}
+
+func find(list []any, id string, key func(map[string]any) string) map[string]any {
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok && key(m) == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// isAtomicMap says whether Kubernetes replaces the map of this name as a whole (x-kubernetes-map-type: atomic), so that
+// a key too many is a difference. A selector with one more label selects other pods.
+func isAtomicMap(field string) bool {
+	switch field {
+	case "selector", "podSelector", "namespaceSelector", "labelSelector", "matchLabels", "nodeSelector", "roleRef":
+		return true
+	}
+	return false
+}
+
+// mergeKey returns how items of the list of this name are told apart, or nil for a list that is replaced as a whole.
+// Source: the listType and listMapKey markers of k8s.io/api.
+func (c comparison) mergeKey(field string) func(map[string]any) string {
+	switch field {
+	case "ownerReferences":
+		return byFields("uid")
+	case "conditions":
+		return byFields("type")
+	}
+	switch c.kind {
+	case schema.GroupKind{Kind: "Service"}:
+		if field == "ports" {
+			return byFields("port", "protocol")
+		}
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		if field == "secrets" {
+			return byFields("name")
+		}
+	case schema.GroupKind{Kind: "Pod"}, schema.GroupKind{Group: "apps", Kind: "Deployment"},
+		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
+		schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+		return podMergeKey(field)
+	}
+	return nil
+}
+
+func podMergeKey(field string) func(map[string]any) string {
+	switch field {
+	case "containers", "initContainers", "ephemeralContainers", "volumes", "env", "imagePullSecrets", "resourceClaims", "schedulingGates":
+		return byFields("name")
+	case "ports":
+		return byFields("containerPort", "protocol")
+	case "volumeMounts":
+		return byFields("mountPath")
+	case "volumeDevices":
+		return byFields("devicePath")
+	case "hostAliases":
+		return byFields("ip")
+	case "topologySpreadConstraints":
+		return byFields("topologyKey", "whenUnsatisfiable")
+	}
+	return nil
+}
+
+func byFields(names ...string) func(map[string]any) string {
+	return func(item map[string]any) string {
+		id := ""
+		for i, name := range names {
+			value := item[name]
+			if value == nil && name == "protocol" {
+				value = "TCP" // the server's default for a key field
+			}
+			if i > 0 {
+				id += "/"
+			}
+			id += fmt.Sprint(value)
+		}
+		return id
+	}
+}
