@@ -1,0 +1,93 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import "time"
+
+// Meta is what every answer of slurmrestd says about itself.
+type Meta struct {
+	// Cluster is slurm.conf's ClusterName as slurmrestd has it.
+	Cluster string
+	// Release is slurmrestd's release, for example "26.05.5".
+	Release string
+}
+
+// An answer is what all answers of slurmrestd have in common.
+type answer struct {
+	meta       Meta
+	errors     []slurmError
+	lastUpdate time.Time
+}
+
+// decode reads an answer from the stream. Members that all answers share are read here, others by member, which says
+// whether it took the value; what it does not take is skipped.
+func (a *answer) decode(r *reader, member func(key string) bool) error {
+	if r.peek() == 'n' {
+		r.fail("expected '{', found null")
+	}
+	for ok := r.open('{'); ok; ok = r.more('{') {
+		switch key := r.key(); string(key) {
+		case "meta":
+			a.meta = r.meta()
+		case "errors":
+			a.errors = r.errors()
+		case "last_update":
+			a.lastUpdate = r.time()
+		default:
+			if member == nil || !member(share(r.strings, key)) {
+				r.skip()
+			}
+		}
+	}
+	r.finish()
+	return r.err
+}
+
+func (r *reader) meta() Meta {
+	var m Meta
+	for ok := r.open('{'); ok; ok = r.more('{') {
+		// "slurm" from v0.0.41 on, "Slurm" before.
+		if key := r.key(); string(key) != "slurm" && string(key) != "Slurm" {
+			r.skip()
+			continue
+		}
+		for ok := r.open('{'); ok; ok = r.more('{') {
+			switch string(r.key()) {
+			case "release":
+				m.Release = string(r.bytes())
+			case "cluster":
+				m.Cluster = string(r.bytes())
+			default:
+				r.skip()
+			}
+		}
+	}
+	return m
+}
+
+// maxErrors bounds how many entries of errors[] are kept.
+const maxErrors = 16
+
+func (r *reader) errors() []slurmError {
+	var list []slurmError
+	for ok := r.open('['); ok; ok = r.more('[') {
+		var e slurmError
+		for ok := r.open('{'); ok; ok = r.more('{') {
+			switch string(r.key()) {
+			case "error_number":
+				e.number = int(r.integer())
+			case "description":
+				e.description = string(r.bytes())
+			case "error":
+				e.text = string(r.bytes())
+			default:
+				r.skip()
+			}
+		}
+		if len(list) < maxErrors {
+			list = append(list, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,318 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+)
+
+const (
+	// DefaultTimeout bounds one attempt of one call. A list of 28,000 jobs took slurmrestd 32 s.
+	DefaultTimeout = 2 * time.Minute
+	// DefaultMaxBytes bounds one answer.
+	DefaultMaxBytes = 1 << 30
+	// maxAttempts bounds how often a read is tried, whatever Options.Retry says.
+	maxAttempts = 4
+	// maxErrorBytes bounds an answer that is no 200.
+	maxErrorBytes = 1 << 20
+	// tokenHeader carries the JSON web token.
+	tokenHeader = "X-Slurm-User-Token" //nolint:gosec // the header's name
+)
+
+// Options change how a Client behaves; the zero value is useful.
+type Options struct {
+	// Transport does the HTTP. The default is one of the client's own, without proxies, which Close closes.
+	Transport http.RoundTripper
+	// Now is the clock by which tokens are issued; the default is time.Now.
+	Now func() time.Time
+	// Timeout bounds one attempt of one call, the body included; the default is DefaultTimeout.
+	Timeout time.Duration
+	// MaxBytes bounds one answer; the default is DefaultMaxBytes.
+	MaxBytes int64
+	// Retry is asked before a read that was Unavailable is tried again, with the number of attempts made so far. It
+	// waits as long as it sees fit (jitter is its business) and says whether to go on. There are four attempts at
+	// most. The default is not to retry.
+	Retry func(ctx context.Context, attempts int) bool
+	// Versions are the API versions to choose from, best first; the default is Versions().
+	Versions []string
+}
+
+// Versions returns the versions of Slurm's REST API that this package reads, newest first.
+func Versions() []string { return []string{"v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42", "v0.0.41"} }
+
+// A Client talks to one slurmrestd. It is safe for concurrent use.
+type Client struct {
+	endpoint string
+	issuer   token.Issuer
+	options  Options
+	http     http.Client
+	close    func()
+
+	mu      sync.Mutex
+	version string // chosen by asking, "" before
+}
+
+// NewClient returns a client of the slurmrestd at an endpoint like "http://slurm-restapi.default:6820". It makes no call.
+func NewClient(endpoint string, issuer token.Issuer, options Options) (*Client, error) {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		// url.Error quotes the whole endpoint, which may hold a password.
+		return nil, errors.New("reading the endpoint of slurmrestd: it is no URL")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("reading the endpoint of slurmrestd: it is not like http://host:port")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("reading the endpoint of slurmrestd: it has more than scheme, host, port and path")
+	case issuer == nil:
+		return nil, errors.New("making a client of slurmrestd: there is no token issuer")
+	}
+	c := &Client{endpoint: strings.TrimRight(u.String(), "/"), issuer: issuer, options: options, close: func() {}}
+	if c.options.Now == nil {
+		c.options.Now = time.Now
+	}
+	if c.options.Timeout <= 0 {
+		c.options.Timeout = DefaultTimeout
+	}
+	if c.options.MaxBytes <= 0 {
+		c.options.MaxBytes = DefaultMaxBytes
+	}
+	if c.options.Versions == nil {
+		c.options.Versions = Versions()
+	}
+	c.http.Transport = options.Transport
+	if c.http.Transport == nil {
+		transport := &http.Transport{
+			DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout: 10 * time.Second,
+			IdleConnTimeout:     90 * time.Second,
+			MaxIdleConnsPerHost: 4,
+			DisableCompression:  true, // slurmrestd never compresses
+		}
+		c.http.Transport, c.close = transport, transport.CloseIdleConnections
+	}
+	// A redirect would carry the token to another host.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c, nil
+}
+
+// String is the endpoint.
+func (c *Client) String() string { return c.endpoint }
+
+// Close closes idle connections. Calls that are under way end by their contexts.
+func (c *Client) Close() { c.close() }
+
+// A call is one request as the operations see it.
+type call struct {
+	method string
+	path   string // below /slurm/VERSION/
+	query  url.Values
+	body   []byte
+	// repeatable says that the call may be made twice without harm.
+	repeatable bool
+	// decode reads the body of a 200 and returns its errors[].
+	decode func(*reader) ([]slurmError, error)
+}
+
+// do makes a call in the version that slurmrestd speaks, retries it where that is safe, and returns nil or *Error.
+func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) {
+	for attempts := 1; ; attempts++ {
+		unchanged, err = c.inVersion(ctx, call)
+		if err == nil || !call.repeatable || !errors.Is(err, Unavailable) || ctx.Err() != nil ||
+			attempts >= maxAttempts || c.options.Retry == nil || !c.options.Retry(ctx, attempts) {
+			return unchanged, err
+		}
+	}
+}
+
+// attempt makes a call once.
+func (c *Client) attempt(ctx context.Context, version string, call call) (unchanged bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	secret, _, err := c.issuer.Token(c.options.Now())
+	if err == nil && secret == "" {
+		err = errors.New("the issuer gave an empty token")
+	}
+	if err != nil {
+		return false, &Error{Kind: Unauthorized, Err: err}
+	}
+	target := c.endpoint + "/slurm/" + version + "/" + call.path
+	if len(call.query) > 0 {
+		target += "?" + call.query.Encode()
+	}
+	var body io.Reader
+	if call.body != nil {
+		body = bytes.NewReader(call.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, call.method, target, body)
+	if err != nil {
+		return false, &Error{Kind: Malformed, Err: err}
+	}
+	request.Header.Set(tokenHeader, secret)
+	request.Header.Set("Accept", "application/json")
+	if call.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return false, &Error{Kind: Unavailable, Err: withoutURL(err)}
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing follows from it
+	return c.classify(response, call, secret)
+}
+
+// withoutURL takes the cause out of net/http's error, whose text repeats the URL.
+func withoutURL(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// classify reads a response and says what it means. The secret is kept out of errors, should somebody echo it.
+func (c *Client) classify(response *http.Response, call call, secret string) (unchanged bool, err error) {
+	status := response.StatusCode
+	switch {
+	case status == http.StatusNotModified:
+		if call.query.Has("update_time") {
+			return true, nil
+		}
+		return false, &Error{Kind: Malformed, Status: status, Message: "unchanged, without having been asked"}
+	case status == http.StatusOK:
+		errs, err := call.decode(newReader(newScanner(response.Body, c.options.MaxBytes)))
+		switch {
+		case err != nil:
+			return false, &Error{Kind: kindOfRead(err), Status: status, Err: err}
+		case len(errs) > 0:
+			return noChange(fromSlurm(status, errs, secret), call)
+		}
+		return false, nil
+	case status >= 300 && status < 400:
+		return false, &Error{Kind: Malformed, Status: status, Message: "redirected, which slurmrestd never does"}
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBytes))
+	if err != nil {
+		return false, &Error{Kind: Unavailable, Status: status, Err: err}
+	}
+	if errs, err := decodeResult(newReader(newScanner(bytes.NewReader(body), maxErrorBytes))); err == nil && len(errs) > 0 {
+		return noChange(fromSlurm(status, errs, secret), call)
+	}
+	return false, unexplained(status)
+}
+
+// noChange tells Slurm's "no change in data" from the errors.
+func noChange(e *Error, call call) (bool, error) {
+	if e.Code == CodeNoChange && call.query.Has("update_time") {
+		return true, nil
+	}
+	return false, e
+}
+
+// unexplained classifies an answer without errors[]: it may be slurmrestd's own, which writes one line of text, or that
+// of a proxy.
+func unexplained(status int) *Error {
+	e := &Error{Status: status, Message: http.StatusText(status)}
+	switch {
+	case status == http.StatusNotFound:
+		e.Kind, e.Err = Malformed, errNotServed
+	case status >= 500 && kindOf(status, 0) != Unauthorized:
+		e.Kind = Unavailable
+	case status < 300:
+		e.Kind = Malformed
+	default:
+		e.Kind = kindOf(status, 0)
+	}
+	return e
+}
+
+// kindOfRead tells an answer that is wrong from one that did not arrive.
+func kindOfRead(err error) Kind {
+	var syntax *syntaxError
+	if errors.As(err, &syntax) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
+		errors.Is(err, errTooLong) {
+		return Malformed
+	}
+	return Unavailable
+}
+
+// errNotServed is a 404 that is not Slurm's word about an object.
+var errNotServed = errors.New("this URL is not served")
+
+// inVersion makes a call in the version chosen before, or chooses one. A slurmrestd that was up- or downgraded answers
+// 404 to a version it has no more; then the choice is made again, once. Nothing has happened at a 404, so that this is
+// safe for writes too.
+func (c *Client) inVersion(ctx context.Context, call call) (unchanged bool, err error) {
+	version, fresh, err := c.chooseVersion(ctx)
+	if err != nil {
+		return false, err
+	}
+	unchanged, err = c.attempt(ctx, version, call)
+	if fresh || !errors.Is(err, errNotServed) {
+		return unchanged, err
+	}
+	c.forget(version)
+	if version, _, err = c.chooseVersion(ctx); err != nil {
+		return false, err
+	}
+	return c.attempt(ctx, version, call)
+}
+
+// Version returns the API version in use, for example "v0.0.45", and asks slurmrestd for it when that is not known yet.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	version, _, err := c.chooseVersion(ctx)
+	if err != nil {
+		return "", fmt.Errorf("choosing the REST version of %s: %w", c, err)
+	}
+	return version, nil
+}
+
+func (c *Client) forget(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.version == version {
+		c.version = ""
+	}
+}
+
+// chooseVersion pings with each version, newest first, until one is served. Ping is the cheapest call there is, and it
+// succeeds while slurmctld is away.
+func (c *Client) chooseVersion(ctx context.Context) (version string, fresh bool, err error) {
+	c.mu.Lock()
+	version = c.version
+	c.mu.Unlock()
+	if version != "" {
+		return version, false, nil
+	}
+	ping := call{method: http.MethodGet, path: "ping/", decode: func(r *reader) ([]slurmError, error) {
+		_, errs, err := decodePings(r)
+		return errs, err
+	}}
+	for _, version := range c.options.Versions {
+		_, err := c.attempt(ctx, version, ping)
+		if errors.Is(err, errNotServed) {
+			continue
+		}
+		if err != nil {
+			return "", false, err
+		}
+		c.mu.Lock()
+		c.version = version
+		c.mu.Unlock()
+		return version, true, nil
+	}
+	return "", false, &Error{Kind: Malformed, Status: http.StatusNotFound,
+		Message: "none of the versions " + strings.Join(c.options.Versions, ", ") + " is served"}
+}

@@ -1,0 +1,281 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Node is what Coxswain reads of a Slurm node. Slices may be shared between nodes; nobody changes them.
+//
+// Fields that change without anything having happened (cpu_load, free_mem, last_busy, energy) are left out on purpose:
+// a Node that differs from its predecessor is news.
+type Node struct {
+	Name string
+	// Address is NodeAddr, Hostname NodeHostName; Slurm fills both with the name when nothing else is known.
+	Address  string
+	Hostname string
+	// State is the base state and its flags, as Slurm writes them: "IDLE", "DRAIN", "DYNAMIC_NORM" … Package node says
+	// what they mean.
+	State []string
+	// Reason is why the node is drained or down, ReasonUser who said so and ReasonTime when. Slurm may name a user
+	// although there is no reason.
+	Reason     string
+	ReasonUser string
+	ReasonTime time.Time
+	// Comment is free text that survives a restart of slurmd; Extra and InstanceID are overwritten by it.
+	Comment      string
+	Extra        string
+	InstanceID   string
+	InstanceType string
+	// Features are the available features, ActiveFeatures those that are active.
+	Features       []string
+	ActiveFeatures []string
+	Partitions     []string
+	// Reservation is the name of the reservation that holds the node now.
+	Reservation string
+	// Topology is where the node is in each topology ("default:leaf1"); empty before v0.0.43.
+	Topology string
+	// Version is the release of the node's slurmd.
+	Version string
+	// BootTime is when the node's operating system started, SlurmdTime when its slurmd did; zero when never registered.
+	BootTime   time.Time
+	SlurmdTime time.Time
+	// CPUs are configured, AllocCPUs given to jobs, RealMemory (MiB) configured.
+	CPUs       int
+	AllocCPUs  int
+	RealMemory int64
+}
+
+// Equal says whether two nodes are the same in every field.
+func (n *Node) Equal(o *Node) bool {
+	return n.Name == o.Name && n.Address == o.Address && n.Hostname == o.Hostname &&
+		slices.Equal(n.State, o.State) &&
+		n.Reason == o.Reason && n.ReasonUser == o.ReasonUser && n.ReasonTime.Equal(o.ReasonTime) &&
+		n.Comment == o.Comment && n.Extra == o.Extra &&
+		n.InstanceID == o.InstanceID && n.InstanceType == o.InstanceType &&
+		slices.Equal(n.Features, o.Features) && slices.Equal(n.ActiveFeatures, o.ActiveFeatures) &&
+		slices.Equal(n.Partitions, o.Partitions) &&
+		n.Reservation == o.Reservation && n.Topology == o.Topology && n.Version == o.Version &&
+		n.BootTime.Equal(o.BootTime) && n.SlurmdTime.Equal(o.SlurmdTime) &&
+		n.CPUs == o.CPUs && n.AllocCPUs == o.AllocCPUs && n.RealMemory == o.RealMemory
+}
+
+// NodeList is an answer to "which nodes are there".
+type NodeList struct {
+	// Unchanged says that nothing changed since the time that was asked for; Nodes is nil then.
+	Unchanged bool
+	// Updated is slurmctld's time of the answer, to be given as since the next time. It is zero for Unchanged.
+	Updated time.Time
+	// Nodes are all nodes of the cluster, in Slurm's order, each name once.
+	Nodes []*Node
+	Meta  Meta
+}
+
+// Nodes lists all nodes, or answers Unchanged when none changed since then. A zero since always lists. Slurm counts
+// whole seconds and calls a change within the second of since a change, so an answer's Updated misses nothing.
+//
+// No nodes are an answer only when the answer has a time; see the package comment.
+func (c *Client) Nodes(ctx context.Context, since time.Time) (NodeList, error) {
+	var query url.Values
+	if !since.IsZero() {
+		query = url.Values{"update_time": {strconv.FormatInt(since.Unix(), 10)}}
+	}
+	var list NodeList
+	unchanged, err := c.do(ctx, call{
+		method: http.MethodGet, path: "nodes/", query: query, repeatable: true,
+		decode: func(r *reader) ([]slurmError, error) {
+			var errs []slurmError
+			var err error
+			list, errs, err = decodeNodes(r, !since.IsZero())
+			return errs, err
+		},
+	})
+	if err != nil {
+		return NodeList{}, fmt.Errorf("listing Slurm nodes of %s: %w", c, err)
+	}
+	if unchanged {
+		return NodeList{Unchanged: true}, nil
+	}
+	return list, nil
+}
+
+var (
+	errNoList   = errors.New("the answer has no list")
+	errUndated  = errors.New("an empty list without last_update says nothing")
+	errNameless = errors.New("a node has no name")
+)
+
+// decodeNodes reads an answer to GET nodes. Entries of errors[] are returned as they are, for the caller to classify.
+func decodeNodes(r *reader, conditional bool) (NodeList, []slurmError, error) {
+	var a answer
+	var nodes []*Node
+	var seen map[string]struct{}
+	found := false
+	err := a.decode(r, func(key string) bool {
+		if key != "nodes" || r.peek() == 'n' {
+			return false
+		}
+		found, nodes, seen = true, nil, map[string]struct{}{}
+		for ok := r.open('['); ok; ok = r.more('[') {
+			n := r.node()
+			if _, again := seen[n.Name]; again && r.err == nil {
+				r.fail("node " + strconv.Quote(shorten(n.Name, 64)) + " is listed twice")
+			}
+			seen[n.Name] = struct{}{}
+			nodes = append(nodes, n)
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return NodeList{}, nil, err
+	case len(a.errors) > 0:
+		return NodeList{}, a.errors, nil
+	case !found:
+		return NodeList{}, nil, errNoList
+	case len(nodes) == 0 && a.lastUpdate.IsZero() && conditional:
+		return NodeList{Unchanged: true, Meta: a.meta}, nil, nil
+	case len(nodes) == 0 && a.lastUpdate.IsZero():
+		return NodeList{}, nil, errUndated
+	}
+	if _, nameless := seen[""]; nameless {
+		return NodeList{}, nil, errNameless
+	}
+	return NodeList{Updated: a.lastUpdate, Nodes: nodes, Meta: a.meta}, nil, nil
+}
+
+func (r *reader) node() *Node {
+	n := &Node{}
+	if r.peek() == 'n' {
+		r.fail("expected '{', found null")
+	}
+	for ok := r.open('{'); ok; ok = r.more('{') {
+		switch string(r.key()) {
+		case "name":
+			n.Name = r.text("")
+		case "address":
+			n.Address = r.text(n.Name)
+		case "hostname":
+			n.Hostname = r.text(n.Name)
+		case "state":
+			n.State = r.list()
+		case "reason":
+			n.Reason = r.shared()
+		case "reason_set_by_user":
+			n.ReasonUser = r.shared()
+		case "reason_changed_at":
+			n.ReasonTime = r.time()
+		case "comment":
+			n.Comment = r.text("")
+		case "extra":
+			n.Extra = r.text("")
+		case "instance_id":
+			n.InstanceID = r.text(n.Name)
+		case "instance_type":
+			n.InstanceType = r.shared()
+		case "features":
+			n.Features = r.list()
+		case "active_features":
+			n.ActiveFeatures = r.list()
+		case "partitions":
+			n.Partitions = r.list()
+		case "reservation":
+			n.Reservation = r.shared()
+		case "topology":
+			n.Topology = r.shared()
+		case "version":
+			n.Version = r.shared()
+		case "boot_time":
+			n.BootTime = r.time()
+		case "slurmd_start_time":
+			n.SlurmdTime = r.time()
+		case "cpus":
+			n.CPUs = int(r.quantity().number)
+		case "alloc_cpus":
+			n.AllocCPUs = int(r.quantity().number)
+		case "real_memory":
+			n.RealMemory = r.quantity().number
+		default:
+			r.skip()
+		}
+	}
+	return n
+}
+
+// NodeUpdate is what to change of one or many nodes. What is zero stays as it is.
+type NodeUpdate struct {
+	// State is one of the states that an administrator may set: "DRAIN", "UNDRAIN", "RESUME", "DOWN", "IDLE" …; see
+	// scontrol(1), "NODES - SPECIFICATIONS FOR UPDATE COMMAND".
+	State string
+	// Reason goes with DRAIN and DOWN. UNDRAIN and RESUME clear it whatever is given here, and it cannot be set to
+	// nothing. A DRAIN of a drained node with another reason overwrites the first one.
+	Reason string
+	// Comment replaces the node's comment; a pointer because an empty comment is one too.
+	Comment *string
+}
+
+// UpdateNodes makes one change to all nodes of a hostlist expression ("worker-[0-9],gpu-3").
+//
+// Slurm goes through the list in its order and stops at the first node that it refuses: an Absent or Refused means that
+// those before it are changed. After Unavailable and Malformed nobody knows whether the change was made. It is never
+// repeated here; repeating it is safe as far as the same change may be made twice.
+func (c *Client) UpdateNodes(ctx context.Context, hostlist string, update NodeUpdate) error {
+	body := struct {
+		Name    []string `json:"name"`
+		State   []string `json:"state,omitempty"`
+		Reason  string   `json:"reason,omitempty"`
+		Comment *string  `json:"comment,omitempty"`
+	}{Name: []string{hostlist}, Reason: update.Reason, Comment: update.Comment}
+	if update.State != "" {
+		body.State = []string{update.State}
+	}
+	fail := func(err error) error {
+		return fmt.Errorf("updating Slurm nodes %s of %s: %w", shorten(hostlist, 200), c, err)
+	}
+	if hostlist == "" || update == (NodeUpdate{}) {
+		return fail(errors.New("nothing to update"))
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return fail(err)
+	}
+	if _, err := c.do(ctx, call{method: http.MethodPost, path: "nodes/", body: encoded.Bytes(), decode: decodeResult}); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// DeleteNode deletes the record of a dynamic node. Slurm refuses with CodeNodesBusy while it runs jobs; it is Absent
+// when there is no such node. A slurmd that still runs there does not register again until it is restarted.
+func (c *Client) DeleteNode(ctx context.Context, name string) error {
+	if name == "" || strings.ContainsAny(name, "[],/") {
+		// Slurm would take a hostlist expression here too.
+		return fmt.Errorf("deleting a Slurm node of %s: %q is no name of one node", c, shorten(name, 200))
+	}
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: "node/" + url.PathEscape(name), decode: decodeResult})
+	if err != nil {
+		return fmt.Errorf("deleting Slurm node %s of %s: %w", shorten(name, 200), c, err)
+	}
+	return nil
+}
+
+// decodeResult reads an answer that has nothing but errors[].
+func decodeResult(r *reader) ([]slurmError, error) {
+	var a answer
+	err := a.decode(r, nil)
+	return a.errors, err
+}

@@ -1,0 +1,421 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	// windowSize is the part of a stream that is held at a time, unless a single string is longer.
+	windowSize = 64 << 10
+	// maxString is the longest string that is accepted, in bytes.
+	maxString = 16 << 20
+	// maxDepth is the deepest nesting that is accepted; Slurm's answers have about ten levels.
+	maxDepth = 64
+)
+
+// A scanner reads one JSON value from a stream, member by member, through a window over it. Skipping allocates nothing.
+// What is skipped is checked as strictly as what is read: when a scanner reaches the end without an error, the stream
+// was valid JSON.
+//
+// Errors stick: after the first one every method returns a zero value, and err has the error. The tokens of
+// encoding/json were not used because each string and number of them is an allocation, and 10,000 nodes have two million.
+type scanner struct {
+	r     io.Reader
+	buf   []byte
+	pos   int   // next byte in buf
+	end   int   // end of the bytes in buf
+	read  int64 // bytes taken from r
+	limit int64 // bytes that may be taken from r
+	depth int
+	err   error
+	out   []byte // unescaped string
+}
+
+// A syntaxError is JSON that is not well-formed or not of the expected type. Anything else in scanner.err came from the
+// stream.
+type syntaxError struct {
+	offset int64
+	text   string
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.offset, e.text) }
+
+var errTooLong = errors.New("the answer is longer than accepted")
+
+func newScanner(r io.Reader, limit int64) *scanner {
+	return &scanner{r: r, limit: limit, buf: make([]byte, windowSize)}
+}
+
+// fail records a syntax error at the current position, unless there is an error already.
+func (s *scanner) fail(text string) {
+	if s.err == nil {
+		s.err = &syntaxError{s.read - int64(s.end-s.pos), text}
+	}
+}
+
+// fill reads more of the stream and keeps the bytes from index keep on; it returns by how much they moved to the front,
+// and whether there is more than before.
+func (s *scanner) fill(keep int) (moved int, more bool) {
+	if s.err != nil {
+		return 0, false
+	}
+	if keep > 0 {
+		copy(s.buf, s.buf[keep:s.end])
+		s.pos -= keep
+		s.end -= keep
+	}
+	if s.end == len(s.buf) {
+		if len(s.buf) >= maxString {
+			s.fail("a string is longer than accepted")
+			return keep, false
+		}
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+	for range 100 {
+		n, err := s.r.Read(s.buf[s.end:])
+		s.end += n
+		s.read += int64(n)
+		if s.read > s.limit {
+			s.err = errTooLong
+			return keep, false
+		}
+		if n > 0 {
+			// An error that came with data comes again with the next read.
+			return keep, true
+		}
+		if err == io.EOF {
+			return keep, false
+		}
+		if err != nil {
+			s.err = err
+			return keep, false
+		}
+	}
+	s.err = io.ErrNoProgress
+	return keep, false
+}
+
+// peek returns the next byte that is no white space, without taking it; 0 at the end.
+func (s *scanner) peek() byte {
+	for {
+		for s.pos < s.end {
+			switch c := s.buf[s.pos]; c {
+			case ' ', '\n', '\t', '\r':
+				s.pos++
+			default:
+				return c
+			}
+		}
+		if _, more := s.fill(s.pos); !more {
+			return 0
+		}
+	}
+}
+
+// finish checks that nothing but white space follows.
+func (s *scanner) finish() {
+	if c := s.peek(); c != 0 || s.pos < s.end {
+		s.fail("more follows after the end")
+	}
+}
+
+// open enters an object ('{') or array ('[') and says whether it has a member. A null counts as empty.
+func (s *scanner) open(bracket byte) bool {
+	c := s.peek()
+	if c == 'n' {
+		s.literal("null")
+		return false
+	}
+	if s.err != nil {
+		return false
+	}
+	if c != bracket {
+		s.fail("expected '" + string(bracket) + "', found " + strconv.QuoteRune(rune(c)))
+		return false
+	}
+	if s.depth++; s.depth > maxDepth {
+		s.fail("nested too deeply")
+		return false
+	}
+	s.pos++
+	// ']' and '}' both follow their opening bracket by two in ASCII.
+	if s.peek() == bracket+2 {
+		s.pos++
+		s.depth--
+		return false
+	}
+	return s.err == nil
+}
+
+// more goes to the next member of an object or array opened with bracket, or leaves it.
+func (s *scanner) more(bracket byte) bool {
+	c := s.peek()
+	if s.err != nil {
+		return false
+	}
+	switch c {
+	case ',':
+		s.pos++
+		return true
+	case bracket + 2:
+		s.pos++
+		s.depth--
+		return false
+	}
+	s.fail("expected ',' or '" + string(bracket+2) + "', found " + strconv.QuoteRune(rune(c)))
+	return false
+}
+
+// key returns the key of an object's member; it is valid until the next call.
+func (s *scanner) key() []byte {
+	key := s.str()
+	if s.pos < s.end && s.buf[s.pos] == ':' {
+		s.pos++
+		return key
+	}
+	s.out = append(s.out[:0], key...) // the window may move while the colon is looked for
+	if s.peek() != ':' {
+		s.fail("expected ':'")
+		return nil
+	}
+	s.pos++
+	return s.out
+}
+
+// plain has true for the bytes that stand for themselves in a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// str returns a string, unescaped and as valid UTF-8; it is valid until the next call.
+func (s *scanner) str() []byte {
+	if s.peek() != '"' {
+		s.fail("expected a string")
+		return nil
+	}
+	start, escaped := s.pos+1, false
+	for i := start; ; {
+		for i < s.end && plain[s.buf[i]] {
+			i++
+		}
+		if i < s.end {
+			switch s.buf[i] {
+			case '"':
+				s.pos = i + 1
+				if escaped {
+					s.out = appendUnescaped(s.out[:0], s.buf[start:i])
+					return s.out
+				}
+				return s.buf[start:i]
+			case '\\':
+				if n := escapeLength(s.buf[i:s.end]); n > 0 {
+					i += n
+					escaped = true
+					continue
+				} else if n < 0 {
+					s.fail("invalid escape in a string")
+					return nil
+				}
+			default:
+				s.fail("control character in a string")
+				return nil
+			}
+		}
+		moved, more := s.fill(start - 1)
+		if !more {
+			s.fail("unexpected end in a string")
+			return nil
+		}
+		start -= moved
+		i -= moved
+	}
+}
+
+// escapeLength returns the length of the escape sequence at the start of b, 0 when b ends before it does, -1 when there
+// is no such sequence.
+func escapeLength(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		for i := 2; i < 6; i++ {
+			if i == len(b) {
+				return 0
+			}
+			if !bytes.ContainsRune([]byte("0123456789abcdefABCDEF"), rune(b[i])) {
+				return -1
+			}
+		}
+		return 6
+	}
+	return -1
+}
+
+// appendUnescaped appends raw, whose escapes are known to be well-formed. Lone surrogates become U+FFFD.
+func appendUnescaped(out, raw []byte) []byte {
+	for len(raw) > 0 {
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			return append(out, raw...)
+		}
+		out = append(out, raw[:n]...)
+		raw = raw[n:]
+		switch c := raw[1]; c {
+		case 'u':
+			r := codeUnit(raw)
+			raw = raw[6:]
+			if utf16.IsSurrogate(r) {
+				low := rune(utf8.RuneError)
+				if len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
+					low = codeUnit(raw)
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					raw = raw[6:]
+				}
+			}
+			out = utf8.AppendRune(out, r)
+			continue
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		default:
+			out = append(out, c)
+		}
+		raw = raw[2:]
+	}
+	return out
+}
+
+// codeUnit returns the UTF-16 code unit of the \uXXXX at the start of b.
+func codeUnit(b []byte) rune {
+	n, _ := strconv.ParseUint(string(b[2:6]), 16, 16) // escapeLength saw four digits
+	return rune(n)
+}
+
+// literal takes null, true or false.
+func (s *scanner) literal(word string) {
+	s.peek()
+	for s.end-s.pos < len(word) {
+		if _, more := s.fill(s.pos); !more {
+			s.fail("expected " + word)
+			return
+		}
+	}
+	if string(s.buf[s.pos:s.pos+len(word)]) != word {
+		s.fail("expected " + word)
+		return
+	}
+	s.pos += len(word)
+}
+
+// number returns the text of a number; it is valid until the next call.
+func (s *scanner) number() []byte {
+	s.peek()
+	start := s.pos
+	for i := start; ; {
+		for i < s.end && (s.buf[i] >= '0' && s.buf[i] <= '9' || s.buf[i] == '-' || s.buf[i] == '+' || s.buf[i] == '.' ||
+			s.buf[i] == 'e' || s.buf[i] == 'E') {
+			i++
+		}
+		if i == s.end {
+			moved, more := s.fill(start)
+			start -= moved
+			i -= moved
+			if more {
+				continue
+			}
+		}
+		if s.err != nil {
+			return nil
+		}
+		if !validNumber(s.buf[start:i]) {
+			s.fail("expected a value")
+			return nil
+		}
+		s.pos = i
+		return s.buf[start:i]
+	}
+}
+
+// validNumber says whether b is a number as RFC 8259 has them.
+func validNumber(b []byte) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+			n++
+		}
+		b = b[n:]
+		return n > 0
+	}
+	if len(b) > 0 && b[0] == '-' {
+		b = b[1:]
+	}
+	if len(b) > 0 && b[0] == '0' {
+		b = b[1:]
+	} else if !digits() {
+		return false
+	}
+	if len(b) > 0 && b[0] == '.' {
+		b = b[1:]
+		if !digits() {
+			return false
+		}
+	}
+	if len(b) > 0 && (b[0] == 'e' || b[0] == 'E') {
+		b = b[1:]
+		if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+			b = b[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return len(b) == 0
+}
+
+// skip checks a value and forgets it.
+func (s *scanner) skip() {
+	switch s.peek() {
+	case '{':
+		for ok := s.open('{'); ok; ok = s.more('{') {
+			s.key()
+			s.skip()
+		}
+	case '[':
+		for ok := s.open('['); ok; ok = s.more('[') {
+			s.skip()
+		}
+	case '"':
+		s.str()
+	case 'n':
+		s.literal("null")
+	case 't':
+		s.literal("true")
+	case 'f':
+		s.literal("false")
+	default:
+		s.number()
+	}
+}
