@@ -12,8 +12,8 @@ import (
 
 // Accounting is slurmdbd and its database. See https://slurm.schedmd.com/accounting.html
 //
-// +kubebuilder:validation:XValidation:rule="!self.enabled || (has(self.embeddedDB) && self.embeddedDB.enabled) || (has(self.externalDB) && self.externalDB.enabled) || (has(self.mariadbOperator) && has(self.mariadbOperator.enabled) && self.mariadbOperator.enabled)",message="accounting needs a database: enable embeddedDB, externalDB or mariadbOperator"
-// +kubebuilder:validation:XValidation:rule="!(has(self.embeddedDB) && self.embeddedDB.enabled) || !((has(self.externalDB) && self.externalDB.enabled) || (has(self.mariadbOperator) && has(self.mariadbOperator.enabled) && self.mariadbOperator.enabled))",fieldPath=".embeddedDB.enabled",message="embeddedDB cannot be enabled together with externalDB or mariadbOperator"
+// +kubebuilder:validation:XValidation:rule="!self.?enabled.orValue(false) || self.?embeddedDB.enabled.orValue(false) || self.?externalDB.enabled.orValue(false) || self.?mariadbOperator.enabled.orValue(false)",message="accounting needs a database: enable embeddedDB, externalDB or mariadbOperator"
+// +kubebuilder:validation:XValidation:rule="!self.?embeddedDB.enabled.orValue(false) || !(self.?externalDB.enabled.orValue(false) || self.?mariadbOperator.enabled.orValue(false))",fieldPath=".embeddedDB.enabled",message="embeddedDB cannot be enabled together with externalDB or mariadbOperator"
 type Accounting struct {
 	SlurmNode `json:",inline"`
 
@@ -97,8 +97,8 @@ type EmbeddedDBStorage struct {
 
 // ExternalDB is a MySQL or MariaDB server that exists already.
 //
-// +kubebuilder:validation:XValidation:rule="!self.enabled || (has(self.host) && self.host != ”)",fieldPath=".host",reason=FieldValueRequired,message="host is required when externalDB is enabled"
-// +kubebuilder:validation:XValidation:rule="!self.enabled || (has(self.user) && self.user != ”)",fieldPath=".user",reason=FieldValueRequired,message="user is required when externalDB is enabled"
+// +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?host.orValue("") != ""`,fieldPath=".host",reason=FieldValueRequired,message="host is required when externalDB is enabled"
+// +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?user.orValue("") != ""`,fieldPath=".user",reason=FieldValueRequired,message="user is required when externalDB is enabled"
 type ExternalDB struct {
 	// Enabled uses this server.
 	// +optional

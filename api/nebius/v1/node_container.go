@@ -74,6 +74,7 @@ type NodeContainer struct {
 type SlurmNode struct {
 	// K8sNodeFilterName is the entry of spec.k8sNodeFilters that places the pods. Default: no constraint.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	K8sNodeFilterName string `json:"k8sNodeFilterName,omitempty"`
 
 	// CustomInitContainers are additional init containers (core/v1 Container).

@@ -5,8 +5,8 @@ package v1
 
 // PartitionConfiguration says which partitions slurm.conf has.
 //
-// +kubebuilder:validation:XValidation:rule="self.configType != 'structured' || (has(self.partitions) && size(self.partitions) > 0)",fieldPath=".partitions",reason=FieldValueRequired,message="Structured partition configuration requires at least one partition"
-// +kubebuilder:validation:XValidation:rule="self.configType != 'custom' || !has(self.rawConfig) || self.rawConfig.all(line, line.startsWith('PartitionName'))",fieldPath=".rawConfig",message="each item of rawConfig must start with PartitionName, as in 'PartitionName=main Nodes=ALL Default=YES'"
+// +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'structured' || (has(self.partitions) && size(self.partitions) > 0)",fieldPath=".partitions",reason=FieldValueRequired,message="Structured partition configuration requires at least one partition"
+// +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'custom' || !has(self.rawConfig) || self.rawConfig.all(line, line.startsWith('PartitionName'))",fieldPath=".rawConfig",message="each item of rawConfig must start with PartitionName, as in 'PartitionName=main Nodes=ALL Default=YES'"
 type PartitionConfiguration struct {
 	// ConfigType chooses between the built-in partitions main and hidden (default), the lines of rawConfig (custom)
 	// and the list of partitions (structured).

@@ -32,6 +32,7 @@ type PopulateJail struct {
 
 	// K8sNodeFilterName is the entry of spec.k8sNodeFilters that places the pod. Default: no constraint.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	K8sNodeFilterName string `json:"k8sNodeFilterName,omitempty"`
 
 	// PriorityClass is the name of the pod's PriorityClass.

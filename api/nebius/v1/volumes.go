@@ -13,7 +13,7 @@ import (
 
 // NodeVolume is a volume: either one of spec.volumeSources, or a claim per pod.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeSourceName) && self.volumeSourceName != ”) != has(self.volumeClaimTemplateSpec)",message="exactly one of volumeSourceName and volumeClaimTemplateSpec must be given"
+// +kubebuilder:validation:XValidation:rule=`(self.?volumeSourceName.orValue("") != "") != has(self.volumeClaimTemplateSpec)`,message="exactly one of volumeSourceName and volumeClaimTemplateSpec must be given"
 type NodeVolume struct {
 	// VolumeSourceName is the entry of spec.volumeSources to use.
 	// +optional
@@ -26,7 +26,7 @@ type NodeVolume struct {
 
 // NodeVolumeMount is a volume and where it is mounted.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeSourceName) && self.volumeSourceName != ”) != has(self.volumeClaimTemplateSpec)",message="exactly one of volumeSourceName and volumeClaimTemplateSpec must be given"
+// +kubebuilder:validation:XValidation:rule=`(self.?volumeSourceName.orValue("") != "") != has(self.volumeClaimTemplateSpec)`,message="exactly one of volumeSourceName and volumeClaimTemplateSpec must be given"
 type NodeVolumeMount struct {
 	// Name is the name of the mount and of the volume in the pod.
 	// +required
