@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
-
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // Keys of the recommended Kubernetes labels,
@@ -58,22 +56,6 @@ func Merge(all ...map[string]string) map[string]string {
 		maps.Copy(out, m)
 	}
 	return out
-}
-
-// LabelsOf returns the labels of metadata that may be absent.
-func LabelsOf(m *slinkyv1beta1.Metadata) map[string]string {
-	if m == nil {
-		return nil
-	}
-	return m.Labels
-}
-
-// AnnotationsOf returns the annotations of metadata that may be absent.
-func AnnotationsOf(m *slinkyv1beta1.Metadata) map[string]string {
-	if m == nil {
-		return nil
-	}
-	return m.Annotations
 }
 
 // Digest is the SHA-256 of content by name, in hexadecimal, independent of order. Annotations carry it so that pods

@@ -1,0 +1,248 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// kinds are the controllers that --controllers can switch, and that have a --<kind>-workers flag.
+var kinds = []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster"} //nolint:gochecknoglobals // a constant list
+
+// options are the command line. The flags are those of both predecessors, so that their charts' arguments keep working;
+// where both had one under different names, both names set the same value.
+type options struct {
+	healthAddr, metricsAddr    string
+	metricsSecure, enableHTTP2 bool
+	leaderElect                bool
+	leaderElectNamespace       string
+	namespaces                 []string
+	controllers                []string
+	workers                    map[string]*int
+	maxConcurrent              int
+	cacheSyncTimeout           time.Duration
+	imageRegistry, imageTag    string
+	clusterDomain              string
+	profile                    bool
+	profileAddr                string
+	logLevel, logFormat        string
+}
+
+// parse reads the command line; args are without the program's name. flag.ErrHelp means that help was asked for and
+// printed.
+func parse(args []string, getenv func(string) string, output io.Writer) (*options, error) {
+	o := &options{workers: map[string]*int{}}
+	fs := flag.NewFlagSet("manager", flag.ContinueOnError)
+	fs.SetOutput(output)
+	fs.Usage = func() { usage(fs, output) }
+	o.bind(fs, getenv)
+	ignored := bindIgnored(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: the manager takes flags only, see --help", fs.Arg(0))
+	}
+	fs.Visit(func(f *flag.Flag) {
+		if why, ok := ignored[f.Name]; ok {
+			fmt.Fprintf(output, "--%s has no effect: %s\n", f.Name, why)
+		}
+	})
+	return o, o.validate()
+}
+
+func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
+	o.healthAddr, o.metricsAddr = ":8081", ":8080"
+	for _, name := range []string{"health-addr", "health-probe-bind-address"} {
+		fs.StringVar(&o.healthAddr, name, o.healthAddr, "`address` of /healthz and /readyz")
+	}
+	for _, name := range []string{"metrics-addr", "metrics-bind-address"} {
+		fs.StringVar(&o.metricsAddr, name, o.metricsAddr, "`address` of /metrics; 0 switches it off")
+	}
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"serve /metrics over HTTPS, to callers whose token may get the non-resource URL /metrics")
+	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
+	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
+	for _, name := range []string{"leader-elect-namespace", "operator-namespace"} {
+		fs.StringVar(&o.leaderElectNamespace, name, "", "`namespace` of the lease; default: the pod's own")
+	}
+	o.namespaces = list(getenv("SLURM_OPERATOR_WATCH_NAMESPACES"))
+	fs.Func("namespaces", "comma-separated `namespaces` to watch; empty or * means all (env SLURM_OPERATOR_WATCH_NAMESPACES)", func(s string) error {
+		o.namespaces = list(s)
+		return nil
+	})
+	o.controllers = list(getenv("SLURM_OPERATOR_CONTROLLERS"))
+	fs.Func("controllers", "comma-separated `controllers` to run: * for all, name to add, -name to leave out (env SLURM_OPERATOR_CONTROLLERS)", func(s string) error {
+		o.controllers = list(s)
+		return nil
+	})
+	for _, kind := range kinds {
+		o.workers[kind] = fs.Int(kind+"-workers", 0, "objects of this kind to reconcile at once; default: --max-concurrent-reconciles")
+	}
+	fs.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 4, "objects of one kind to reconcile at once")
+	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute, "time within which caches must fill at start")
+	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
+	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
+	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
+	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
+	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
+	o.logLevel, o.logFormat = "info", "json"
+	for _, name := range []string{"log-level", "zap-log-level"} {
+		fs.StringVar(&o.logLevel, name, o.logLevel, "`level`: debug, info, warn or error")
+	}
+	for _, name := range []string{"log-format", "zap-encoder"} {
+		fs.StringVar(&o.logFormat, name, o.logFormat, "`format`: json or plain (console)")
+	}
+}
+
+// bindIgnored declares the predecessors' flags that have no meaning here, each with the reason.
+func bindIgnored(fs *flag.FlagSet) map[string]string {
+	ignored := map[string]string{
+		"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
+		"slurmclient-workers":        "there is one link for each Slurm cluster",
+		"token-workers":              "use --max-concurrent-reconciles",
+		"propagated-node-conditions": "not supported yet",
+		"zap-devel":                  "use --log-format=plain and --log-level=debug",
+		"zap-stacktrace-level":       "logs carry no stack traces",
+		"zap-time-encoding":          "times are RFC 3339",
+		"feature-gates":              "there are none",
+	}
+	for name, why := range ignored {
+		fs.Var(&anything{}, name, "accepted without effect: "+why)
+	}
+	return ignored
+}
+
+// anything is a flag that takes any value, or none.
+type anything struct{}
+
+func (*anything) String() string   { return "" }
+func (*anything) Set(string) error { return nil }
+
+// IsBoolFlag lets the flag stand alone, as --enable-topology-controller does in the charts.
+func (*anything) IsBoolFlag() bool { return true }
+
+func (o *options) validate() error {
+	var errs []error
+	if _, err := o.enabled(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.logHandler(io.Discard); err != nil {
+		errs = append(errs, err)
+	}
+	if o.maxConcurrent < 1 {
+		errs = append(errs, fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", o.maxConcurrent))
+	}
+	for _, kind := range kinds {
+		if n := *o.workers[kind]; n < 0 {
+			errs = append(errs, fmt.Errorf("--%s-workers is %d: it must not be negative", kind, n))
+		}
+	}
+	if o.imageRegistry == "" || o.imageTag == "" {
+		errs = append(errs, errors.New("--image-registry and --image-tag must not be empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// concurrency is the number of objects of a kind that are reconciled at once.
+func (o *options) concurrency(kind string) int {
+	if n := *o.workers[kind]; n > 0 {
+		return n
+	}
+	return o.maxConcurrent
+}
+
+// enabled returns the controllers to run.
+func (o *options) enabled() (map[string]bool, error) {
+	aliases := map[string]string{"cluster": "slurmcluster"}
+	on := map[string]bool{}
+	all := len(o.controllers) == 0 || slices.Contains(o.controllers, "*")
+	for _, kind := range kinds {
+		on[kind] = all
+	}
+	for _, entry := range o.controllers {
+		name, off := strings.CutPrefix(strings.ToLower(entry), "-")
+		if name == "*" {
+			continue
+		}
+		if a, ok := aliases[name]; ok {
+			name = a
+		}
+		if !slices.Contains(kinds, name) {
+			return nil, fmt.Errorf("--controllers names %q: known are %s", entry, strings.Join(kinds, ", "))
+		}
+		on[name] = !off
+	}
+	return on, nil
+}
+
+// logHandler makes the handler that all logging goes through.
+func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level is %q: use debug, info, warn or error", o.logLevel)
+	}
+	ho := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "json":
+		return slog.NewJSONHandler(w, ho), nil
+	case "plain", "console":
+		return slog.NewTextHandler(w, ho), nil
+	default:
+		return nil, fmt.Errorf("--log-format is %q: use json or plain", o.logFormat)
+	}
+}
+
+// domain is the cluster's DNS domain: the flag, or what follows "svc." in the search list of resolv.conf.
+func (o *options) domain(resolvConf string) string {
+	if o.clusterDomain != "" {
+		return o.clusterDomain
+	}
+	data, err := os.ReadFile(resolvConf)
+	if err != nil {
+		return "cluster.local"
+	}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, entry := range fields[1:] {
+			if domain, ok := strings.CutPrefix(entry, "svc."); ok {
+				return strings.TrimSuffix(domain, ".")
+			}
+		}
+	}
+	return "cluster.local"
+}
+
+func list(s string) []string {
+	var out []string
+	for entry := range strings.SplitSeq(s, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func usage(fs *flag.FlagSet, w io.Writer) {
+	fmt.Fprint(w, `The Coxswain manager runs Slurm clusters on Kubernetes.
+
+It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objects they stand for.
+Outside a pod it takes the cluster from the KUBECONFIG environment variable.
+
+Usage: manager [flags]
+
+`)
+	fs.PrintDefaults()
+}

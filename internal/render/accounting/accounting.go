@@ -1,0 +1,117 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accounting renders an Accounting: slurmdbd, and the embedded database when the spec asks for one.
+package accounting
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// Input is an Accounting and what is known about its surroundings.
+type Input struct {
+	Accounting *slinkyv1beta1.Accounting
+	// SlurmKeyDigest and JwtKeyDigest are digests of the keys; another one restarts slurmdbd.
+	SlurmKeyDigest, JwtKeyDigest string
+	// Password is the password of the database. It is written into the Secret of slurmdbd.conf and nowhere else.
+	Password string
+	Images   image.Set
+}
+
+const runVolume = "run"
+
+// Labels is the identity of slurmdbd's objects.
+func Labels(a *slinkyv1beta1.Accounting) label.Set {
+	return label.Set{Name: slinkyv1beta1.NameSlurmdbd, Instance: a.Name, Component: "accounting"}
+}
+
+// Render returns the objects of slurmdbd and of its embedded database. An external slurmdbd needs none.
+func Render(in Input) render.Output {
+	var out render.Output
+	a := in.Accounting
+	if a.Spec.External {
+		return out
+	}
+	set := Labels(a)
+
+	text, err := slurmdbdConf(in)
+	out.Fail("spec.extraConf", err)
+	config := &corev1.Secret{
+		ObjectMeta: pod.ObjectMeta(a, a.ConfigName(), set),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{slurmdbdConfFile: []byte(text)},
+	}
+	service, err := pod.Service(a, a.ServiceName(), set, a.Spec.Service, slinkyv1beta1.NameSlurmdbd, a.ServicePort(), "spec.service")
+	out.Fail("spec.service", err)
+	out.Add(config, service)
+	if a.Spec.EmbeddedDatabase != nil {
+		database(in, &out)
+	}
+	statefulSet, err := statefulSet(in, set, label.Digest(config.Data))
+	out.Fail("spec", err)
+	out.Add(statefulSet)
+	return out
+}
+
+func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSet, error) {
+	a := in.Accounting
+	container, err := overlay.Container(corev1.Container{
+		Name:            slinkyv1beta1.NameSlurmdbd,
+		Image:           in.Images.Slurmdbd(),
+		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmdbd, ContainerPort: slinkyv1beta1.SlurmdbdPort, Protocol: corev1.ProtocolTCP}},
+		SecurityContext: pod.Restricted(pod.SlurmUID),
+		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
+			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(slinkyv1beta1.NameSlurmdbd)},
+		}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
+			{Name: runVolume, MountPath: "/run"},
+		},
+	}, a.Spec.Slurmdbd, "spec.slurmdbd")
+	if err != nil {
+		return nil, err
+	}
+	sources := []corev1.VolumeProjection{
+		pod.SecretItem(corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: slurmdbdConfFile,
+		}, slurmdbdConfFile),
+		pod.SecretItem(*a.AuthSlurmRef(), pod.SlurmKeyFile),
+		pod.SecretItem(*a.AuthJwtRef(), pod.JwtKeyFile),
+	}
+	if ref := a.Spec.JwksKeyRef; ref != nil {
+		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
+	}
+	template, err := pod.Template(corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
+		Containers:                   []corev1.Container{container},
+		// slurmdbd does not start when others may read its configuration.
+		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, sources...), pod.EmptyDir(runVolume, true)},
+	}, a.Spec.Template, set, map[string]string{
+		slinkyv1beta1.AnnotationSlurmKeyHash:     in.SlurmKeyDigest,
+		slinkyv1beta1.AnnotationJwtKeyHash:       in.JwtKeyDigest,
+		slinkyv1beta1.AnnotationSlurmdbdConfHash: confDigest,
+	}, "spec.template")
+	return &appsv1.StatefulSet{
+		ObjectMeta: pod.ObjectMeta(a, a.Key().Name, set, a.Spec.Template.Metadata),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             new(int32(1)),
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			RevisionHistoryLimit: new(int32(0)),
+			ServiceName:          a.ServiceName(),
+			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
+			Template:             template,
+		},
+	}, err
+}

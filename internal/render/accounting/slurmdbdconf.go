@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package accounting
+
+import (
+	"strconv"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+const slurmdbdConfFile = "slurmdbd.conf"
+
+// ownedKeys are what slurmdbd must find as the operator wrote it, or it would not be found itself.
+var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
+	"DbdHost", "DbdPort", "SlurmUser", "AuthType", "AuthAltTypes", "AuthAltParameters:jwt_key", "AuthAltParameters:jwks",
+	"StorageType", "StorageHost", "StoragePort", "StorageUser", "StoragePass", "StorageLoc",
+}
+
+// slurmdbdConf is slurmdbd.conf, see https://slurm.schedmd.com/slurmdbd.conf.html.
+func slurmdbdConf(in Input) (string, error) {
+	a := in.Accounting
+	storage, _ := a.Database()
+	d := conf.New(conf.Slurmdbd)
+	d.Section("GENERAL")
+	d.Add("DbdHost", a.PrimaryName())
+	d.Add("DbdPort", strconv.Itoa(int(slinkyv1beta1.SlurmdbdPort)))
+	d.Add("SlurmUser", pod.SlurmUser)
+	d.Add("PidFile", "/run/slurmdbd.pid")
+	d.Section("PLUGINS & PARAMETERS")
+	d.Add("AuthType", "auth/slurm")
+	d.Add("AuthInfo", "use_client_ids")
+	d.Add("AuthAltTypes", "auth/jwt")
+	d.Add("AuthAltParameters", "jwt_key="+pod.EtcSlurm+"/"+pod.JwtKeyFile)
+	if a.Spec.JwksKeyRef != nil {
+		d.Add("AuthAltParameters", "jwks="+pod.EtcSlurm+"/"+pod.JwksFile)
+	}
+	d.Section("STORAGE")
+	d.Add("StorageType", "accounting_storage/mysql")
+	d.Add("StorageHost", storage.Host)
+	d.Add("StoragePort", strconv.Itoa(int(storage.Port)))
+	d.Add("StorageUser", storage.Username)
+	d.Add("StorageLoc", storage.Database)
+	if in.Password != "" {
+		d.Add("StoragePass", in.Password)
+	}
+	d.Section("LOGGING")
+	d.Add("LogFile", "/dev/null")
+	d.Add("LogTimeFormat", "iso8601,format_stderr")
+	data, err := config.Merge(d, a.Spec.ExtraConf, ownedKeys, "spec.extraConf")
+	return string(data), err
+}

@@ -1,0 +1,32 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config joins generated configuration files with what users add to them.
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// ReasonInvalid is the reason of problems in users' configuration texts.
+const ReasonInvalid = "InvalidSpec"
+
+// Merge lays the user's text, found at path, over base and returns the file. The error joins a problem.Problem for each
+// line that cannot be used; the file is then not to be applied.
+func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]byte, error) {
+	user, mistakes := conf.Parse(base.File(), text)
+	merged, refused := conf.Merge(base, user, owned)
+	var errs []error
+	for _, m := range append(mistakes, refused...) {
+		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%s", m.Error()))
+	}
+	data, err := merged.Bytes()
+	if err != nil {
+		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%v", fmt.Errorf("writing %s: %w", base.File(), err)))
+	}
+	return data, errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller renders a Controller: slurm.conf and slurmctld, or, for a slurmctld that runs elsewhere, the few
+// lines of slurm.conf that slurmrestd needs to find it.
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// maxConfigBytes is what a ConfigMap may hold, less some room for its metadata.
+const maxConfigBytes = 1<<20 - 16<<10
+
+// Input is a Controller and what is known about its surroundings.
+type Input struct {
+	Controller *slinkyv1beta1.Controller
+	// Accounting is the object that spec.accountingRef names; nil when there is none.
+	Accounting *slinkyv1beta1.Accounting
+	// NodeSets are those that belong to the Controller, in any order.
+	NodeSets []slinkyv1beta1.NodeSet
+	// Files are the ConfigMaps that the five reference lists of the spec name.
+	Files Files
+	// SlurmKeyDigest and JwtKeyDigest are digests of the keys; another one restarts slurmctld.
+	SlurmKeyDigest, JwtKeyDigest string
+	Images                       image.Set
+}
+
+// Files are the contents of referenced ConfigMaps, by name and key.
+type Files struct {
+	Config, Prolog, Epilog, PrologSlurmctld, EpilogSlurmctld []File
+}
+
+// File is one key of a ConfigMap, which becomes a file in /etc/slurm.
+type File struct {
+	ConfigMap, Name, Content string
+}
+
+// All returns the files of all lists.
+func (f Files) All() []File {
+	var all []File
+	for _, list := range [][]File{f.Config, f.Prolog, f.Epilog, f.PrologSlurmctld, f.EpilogSlurmctld} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// Output is what a Controller needs to exist.
+type Output struct {
+	render.Output
+	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
+	ConfigDigest string
+}
+
+// Labels is the identity of a Controller's objects.
+func Labels(c *slinkyv1beta1.Controller) label.Set {
+	return label.Set{Name: slinkyv1beta1.NameSlurmctld, Instance: c.Name, Component: "controller"}
+}
+
+// Render returns the objects of a Controller.
+func Render(in Input) Output {
+	var out Output
+	c := in.Controller
+	set := Labels(c)
+
+	files := map[string]string{}
+	text, err := slurmConf(in)
+	out.Fail("spec.extraConf", err)
+	files[slurmConfFile] = text
+	if !c.Spec.External {
+		checkFiles(in.Files, &out.Output)
+		if !has(in.Files.Config, cgroupConfFile) {
+			files[cgroupConfFile] = defaultCgroupConf
+		}
+	}
+	if size := len(files[slurmConfFile]) + len(files[cgroupConfFile]); size > maxConfigBytes {
+		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", config.ReasonInvalid,
+			"the configuration has %d bytes and a ConfigMap holds %d; move parts of it to configFileRefs", size, maxConfigBytes))
+	}
+	out.ConfigDigest = digest(files, in.Files)
+	out.Add(&corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(c, c.ConfigName(), set), Data: files})
+	if c.Spec.External {
+		return out
+	}
+
+	service, err := pod.Service(c, c.ServiceName(), set, c.Spec.Service, slinkyv1beta1.NameSlurmctld, c.ServicePort(), "spec.service")
+	out.Fail("spec.service", err)
+	statefulSet, err := statefulSet(in, set, out.ConfigDigest)
+	out.Fail("spec", err)
+	out.Add(service, statefulSet)
+
+	out.Ignore(c.Spec.HA != nil && c.Spec.HA.Enabled, "spec.ha")
+	out.Ignore(c.Spec.Metrics.ServiceMonitor != nil && c.Spec.Metrics.ServiceMonitor.Enabled, "spec.metrics.serviceMonitor")
+	return out
+}
+
+// checkFiles refuses files that would take the place of generated ones, and files that two ConfigMaps both have.
+func checkFiles(files Files, out *render.Output) {
+	from := map[string]string{}
+	for _, f := range files.All() {
+		switch {
+		case f.Name == slurmConfFile || f.Name == "slurmdbd.conf" || f.Name == pod.SlurmKeyFile || f.Name == pod.JwtKeyFile:
+			out.Problems = append(out.Problems, problem.Errorf("spec.configFileRefs", config.ReasonInvalid,
+				"ConfigMap %s has a key %s, which the operator writes itself; use spec.extraConf", f.ConfigMap, f.Name))
+		case from[f.Name] != "" && from[f.Name] != f.ConfigMap:
+			out.Problems = append(out.Problems, problem.Errorf("spec.configFileRefs", config.ReasonInvalid,
+				"ConfigMaps %s and %s both have a key %s", from[f.Name], f.ConfigMap, f.Name))
+		}
+		from[f.Name] = f.ConfigMap
+	}
+}
+
+func has(files []File, name string) bool {
+	for _, f := range files {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func digest(own map[string]string, files Files) string {
+	content := map[string][]byte{}
+	for _, f := range files.All() {
+		content[f.Name] = []byte(f.Content)
+	}
+	for name, text := range own {
+		content[name] = []byte(text)
+	}
+	return label.Digest(content)
+}

@@ -1,0 +1,186 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+const (
+	slurmConfFile  = "slurm.conf"
+	cgroupConfFile = "cgroup.conf"
+	stateRoot      = "/var/spool/slurmctld"
+
+	// defaultCgroupConf is cgroup.conf when the user brings none. There is no systemd in containers.
+	defaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+)
+
+// ownedKeys are what every daemon must find as the operator wrote it, or the cluster would come apart.
+var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
+	"ClusterName", "SlurmUser", "SlurmctldHost", "SlurmctldPort", "SlurmdPort", "StateSaveLocation", "AuthType", "CredType", "AuthAltTypes",
+	"AuthAltParameters:jwt_key", "AuthAltParameters:jwks", "AccountingStorageHost", "AccountingStoragePort", "SlurmctldLogFile", "SlurmdLogFile",
+}
+
+var cgroupsDisabled = regexp.MustCompile(`(?im)^\s*CgroupPlugin\s*=\s*"?disabled"?\s*(#.*)?$`)
+
+// slurmConf is slurm.conf with the user's extraConf merged into it. Blocks and keys follow the contract, slinky.md §3.4
+// in its newest form, and a few that a cluster of pods cannot do without.
+func slurmConf(in Input) (string, error) {
+	c := in.Controller
+	d := conf.New(conf.Slurm)
+	general(d, c)
+	if !c.Spec.External {
+		d.Section("LOGGING")
+		d.Add("SlurmctldLogFile", "/var/log/slurm/slurmctld.log")
+		d.Add("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log")
+		d.Add("SlurmdLogFile", "/var/log/slurm/slurmd.log")
+	}
+	cgroups := !slices.ContainsFunc(in.Files.Config, func(f File) bool {
+		return f.Name == cgroupConfFile && cgroupsDisabled.MatchString(f.Content)
+	})
+	plugins(d, c, cgroups)
+	accounting(d, in.Accounting, cgroups)
+	if c.Spec.External {
+		data, err := d.Bytes()
+		return string(data), err
+	}
+	scripts(d, in.Files)
+	err := nodeSets(d, in.NodeSets)
+	data, mergeErr := config.Merge(d, c.Spec.ExtraConf, ownedKeys, "spec.extraConf")
+	return string(data), errors.Join(err, mergeErr)
+}
+
+func general(d *conf.Document, c *slinkyv1beta1.Controller) {
+	d.Section("GENERAL")
+	d.Add("ClusterName", c.ClusterName())
+	d.Add("SlurmUser", pod.SlurmUser)
+	if c.Spec.External {
+		d.Add("SlurmctldHost", c.Host())
+		d.Add("SlurmctldPort", strconv.Itoa(int(c.Spec.ExternalConfig.Port)))
+		return
+	}
+	d.Add("SlurmctldHost", c.PodName(0)+"("+c.Host()+")")
+	d.Add("SlurmctldPort", strconv.Itoa(int(c.ServicePort())))
+	d.Add("StateSaveLocation", StateDir(c))
+	d.Add("SlurmdUser", "root")
+	d.Add("SlurmdPort", strconv.Itoa(int(slinkyv1beta1.SlurmdPort)))
+	d.Add("SlurmdSpoolDir", "/var/spool/slurmd")
+	// A worker pod that comes back after it did not respond is a healthy node, not one to wait for an administrator.
+	d.Add("ReturnToService", "2")
+	// Nodes register themselves; slurmctld wants to know how many may come.
+	d.Add("MaxNodeCount", "1024")
+}
+
+// StateDir is where slurmctld saves its state.
+func StateDir(c *slinkyv1beta1.Controller) string { return stateRoot + "/" + c.ClusterName() }
+
+func plugins(d *conf.Document, c *slinkyv1beta1.Controller, cgroups bool) {
+	d.Section("PLUGINS & PARAMETERS")
+	d.Add("AuthType", "auth/slurm")
+	d.Add("CredType", "cred/slurm")
+	d.Add("AuthInfo", "use_client_ids")
+	d.Add("AuthAltTypes", "auth/jwt")
+	if c.Spec.External {
+		return
+	}
+	d.Add("AuthAltParameters", "jwt_key="+pod.EtcSlurm+"/"+pod.JwtKeyFile)
+	if c.Spec.JwksKeyRef != nil {
+		d.Add("AuthAltParameters", "jwks="+pod.EtcSlurm+"/"+pod.JwksFile)
+	}
+	d.Add("SlurmctldParameters", "enable_configless,reconfig_on_restart")
+	// Jobs look their user up through slurmstepd, so that workers need no directory service.
+	d.Add("LaunchParameters", "enable_nss_slurm")
+	if !cgroups {
+		// Slurm's default, proctrack/cgroup, is fatal without cgroups.
+		d.Add("ProctrackType", "proctrack/linuxproc")
+		d.Add("TaskPlugin", "task/affinity")
+	}
+	if c.Spec.Metrics.Enabled {
+		d.Add("MetricsType", "metrics/openmetrics")
+	}
+}
+
+func accounting(d *conf.Document, a *slinkyv1beta1.Accounting, cgroups bool) {
+	d.Section("ACCOUNTING")
+	if a == nil {
+		d.Add("AccountingStorageType", "accounting_storage/none")
+		d.Add("JobAcctGatherType", "jobacct_gather/none")
+		return
+	}
+	d.Add("AccountingStorageType", "accounting_storage/slurmdbd")
+	d.Add("AccountingStorageHost", a.Host())
+	d.Add("AccountingStoragePort", strconv.Itoa(int(a.Port())))
+	if !cgroups {
+		d.Add("JobAcctGatherType", "jobacct_gather/linux")
+	}
+}
+
+// scripts adds a line for each script. Those of slurmctld have their full path; those of slurmd are bare names, which
+// Slurm ships to the nodes with the rest of the configuration.
+func scripts(d *conf.Document, files Files) {
+	d.Section("SLURMCTLD PROLOG & EPILOG")
+	for _, name := range names(files.PrologSlurmctld) {
+		d.Add("PrologSlurmctld", pod.EtcSlurm+"/"+name)
+	}
+	for _, name := range names(files.EpilogSlurmctld) {
+		d.Add("EpilogSlurmctld", pod.EtcSlurm+"/"+name)
+	}
+	d.Section("PROLOG & EPILOG")
+	for _, name := range names(files.Prolog) {
+		d.Add("Prolog", name)
+	}
+	for _, name := range names(files.Epilog) {
+		d.Add("Epilog", name)
+	}
+}
+
+func names(files []File) []string {
+	var out []string
+	for _, f := range files {
+		out = append(out, f.Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// nodeSets adds the NodeSet line of each set and, where it is asked for, its partition.
+func nodeSets(d *conf.Document, sets []slinkyv1beta1.NodeSet) error {
+	sets = slices.SortedFunc(slices.Values(sets), func(a, b slinkyv1beta1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
+	d.Section("NODESET & PARTITION")
+	var errs []error
+	taken := map[string]string{}
+	for _, set := range sets {
+		name := set.SlurmName()
+		if other, ok := taken[name]; ok {
+			errs = append(errs, problem.Errorf("", config.ReasonInvalid,
+				"NodeSets %s and %s are both called %s in Slurm; give one of them another spec.template.spec.hostname", other, set.Name, name))
+			continue
+		}
+		taken[name] = set.Name
+		d.Add("NodeSet", name, conf.Option{Key: "Feature", Value: name})
+	}
+	for _, set := range sets {
+		if !set.Spec.Partition.Enabled || taken[set.SlurmName()] != set.Name {
+			continue
+		}
+		options, err := conf.ParseOptions(set.Spec.Partition.Config)
+		if err != nil {
+			errs = append(errs, problem.Errorf("", config.ReasonInvalid, "NodeSet %s, spec.partition.config: %v", set.Name, err))
+			continue
+		}
+		options = append([]conf.Option{{Key: "Nodes", Value: set.SlurmName()}}, options...)
+		d.Add("PartitionName", set.SlurmName(), options...)
+	}
+	return errors.Join(errs...)
+}

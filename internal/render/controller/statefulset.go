@@ -1,0 +1,170 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// Names of volumes and where they are mounted.
+const (
+	runVolume   = "run"
+	stateVolume = "statesave"
+	authVolume  = "slurm-authsocket"
+	authDir     = "/run/slurmctld"
+)
+
+// etcMode lets the Slurm group read files and run scripts; the kubelet adds reading for the pod's fsGroup.
+const etcMode = 0o610
+
+func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.StatefulSet, error) {
+	c := in.Controller
+	spec, err := podSpec(in)
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{
+		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
+		slinkyv1beta1.AnnotationJwtKeyHash:   in.JwtKeyDigest,
+	}
+	if !c.Spec.InplaceReconfigure {
+		annotations[slinkyv1beta1.AnnotationSlurmConfigHash] = configDigest
+	}
+	template, err := pod.Template(spec, c.Spec.Template, set, annotations, "spec.template")
+	if err != nil {
+		return nil, err
+	}
+	out := &appsv1.StatefulSet{
+		ObjectMeta: pod.ObjectMeta(c, c.Key().Name, set, c.Spec.Template.Metadata),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             new(int32(1)),
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			RevisionHistoryLimit: new(int32(0)),
+			ServiceName:          c.ServiceName(),
+			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
+			Template:             template,
+		},
+	}
+	if claim := c.StateClaim(); claim != nil {
+		out.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: stateVolume, Labels: set.Labels()}, Spec: *claim,
+		}}
+	}
+	return out, nil
+}
+
+func podSpec(in Input) (corev1.PodSpec, error) {
+	c := in.Controller
+	slurmctld, err := overlay.Container(slurmctld(in), c.Spec.Slurmctld, "spec.slurmctld")
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	logfile := pod.Logfile(slurmctld.Image, slinkyv1beta1.NameSlurmctld)
+	logfile.SecurityContext = pod.Restricted(pod.SlurmUID)
+	logfile, err = overlay.Container(logfile, c.Spec.Logfile, "spec.logfile")
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	sidecars := []corev1.Container{logfile}
+	if c.Spec.InplaceReconfigure {
+		reconfigure := pod.Reconfigure(slurmctld.Image, []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, {Name: authVolume, MountPath: authDir},
+		})
+		reconfigure.SecurityContext = pod.Restricted(pod.SlurmUID)
+		reconfigure, err = overlay.Container(reconfigure, c.Spec.Reconfigure, "spec.reconfigure")
+		if err != nil {
+			return corev1.PodSpec{}, err
+		}
+		sidecars = append(sidecars, reconfigure)
+	}
+	return corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
+		InitContainers:               sidecars,
+		Containers:                   []corev1.Container{slurmctld},
+		Volumes:                      volumes(c),
+	}, nil
+}
+
+func slurmctld(in Input) corev1.Container {
+	return corev1.Container{
+		Name:            slinkyv1beta1.NameSlurmctld,
+		Image:           in.Images.Slurmctld(),
+		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmctld, ContainerPort: in.Controller.ServicePort(), Protocol: corev1.ProtocolTCP}},
+		SecurityContext: pod.Restricted(pod.SlurmUID),
+		StartupProbe:    &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 60, PeriodSeconds: 1},
+		LivenessProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe:  &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
+			{Name: runVolume, MountPath: "/run"},
+			{Name: authVolume, MountPath: authDir},
+			{Name: stateVolume, MountPath: StateDir(in.Controller)},
+			{Name: pod.LogVolume, MountPath: pod.LogDir},
+		},
+	}
+}
+
+// get asks slurmctld's own health endpoints, which exist since Slurm 25.11.
+func get(path string) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(slinkyv1beta1.NameSlurmctld)}}
+}
+
+func volumes(c *slinkyv1beta1.Controller) []corev1.Volume {
+	sources := []corev1.VolumeProjection{
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: c.ConfigName()}}},
+		pod.SecretItem(*c.AuthSlurmRef(), pod.SlurmKeyFile),
+		pod.SecretItem(*c.AuthJwtRef(), pod.JwtKeyFile),
+	}
+	if ref := c.Spec.JwksKeyRef; ref != nil {
+		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
+	}
+	for _, name := range ReferencedConfigMaps(c) {
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name},
+		}})
+	}
+	out := []corev1.Volume{
+		pod.Projected(pod.EtcVolume, etcMode, sources...),
+		pod.EmptyDir(runVolume, true),
+		pod.EmptyDir(authVolume, false),
+		pod.LogFileVolume(),
+	}
+	switch {
+	case c.ExistingClaim() != "":
+		out = append(out, corev1.Volume{Name: stateVolume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.ExistingClaim()},
+		}})
+	case !c.Persistent():
+		out = append(out, pod.EmptyDir(stateVolume, false))
+	}
+	return out
+}
+
+// ReferencedConfigMaps returns the names of the ConfigMaps whose keys become files in /etc/slurm, sorted: the order in
+// which a user lists them must not restart slurmctld.
+func ReferencedConfigMaps(c *slinkyv1beta1.Controller) []string {
+	var names []string
+	for _, list := range [][]slinkyv1beta1.ObjectReference{
+		c.Spec.ConfigFileRefs, c.Spec.PrologScriptRefs, c.Spec.EpilogScriptRefs, c.Spec.PrologSlurmctldScriptRefs, c.Spec.EpilogSlurmctldScriptRefs,
+	} {
+		for _, ref := range list {
+			names = append(names, ref.Name)
+		}
+	}
+	slices.SortFunc(names, cmp.Compare[string])
+	return slices.Compact(names)
+}

@@ -1,0 +1,143 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loginset
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// Names of volumes.
+const (
+	sackdVolume   = "sackd-dir"
+	configVolume  = "slurm-config"
+	sshVolume     = "ssh-config"
+	hostKeyVolume = "ssh-host-keys"
+	sssdVolume    = "sssd-conf"
+	usersVolume   = "users"
+)
+
+// hostKeyAlgorithms are those of the host keys in Secret N-ssh-host-keys.
+var hostKeyAlgorithms = []string{"rsa", "ed25519", "ecdsa"} //nolint:gochecknoglobals // a constant list
+
+// initScript makes /etc/slurm from what is mounted. Files of a Secret cannot belong to the Slurm user while the pod runs
+// as root, and sackd accepts a key of nobody else.
+const initScript = `set -eu
+for file in /mnt/slurm/*; do
+	case $file in
+	*.key | */slurmdbd.conf) mode=0600 ;;
+	*.conf) mode=0644 ;;
+	*) continue ;;
+	esac
+	cp -L "$file" /mnt/etc/slurm/
+	chmod "$mode" "/mnt/etc/slurm/${file##*/}"
+done
+chown -R 401:401 /mnt/etc/slurm
+`
+
+func initContainer(in Input) (corev1.Container, error) {
+	return overlay.Container(corev1.Container{
+		Name:    "initconf",
+		Image:   in.Images.Login(),
+		Command: []string{"sh", "-c", initScript},
+		Env:     []corev1.EnvVar{{Name: "SLURM_USER", Value: pod.SlurmUser}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: "/mnt/etc/slurm"},
+			{Name: configVolume, MountPath: "/mnt/slurm", ReadOnly: true},
+		},
+	}, in.LoginSet.Spec.Initconf, "spec.initconf")
+}
+
+func loginContainer(in Input) (corev1.Container, error) {
+	mounts := []corev1.VolumeMount{
+		{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
+		{Name: sackdVolume, MountPath: "/run/slurm"},
+		{Name: sshVolume, MountPath: "/etc/ssh/sshd_config", SubPath: "sshd_config", ReadOnly: true},
+		{Name: sshVolume, MountPath: "/root/.ssh/authorized_keys", SubPath: "authorized_keys", ReadOnly: true},
+	}
+	for _, algorithm := range hostKeyAlgorithms {
+		for _, suffix := range []string{"", ".pub"} {
+			file := "ssh_host_" + algorithm + "_key" + suffix
+			mounts = append(mounts, corev1.VolumeMount{Name: hostKeyVolume, MountPath: "/etc/ssh/" + file, SubPath: file, ReadOnly: true})
+		}
+	}
+	if in.LoginSet.Spec.SssdConfRef != nil {
+		mounts = append(mounts, corev1.VolumeMount{Name: sssdVolume, MountPath: "/etc/sssd/sssd.conf", SubPath: "sssd.conf", ReadOnly: true})
+	}
+	if len(in.LoginSet.Spec.Users) > 0 {
+		mounts = append(mounts, corev1.VolumeMount{Name: usersVolume, MountPath: usersDir, ReadOnly: true})
+	}
+	c, err := overlay.Container(corev1.Container{
+		Name:  slinkyv1beta1.NameLogin,
+		Image: in.Images.Login(),
+		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP}},
+		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
+		}},
+		VolumeMounts: mounts,
+	}, in.LoginSet.Spec.Login, "spec.login")
+	c.Env = withSackdOptions(c.Env, "--conf-server "+in.Controller.Endpoint())
+	return c, err
+}
+
+// withSackdOptions puts options after those that the user gave sackd, and sorts the variables by name.
+func withSackdOptions(env []corev1.EnvVar, options string) []corev1.EnvVar {
+	const name = "SACKD_OPTIONS"
+	out := make([]corev1.EnvVar, 0, len(env)+1)
+	for _, e := range env {
+		if e.Name == name {
+			options = strings.TrimSpace(e.Value + " " + options)
+			continue
+		}
+		out = append(out, e)
+	}
+	out = append(out, corev1.EnvVar{Name: name, Value: options})
+	slices.SortStableFunc(out, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func volumes(in Input) []corev1.Volume {
+	var hostKeys []corev1.KeyToPath
+	for _, algorithm := range hostKeyAlgorithms {
+		key := "ssh_host_" + algorithm + "_key"
+		hostKeys = append(hostKeys,
+			corev1.KeyToPath{Key: key, Path: key, Mode: new(int32(0o600))},
+			corev1.KeyToPath{Key: key + ".pub", Path: key + ".pub", Mode: new(int32(0o644))})
+	}
+	l := in.LoginSet
+	out := []corev1.Volume{
+		pod.EmptyDir(pod.EtcVolume, true),
+		pod.EmptyDir(sackdVolume, true),
+		pod.Projected(configVolume, 0o600, pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile)),
+		{Name: hostKeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: l.SSHHostKeysName(), Items: hostKeys,
+		}}},
+		{Name: sshVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: l.SSHConfigName()}, DefaultMode: new(int32(0o600)),
+		}}},
+	}
+	if ref := l.Spec.SssdConfRef; ref != nil {
+		out = append(out, corev1.Volume{Name: sssdVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: ref.Name, DefaultMode: new(int32(0o600)), Items: []corev1.KeyToPath{{Key: ref.Key, Path: "sssd.conf"}},
+		}}})
+	}
+	if len(l.Spec.Users) > 0 {
+		out = append(out, usersFrom(l))
+	}
+	return out
+}
+
+// usersFrom mounts the whole ConfigMap, so that another user changes files and not the pods.
+func usersFrom(l *slinkyv1beta1.LoginSet) corev1.Volume {
+	return corev1.Volume{Name: usersVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: l.UsersName()},
+	}}}
+}

@@ -1,0 +1,105 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restapi renders a RestApi: slurmrestd behind a Service.
+package restapi
+
+import (
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// Input is a RestApi and what is known about its surroundings.
+type Input struct {
+	RestApi    *slinkyv1beta1.RestApi
+	Controller *slinkyv1beta1.Controller
+	// SlurmKeyDigest is the digest of the auth/slurm key; another key restarts slurmrestd.
+	SlurmKeyDigest string
+	Images         image.Set
+}
+
+// Labels is the identity of a RestApi's objects.
+func Labels(r *slinkyv1beta1.RestApi) label.Set {
+	return label.Set{Name: slinkyv1beta1.NameSlurmrestd, Instance: r.Name, Component: "restapi"}
+}
+
+// Render returns the Service and the Deployment of slurmrestd.
+func Render(in Input) render.Output {
+	var out render.Output
+	set := Labels(in.RestApi)
+
+	service, err := pod.Service(in.RestApi, in.RestApi.ServiceName(), set, in.RestApi.Spec.Service,
+		slinkyv1beta1.NameSlurmrestd, in.RestApi.ServicePort(), "spec.service")
+	out.Fail("spec.service", err)
+
+	container, err := container(in)
+	out.Fail("spec.slurmrestd", err)
+	template, err := pod.Template(corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext:              pod.RestrictedPod(pod.NobodyUID),
+		Containers:                   []corev1.Container{container},
+		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600,
+			corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: in.Controller.ConfigName()},
+				Items:                []corev1.KeyToPath{{Key: "slurm.conf", Path: "slurm.conf"}},
+			}},
+			pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile),
+		)},
+	}, in.RestApi.Spec.Template, set, map[string]string{
+		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
+	}, "spec.template")
+	out.Fail("spec.template", err)
+
+	out.Add(service, &appsv1.Deployment{
+		ObjectMeta: pod.ObjectMeta(in.RestApi, in.RestApi.Key().Name, set, in.RestApi.Spec.Template.Metadata),
+		Spec: appsv1.DeploymentSpec{
+			Replicas:             new(in.RestApi.Replicas()),
+			RevisionHistoryLimit: new(int32(0)),
+			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
+			Template:             template,
+		},
+	})
+	return out
+}
+
+func container(in Input) (corev1.Container, error) {
+	var args []string
+	if in.Controller.Spec.AccountingRef == nil {
+		// Without slurmdbd the accounting plugin of slurmrestd stops it at start.
+		args = []string{"-s", "openapi/slurmctld"}
+	}
+	onPort := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(slinkyv1beta1.NameSlurmrestd)}}
+	c, err := overlay.Container(corev1.Container{
+		Name:  slinkyv1beta1.NameSlurmrestd,
+		Image: in.Images.Slurmrestd(),
+		Args:  args,
+		Env: []corev1.EnvVar{
+			{Name: "SLURM_JWT", Value: "daemon"},
+			{Name: "SLURMRESTD_SECURITY", Value: "disable_unshare_files,disable_unshare_sysv"},
+			{Name: "SLURMRESTD_JSON", Value: "compact"},
+			// Each thread's arena keeps the memory of its largest answer otherwise, gigabytes on a large cluster.
+			{Name: "MALLOC_ARENA_MAX", Value: "2"},
+		},
+		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmrestd, ContainerPort: slinkyv1beta1.SlurmrestdPort, Protocol: corev1.ProtocolTCP}},
+		SecurityContext: pod.Restricted(pod.NobodyUID),
+		StartupProbe:    &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 60, PeriodSeconds: 1},
+		LivenessProbe:   &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort},
+		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}},
+	}, in.RestApi.Spec.Slurmrestd, "spec.slurmrestd")
+	// The address comes last, after the user's arguments, as the contract's tests expect.
+	c.Args = append(c.Args, "0.0.0.0:"+strconv.Itoa(int(slinkyv1beta1.SlurmrestdPort)))
+	return c, err
+}
