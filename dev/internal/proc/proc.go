@@ -1,0 +1,189 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proc starts long-lived processes and finds them again.
+//
+// A process is recognised by a variable in its environment, not by a recorded
+// process ID: such a mark cannot be lost when localkube is killed between
+// starting a process and writing a file, and it never points to a stranger
+// that got the same ID later.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// markVariable holds "<cluster directory>:<component>".
+const markVariable = "LOCALKUBE_PROCESS"
+
+// path serves commands that run as a daemon's child or inside a node; a
+// user's PATH may lack the sbin directories or lead into a home directory.
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Spec is what to start.
+type Spec struct {
+	// Dir is the cluster's directory, Component a name unique within it.
+	Dir, Component string
+	// Path is the program, Args its argv.
+	Path string
+	Args []string
+	// Log receives standard output and error; it is appended to.
+	Log string
+	// Cloneflags are the namespaces to unshare, see clone(2).
+	Cloneflags uintptr
+}
+
+// Process is a live process of a cluster.
+type Process struct {
+	PID       int
+	Component string
+	Started   time.Time
+}
+
+// Start starts a process in a session of its own, with a minimal environment.
+// The channel is closed when the process ends while the caller still runs.
+func Start(spec Spec) (pid int, exited <-chan struct{}, err error) {
+	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
+		return 0, nil, fmt.Errorf("starting %s: %w", spec.Component, err)
+	}
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, nil, fmt.Errorf("starting %s: %w", spec.Component, err)
+	}
+	defer log.Close()
+	cmd := &exec.Cmd{
+		Path:        spec.Path,
+		Args:        spec.Args,
+		Dir:         "/",
+		Env:         append(Environment(), markVariable+"="+spec.Dir+":"+spec.Component),
+		Stdout:      log,
+		Stderr:      log,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Cloneflags: spec.Cloneflags},
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, fmt.Errorf("starting %s: %w", spec.Component, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	return cmd.Process.Pid, done, nil
+}
+
+// Environment is the environment of every process that localkube starts,
+// without proxies and kubeconfigs of the user.
+func Environment() []string {
+	return []string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
+}
+
+// Find returns the live processes of the cluster in dir, by component.
+func Find(dir string) (map[string]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	found := map[string]Process{}
+	prefix := []byte(markVariable + "=" + dir + ":")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		// Unreadable environments are those of other users and of processes
+		// that have just ended.
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err != nil {
+			continue
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			component, ok := bytes.CutPrefix(v, prefix)
+			if !ok {
+				continue
+			}
+			started, err := startTime(pid)
+			if err != nil {
+				continue // It has ended since.
+			}
+			found[string(component)] = Process{PID: pid, Component: string(component), Started: started}
+		}
+	}
+	return found, nil
+}
+
+// Kill kills processes at once and waits until they are gone, those of their
+// PID namespaces included.
+func Kill(ctx context.Context, processes map[string]Process) error {
+	var errs []error
+	for _, p := range processes {
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, fmt.Errorf("killing %s (process %d): %w", p.Component, p.PID, err))
+		}
+	}
+	for _, p := range processes {
+		for Alive(p.PID) {
+			select {
+			case <-ctx.Done():
+				return errors.Join(append(errs, fmt.Errorf("waiting for the end of %s (process %d): %w", p.Component, p.PID, context.Cause(ctx)))...)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Alive says whether a process exists and is more than a zombie.
+func Alive(pid int) bool {
+	fields, err := stat(pid)
+	return err == nil && fields[0] != "Z" && fields[0] != "X"
+}
+
+// stat returns the fields of /proc/PID/stat from the third, the state, on. The
+// second, the command, is in parentheses and may contain any character.
+func stat(pid int) ([]string, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("parsing /proc/%d/stat: %q", pid, b)
+	}
+	return fields, nil
+}
+
+// ticksPerSecond is USER_HZ, 100 on every architecture that Go runs on.
+const ticksPerSecond = 100
+
+// startTime is when a process started: field 22 of proc_pid_stat(5), in ticks
+// since the machine started.
+func startTime(pid int) (time.Time, error) {
+	fields, err := stat(pid)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ticks, err := strconv.ParseInt(fields[19], 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	b, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return time.Time{}, err
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	uptime, err := time.ParseDuration(first + "s")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(time.Duration(ticks)*time.Second/ticksPerSecond - uptime), nil
+}
