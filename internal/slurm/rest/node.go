@@ -13,8 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // Node is what Coxswain reads of a Slurm node. Slices may be shared between nodes; nobody changes them.
@@ -231,20 +232,20 @@ type NodeUpdate struct {
 // Slurm goes through the list in its order and stops at the first node that it refuses: an Absent or Refused means that
 // those before it are changed. After Unavailable and Malformed nobody knows whether the change was made. It is never
 // repeated here; repeating it is safe as far as the same change may be made twice.
-func (c *Client) UpdateNodes(ctx context.Context, hostlist string, update NodeUpdate) error {
+func (c *Client) UpdateNodes(ctx context.Context, nodes string, update NodeUpdate) error {
 	body := struct {
 		Name    []string `json:"name"`
 		State   []string `json:"state,omitempty"`
 		Reason  string   `json:"reason,omitempty"`
 		Comment *string  `json:"comment,omitempty"`
-	}{Name: []string{hostlist}, Reason: update.Reason, Comment: update.Comment}
+	}{Name: []string{nodes}, Reason: update.Reason, Comment: update.Comment}
 	if update.State != "" {
 		body.State = []string{update.State}
 	}
 	fail := func(err error) error {
-		return fmt.Errorf("updating Slurm nodes %s of %s: %w", shorten(hostlist, 200), c, err)
+		return fmt.Errorf("updating Slurm nodes %s of %s: %w", shorten(nodes, 200), c, err)
 	}
-	if hostlist == "" || update == (NodeUpdate{}) {
+	if nodes == "" || update == (NodeUpdate{}) {
 		return fail(errors.New("nothing to update"))
 	}
 	var encoded bytes.Buffer
@@ -262,9 +263,9 @@ func (c *Client) UpdateNodes(ctx context.Context, hostlist string, update NodeUp
 // DeleteNode deletes the record of a dynamic node. Slurm refuses with CodeNodesBusy while it runs jobs; it is Absent
 // when there is no such node. A slurmd that still runs there does not register again until it is restarted.
 func (c *Client) DeleteNode(ctx context.Context, name string) error {
-	if name == "" || strings.ContainsAny(name, "[],/") {
-		// Slurm would take a hostlist expression here too.
-		return fmt.Errorf("deleting a Slurm node of %s: %q is no name of one node", c, shorten(name, 200))
+	// Slurm would take a hostlist expression here too.
+	if err := hostlist.CheckName(name); err != nil {
+		return fmt.Errorf("deleting a Slurm node of %s: %w", c, err)
 	}
 	_, err := c.do(ctx, call{method: http.MethodDelete, path: "node/" + url.PathEscape(name), decode: decodeResult})
 	if err != nil {

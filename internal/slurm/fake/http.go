@@ -1,0 +1,294 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// A reply is what goes back over HTTP.
+type reply struct {
+	status int
+	body   []byte
+	text   bool // the body is text, not JSON
+}
+
+// maxBody bounds the body of a request.
+const maxBody = 16 << 20
+
+// ServeHTTP answers as slurmrestd does, but for the fault that SetFault's function finds.
+func (s *Slurm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return
+	}
+	fault := s.faultFor(r)
+	if fault.Hold != nil {
+		select {
+		case <-fault.Hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if fault.Latency > 0 {
+		timer := time.NewTimer(fault.Latency)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	replaced := fault.Cut || fault.Status != 0 || fault.Error != nil
+	var answer reply
+	if !replaced || fault.Apply {
+		answer = s.respond(r, body, fault)
+	}
+	switch {
+	case fault.Status != 0:
+		answer = reply{fault.Status, []byte(fault.Body), true}
+	case fault.Error != nil:
+		answer = s.result("v0.0.42", http.StatusOK, fault.Error)
+	}
+	if fault.Cut {
+		answer = reply{}
+	}
+	s.count(r, len(body), answer)
+	if fault.Cut {
+		panic(http.ErrAbortHandler) // net/http's way to close the connection
+	}
+	w.Header().Set("Content-Type", map[bool]string{true: "text/plain", false: "application/json"}[answer.text])
+	if answer.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
+	}
+	if answer.status >= 400 {
+		w.Header().Set("Connection", "close")
+	}
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body) // a client that is gone has nothing to complain about
+}
+
+func (s *Slurm) faultFor(r *http.Request) Fault {
+	s.mu.Lock()
+	find := s.fault
+	s.mu.Unlock()
+	if find != nil {
+		if fault := find(r); fault != nil {
+			return *fault
+		}
+	}
+	return Fault{}
+}
+
+func (s *Slurm) count(r *http.Request, received int, answer reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, resource, _ := route(r.URL.Path)
+	if s.counters.Calls == nil {
+		s.counters.Calls = map[string]int{}
+	}
+	s.counters.Calls[r.Method+" "+resource]++
+	s.counters.Received += int64(received)
+	s.counters.Sent += int64(len(answer.body))
+	if answer.status == http.StatusNotModified {
+		s.counters.Unchanged++
+	}
+}
+
+// route takes /slurm/v0.0.45/node/worker-0 apart.
+func route(path string) (version, resource, name string) {
+	parts := strings.SplitN(strings.TrimPrefix(path, "/slurm/"), "/", 3)
+	parts = append(parts, "", "")
+	return parts[0], parts[1], strings.TrimSuffix(parts[2], "/")
+}
+
+// respond carries a request out.
+func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
+	defer s.lock()()
+	secret := r.Header.Get("X-Slurm-User-Token")
+	if secret == "" {
+		return reply{http.StatusUnauthorized, []byte("Authentication failure"), true}
+	}
+	version, resource, name := route(r.URL.Path)
+	if !strings.HasPrefix(r.URL.Path, "/slurm/") || !slices.Contains(s.versions, version) {
+		return s.unknownURL()
+	}
+	user, good := s.authenticate(secret)
+	shape := s.shape(version)
+	switch r.Method + " " + resource {
+	case "GET ping":
+		status := "No error"
+		if s.down {
+			status = "Unable to contact slurm controller (connect failure)"
+		} else if !good {
+			status = "Protocol authentication error"
+		}
+		shape.pingAnswer(s.options.Cluster, status)
+		return reply{status: http.StatusOK, body: shape.b}
+	case "GET nodes", "POST nodes", "GET node", "POST node", "DELETE node", "GET jobs", "GET reconfigure":
+	default:
+		return s.unknownURL()
+	}
+	if s.down {
+		return s.result(version, http.StatusBadGateway,
+			&Error{1800, "Failure to query " + resource, "Unable to contact slurm controller (connect failure)"})
+	}
+	if !good {
+		return s.result(version, http.StatusNetworkAuthenticationRequired,
+			&Error{1007, "Failure to query " + resource, "Protocol authentication error"})
+	}
+	switch r.Method {
+	case http.MethodGet:
+		return s.get(shape, resource, name, r.URL.Query().Get("update_time"), user, fault)
+	case http.MethodPost:
+		return s.post(version, user, name, body)
+	}
+	if user != "slurm" && user != "root" {
+		return s.refuse(version, "Failure to delete node "+name, &Error{Number: 2010, Text: "Invalid user id"})
+	}
+	if e := s.remove(name); e != nil {
+		return s.refuse(version, "Failure to delete node "+name, e)
+	}
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "delete", Nodes: name})
+	return s.result(version, http.StatusOK, nil)
+}
+
+func (s *Slurm) shape(version string) *shape {
+	return &shape{writer: &writer{compact: s.options.Compact}, slurm: s, version: version}
+}
+
+func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) reply {
+	switch resource {
+	case "nodes":
+		if unchanged(since, s.nodeTime) {
+			return reply{status: http.StatusNotModified}
+		}
+		nodes := make([]*node, 0, len(s.order))
+		for _, name := range s.order {
+			if fault.KeepNode == nil || fault.KeepNode(name) {
+				nodes = append(nodes, s.nodes[name])
+			}
+		}
+		w.nodesAnswer(nodes, s.clock)
+	case "node":
+		n := s.nodes[name]
+		if n == nil {
+			return s.result(w.version, http.StatusOK, &Error{0, "Failure to query node " + name, "No error"})
+		}
+		w.nodesAnswer([]*node{n}, s.clock)
+	case "jobs":
+		if unchanged(since, s.jobTime) {
+			w.jobsAnswer(nil, s.clock, true)
+			break
+		}
+		var jobs []*job
+		for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+			jobs = append(jobs, s.jobs[id])
+		}
+		w.jobsAnswer(jobs, s.clock, false)
+	case "reconfigure":
+		if user != "slurm" && user != "root" {
+			return s.refuse(w.version, "slurm_reconfigure() failed", &Error{Number: 2010, Text: "Invalid user id"})
+		}
+		s.nodeTime = s.clock
+		s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "reconfigure"})
+		w.result()
+	}
+	return reply{status: http.StatusOK, body: w.b}
+}
+
+// unchanged compares as slurmctld does, in whole seconds: a change within the second of since counts.
+func unchanged(since string, changed time.Time) bool {
+	seconds, err := strconv.ParseInt(since, 10, 64)
+	return err == nil && seconds-1 >= changed.Unix()
+}
+
+// post updates the nodes of a body, or the one of the path.
+func (s *Slurm) post(version, user, name string, body []byte) reply {
+	var message struct {
+		Name    []string `json:"name"`
+		State   []string `json:"state"`
+		Reason  string   `json:"reason"`
+		Comment *string  `json:"comment"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return reply{http.StatusBadRequest, []byte("Failure during parsing"), true}
+	}
+	lists := message.Name
+	if name != "" {
+		lists = []string{name}
+	}
+	c := change{reason: message.Reason, comment: message.Comment}
+	if len(message.State) > 0 {
+		c.state = strings.Join(message.State, ",")
+	}
+	before := s.nodeTime
+	s.nodeTime = time.Time{}
+	e := s.update(user, lists, c)
+	touched := !s.nodeTime.IsZero()
+	if !touched {
+		s.nodeTime = before
+	}
+	nodes := strings.Join(lists, ",")
+	if touched {
+		s.writes = append(s.writes, Write{s.clock, user, "update", nodes, c.state, c.reason, c.comment})
+	}
+	if e != nil {
+		return s.refuse(version, "Failure to update node "+nodes, e)
+	}
+	return s.result(version, http.StatusOK, nil)
+}
+
+// refuse answers with Slurm's error; the status for it changed between the releases.
+func (s *Slurm) refuse(version, description string, e *Error) reply {
+	status := http.StatusUnprocessableEntity
+	if s.old() {
+		status = http.StatusInternalServerError
+	}
+	return s.result(version, status, &Error{e.Number, description, e.Text})
+}
+
+func (s *Slurm) result(version string, status int, e *Error) reply {
+	w := s.shape(version)
+	if e != nil {
+		w.result(*e)
+	} else {
+		w.result()
+	}
+	return reply{status: status, body: w.b}
+}
+
+func (s *Slurm) unknownURL() reply {
+	text := "Unable to find requested URL endpoint. Please query the '/openapi/v3' endpoint or visit " +
+		"'https://slurm.schedmd.com/rest_api.html' for the OpenAPI specification which includes a list of all possible slurmrestd endpoints."
+	if s.old() {
+		text = "Unable find requested URL. Please view /openapi/v3 for API reference."
+	}
+	return reply{http.StatusNotFound, []byte(text), true}
+}
+
+// authenticate returns the user that a token speaks for, and whether slurmctld accepts it.
+func (s *Slurm) authenticate(secret string) (user string, good bool) {
+	claims := jwt.MapClaims{}
+	user = "slurm"
+	if s.key == nil {
+		if _, _, err := jwt.NewParser().ParseUnverified(secret, claims); err == nil {
+			user, _ = claims["sun"].(string)
+		}
+		return user, true
+	}
+	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired(), jwt.WithTimeFunc(s.options.Now))
+	_, err := parser.ParseWithClaims(secret, claims, func(*jwt.Token) (any, error) { return s.key, nil })
+	user, _ = claims["sun"].(string)
+	return user, err == nil && user != ""
+}

@@ -1,0 +1,252 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// Job is a job as it is submitted.
+type Job struct {
+	Name      string
+	User      string // default "alice"
+	Partition string // default "main"
+	// Nodes is how many nodes the job needs; NodeList names them instead.
+	Nodes    int
+	NodeList []string
+	// CPUs are needed on each node; 0 means all of them.
+	CPUs int
+	// Duration is how long the job runs; 0 means until it is ended by Cancel, Finish or its Limit.
+	Duration time.Duration
+	// Limit is the time limit; 0 means none.
+	Limit time.Duration
+}
+
+type job struct {
+	Job
+	id         int64
+	state      string // base state
+	completing bool
+	nodes      []string
+	submitted  time.Time
+	start, end time.Time
+	restarts   int
+	epoch      int // counts starts and ends, so that events of an earlier run are known
+}
+
+// An event is the end of a job, or of its completing.
+type event struct {
+	at    time.Time
+	id    int64
+	epoch int
+}
+
+// eventQueue is a heap by time, and by job for the same time.
+type eventQueue []event
+
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
+	if !q[i].at.Equal(q[j].at) {
+		return q[i].at.Before(q[j].at)
+	}
+	return q[i].id < q[j].id
+}
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *eventQueue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *eventQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return e
+}
+
+// Submit queues a job and starts it at once if its nodes are free. It returns the job's ID.
+func (s *Slurm) Submit(spec Job) int64 {
+	defer s.lock()()
+	if spec.User == "" {
+		spec.User = "alice"
+	}
+	if spec.Partition == "" {
+		spec.Partition = "main"
+	}
+	if len(spec.NodeList) > 0 {
+		spec.Nodes = len(spec.NodeList)
+	}
+	s.lastJob++
+	j := &job{Job: spec, id: s.lastJob, state: "PENDING", submitted: s.clock}
+	s.jobs[j.id] = j
+	s.pending = append(s.pending, j.id)
+	s.jobTime = s.clock
+	s.schedule()
+	return j.id
+}
+
+// Finish ends a running job with success, Cancel ends a job that is pending or running. Others are left alone.
+func (s *Slurm) Finish(id int64) { s.endNow(id, "COMPLETED") }
+
+// Cancel ends a job as scancel does.
+func (s *Slurm) Cancel(id int64) { s.endNow(id, "CANCELLED") }
+
+func (s *Slurm) endNow(id int64, state string) {
+	defer s.lock()()
+	j := s.jobs[id]
+	switch {
+	case j == nil:
+	case j.state == "RUNNING":
+		s.finish(j, state)
+		s.schedule()
+	case j.state == "PENDING" && state == "CANCELLED":
+		j.state, j.end = state, s.clock
+		s.pending = slices.DeleteFunc(s.pending, func(other int64) bool { return other == id })
+		s.jobTime = s.clock
+	}
+}
+
+// JobStatus is what slurmctld has on a job.
+type JobStatus struct {
+	State []string
+	Nodes []string
+	Start time.Time
+	// Restarts counts how often the job was requeued.
+	Restarts int
+}
+
+// Job returns what slurmctld has on a job, and whether it has it.
+func (s *Slurm) Job(id int64) (JobStatus, bool) {
+	defer s.lock()()
+	j, ok := s.jobs[id]
+	if !ok {
+		return JobStatus{}, false
+	}
+	return JobStatus{j.states(), slices.Clone(j.nodes), j.start, j.restarts}, true
+}
+
+func (j *job) states() []string {
+	if j.completing {
+		return []string{j.state, "COMPLETING"}
+	}
+	return []string{j.state}
+}
+
+// advance lets happen, in order, everything that is due at now.
+func (s *Slurm) advance(now time.Time) {
+	for len(s.events) > 0 && !s.events[0].at.After(now) {
+		e := heap.Pop(&s.events).(event)
+		j := s.jobs[e.id]
+		if j == nil || j.epoch != e.epoch {
+			continue
+		}
+		if e.at.After(s.clock) {
+			s.clock = e.at
+		}
+		switch {
+		case j.completing:
+			s.release(j)
+		case j.Duration > 0 && (j.Limit == 0 || j.Duration <= j.Limit):
+			s.finish(j, "COMPLETED")
+		default:
+			s.finish(j, "TIMEOUT")
+		}
+		s.schedule()
+	}
+	if now.After(s.clock) {
+		s.clock = now
+	}
+}
+
+// schedule starts pending jobs, first come first served; a job that cannot start lets later ones pass.
+func (s *Slurm) schedule() {
+	s.pending = slices.DeleteFunc(s.pending, func(id int64) bool { return s.start(s.jobs[id]) })
+}
+
+func (s *Slurm) start(j *job) bool {
+	candidates := s.order
+	if len(j.NodeList) > 0 {
+		candidates = j.NodeList
+	}
+	var nodes []string
+	for _, name := range candidates {
+		if len(nodes) == j.Nodes {
+			break
+		}
+		if n := s.nodes[name]; n != nil && n.usable() && n.CPUs-n.allocated() >= j.need(n) {
+			nodes = append(nodes, name)
+		}
+	}
+	if len(nodes) < j.Nodes || len(nodes) == 0 {
+		return false
+	}
+	for _, name := range nodes {
+		s.nodes[name].running[j.id] = j.need(s.nodes[name])
+	}
+	j.state, j.nodes, j.start, j.end = "RUNNING", nodes, s.clock, time.Time{}
+	j.epoch++
+	ends := j.Duration
+	if j.Limit > 0 {
+		j.end = j.start.Add(j.Limit)
+		if ends == 0 || ends > j.Limit {
+			ends = j.Limit
+		}
+	}
+	if ends > 0 {
+		heap.Push(&s.events, event{j.start.Add(ends), j.id, j.epoch})
+	}
+	s.nodeTime, s.jobTime = s.clock, s.clock
+	return true
+}
+
+// need is how many CPUs of a node the job needs.
+func (j *job) need(n *node) int {
+	if j.CPUs == 0 {
+		return n.CPUs
+	}
+	return j.CPUs
+}
+
+// finish ends a running job; its nodes complete.
+func (s *Slurm) finish(j *job, state string) {
+	j.state, j.end = state, s.clock
+	j.completing = true
+	j.epoch++
+	for _, name := range j.nodes {
+		if n := s.nodes[name]; n != nil {
+			n.completing[j.id] = n.running[j.id]
+			delete(n.running, j.id)
+		}
+	}
+	s.nodeTime, s.jobTime = s.clock, s.clock
+	if s.options.Completing == 0 {
+		s.release(j)
+		return
+	}
+	heap.Push(&s.events, event{s.clock.Add(s.options.Completing), j.id, j.epoch})
+}
+
+// release frees the nodes of a job that has ended. Slurm goes on naming them.
+func (s *Slurm) release(j *job) {
+	j.completing = false
+	j.epoch++
+	for _, name := range j.nodes {
+		if n := s.nodes[name]; n != nil {
+			delete(n.completing, j.id)
+		}
+	}
+	s.nodeTime, s.jobTime = s.clock, s.clock
+}
+
+// requeue puts a running job back into the queue.
+func (s *Slurm) requeue(j *job) {
+	for _, name := range j.nodes {
+		if n := s.nodes[name]; n != nil {
+			delete(n.running, j.id)
+		}
+	}
+	j.state, j.nodes, j.start, j.end = "PENDING", nil, time.Time{}, time.Time{}
+	j.restarts++
+	j.epoch++
+	s.pending = append(s.pending, j.id)
+	s.jobTime = s.clock
+}

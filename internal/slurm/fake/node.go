@@ -1,0 +1,294 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// Node is a node as a slurmd registers it. What is zero gets the value in parentheses.
+type Node struct {
+	Name         string
+	Address      string // (Name)
+	Hostname     string // (Name)
+	CPUs         int    // (64)
+	RealMemory   int64  // MiB (512000)
+	Features     []string
+	Partitions   []string // (main)
+	Gres         string
+	InstanceID   string
+	InstanceType string
+	Extra        string
+	Topology     string
+	Version      string // (the cluster's release)
+}
+
+// node is a record of slurmctld.
+type node struct {
+	Node
+	comment    string
+	reason     string
+	reasonUser string
+	reasonTime time.Time
+	registered time.Time
+
+	drain, down, notResponding bool
+
+	running    map[int64]int // CPUs by running job
+	completing map[int64]int // CPUs by job that is completing
+}
+
+// NodeStatus is what slurmctld has on a node.
+type NodeStatus struct {
+	State      []string
+	Reason     string
+	ReasonUser string
+	Comment    string
+	AllocCPUs  int
+}
+
+// Register lets a slurmd register as a dynamic node. A known node comes back with its drain, its reason and its comment,
+// and is no longer down, as with ReturnToService=2.
+func (s *Slurm) Register(nodes ...Node) {
+	defer s.lock()()
+	for _, registration := range nodes {
+		n := s.nodes[registration.Name]
+		if n == nil {
+			n = &node{running: map[int64]int{}, completing: map[int64]int{}}
+			s.nodes[registration.Name] = n
+			s.order = append(s.order, registration.Name)
+		}
+		n.Node = s.complete(registration)
+		n.registered = s.clock
+		if n.notResponding || n.down {
+			n.notResponding, n.down = false, false
+			n.clearReason()
+		}
+	}
+	s.nodeTime = s.clock
+	s.schedule()
+}
+
+func (s *Slurm) complete(n Node) Node {
+	for _, field := range []*string{&n.Address, &n.Hostname} {
+		if *field == "" {
+			*field = n.Name
+		}
+	}
+	if n.CPUs == 0 {
+		n.CPUs = 64
+	}
+	if n.RealMemory == 0 {
+		n.RealMemory = 512000
+	}
+	if n.Partitions == nil {
+		n.Partitions = []string{"main"}
+	}
+	if n.Version == "" {
+		n.Version = s.options.Release
+	}
+	return n
+}
+
+// Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued.
+func (s *Slurm) Lose(names ...string) {
+	defer s.lock()()
+	for _, name := range names {
+		if n := s.nodes[name]; n != nil {
+			n.notResponding = true
+			s.setDown(n, "Not responding", "slurm")
+		}
+	}
+	s.schedule()
+}
+
+// Update changes nodes as "scontrol update" of some user does. It returns what Slurm would say.
+func (s *Slurm) Update(user, nodes, state, reason string) error {
+	defer s.lock()()
+	if e := s.update(user, []string{nodes}, change{state: state, reason: reason}); e != nil {
+		return fmt.Errorf("updating %s: %s", nodes, e.Text)
+	}
+	return nil
+}
+
+// Delete deletes a node's record, as "scontrol delete" does.
+func (s *Slurm) Delete(name string) error {
+	defer s.lock()()
+	if e := s.remove(name); e != nil {
+		return fmt.Errorf("deleting %s: %s", name, e.Text)
+	}
+	return nil
+}
+
+// Node returns what slurmctld has on a node, and whether it has it.
+func (s *Slurm) Node(name string) (NodeStatus, bool) {
+	defer s.lock()()
+	n, ok := s.nodes[name]
+	if !ok {
+		return NodeStatus{}, false
+	}
+	return NodeStatus{n.state(), n.reason, n.reasonUser, n.comment, n.allocated()}, true
+}
+
+// Names returns the names of all nodes, in Slurm's order.
+func (s *Slurm) Names() []string {
+	defer s.lock()()
+	return slices.Clone(s.order)
+}
+
+// state renders the base state and the flags, in the order in which Slurm writes flags.
+func (n *node) state() []string {
+	var state []string
+	used := 0
+	for _, cpus := range n.running {
+		used += cpus
+	}
+	switch {
+	case n.down:
+		state = append(state, "DOWN")
+	case used >= n.CPUs:
+		state = append(state, "ALLOCATED")
+	case used > 0:
+		state = append(state, "MIXED")
+	default:
+		state = append(state, "IDLE")
+	}
+	if n.drain {
+		state = append(state, "DRAIN")
+	}
+	if len(n.completing) > 0 {
+		state = append(state, "COMPLETING")
+	}
+	if n.notResponding {
+		state = append(state, "NOT_RESPONDING")
+	}
+	return append(state, "DYNAMIC_NORM")
+}
+
+// allocated counts the CPUs that are not free: those of completing jobs are not free yet.
+func (n *node) allocated() int {
+	used := 0
+	for _, cpus := range n.running {
+		used += cpus
+	}
+	for _, cpus := range n.completing {
+		used += cpus
+	}
+	return used
+}
+
+func (n *node) busy() bool { return len(n.running)+len(n.completing) > 0 }
+
+func (n *node) usable() bool { return !n.drain && !n.down && !n.notResponding }
+
+func (n *node) clearReason() {
+	// A drained node keeps its reason when it comes back.
+	if !n.drain {
+		n.reason, n.reasonUser, n.reasonTime = "", "", time.Time{}
+	}
+}
+
+func (n *node) setReason(reason, user string, now time.Time) {
+	// Slurm takes an empty reason for none given.
+	if reason != "" {
+		n.reason, n.reasonUser, n.reasonTime = reason, user, now
+	}
+}
+
+// setDown takes a node down and requeues its jobs.
+func (s *Slurm) setDown(n *node, reason, user string) {
+	n.down = true
+	n.setReason(reason, user, s.clock)
+	for id := range n.running {
+		s.requeue(s.jobs[id])
+	}
+	for id := range n.completing {
+		s.release(s.jobs[id])
+	}
+	s.nodeTime = s.clock
+}
+
+// A change is what an update asks for.
+type change struct {
+	state   string
+	reason  string
+	comment *string
+}
+
+// maxNodes bounds what a hostlist expression may stand for.
+const maxNodes = 1 << 17
+
+// update changes the nodes of hostlist expressions, in their order and up to the first one that is refused.
+func (s *Slurm) update(user string, lists []string, c change) *Error {
+	if user != "slurm" && user != "root" {
+		return &Error{Number: 2010, Text: "Invalid user id"}
+	}
+	for _, list := range lists {
+		names, err := hostlist.Expand(list, maxNodes)
+		if err != nil || len(names) == 0 {
+			return invalidName()
+		}
+		for _, name := range names {
+			n := s.nodes[name]
+			if n == nil {
+				return invalidName()
+			}
+			if e := s.change(n, user, c); e != nil {
+				return e
+			}
+		}
+	}
+	s.schedule()
+	return nil
+}
+
+func invalidName() *Error { return &Error{Number: 2018, Text: "Invalid node name specified"} }
+
+func (s *Slurm) change(n *node, user string, c change) *Error {
+	switch c.state {
+	case "":
+		n.setReason(c.reason, user, s.clock)
+	case "DRAIN":
+		n.drain = true
+		n.setReason(c.reason, user, s.clock)
+	case "UNDRAIN":
+		n.drain = false
+		if !n.down {
+			n.clearReason()
+		}
+	case "RESUME", "IDLE":
+		if c.state == "RESUME" {
+			n.drain = false
+		}
+		n.down = false
+		n.clearReason()
+	case "DOWN":
+		s.setDown(n, c.reason, user)
+	default:
+		return &Error{Number: 2180, Text: "Invalid node state transition"}
+	}
+	if c.comment != nil {
+		n.comment = *c.comment
+	}
+	s.nodeTime = s.clock
+	return nil
+}
+
+func (s *Slurm) remove(name string) *Error {
+	n := s.nodes[name]
+	switch {
+	case n == nil:
+		return invalidName()
+	case n.busy():
+		return &Error{Number: 2016, Text: "Requested nodes are busy"}
+	}
+	delete(s.nodes, name)
+	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == name })
+	s.nodeTime = s.clock
+	return nil
+}

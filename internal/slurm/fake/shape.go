@@ -1,0 +1,288 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// A shape writes answers in one version of the API.
+type shape struct {
+	*writer
+	slurm   *Slurm
+	version string // "v0.0.45"
+}
+
+// since says whether the version is at least the other one.
+func (w *shape) since(version string) bool { return w.version >= version }
+
+func (w *shape) meta() {
+	release := w.slurm.options.Release
+	parts := strings.Split(release, ".")
+	w.object("meta", func() {
+		w.object("plugin", func() {
+			w.text("type", "openapi/slurmctld")
+			w.text("name", "Slurm OpenAPI slurmctld")
+			w.text("data_parser", "data_parser/"+w.version)
+			w.text("accounting_storage", "")
+		})
+		w.object("client", func() {
+			w.text("source", "127.0.0.1:6820(fd:9)")
+			w.text("user", "root")
+			w.text("group", "root")
+		})
+		w.texts("command", nil)
+		w.object("slurm", func() {
+			w.object("version", func() {
+				w.text("major", parts[0])
+				w.text("micro", parts[2])
+				w.text("minor", parts[1])
+			})
+			w.text("release", release)
+			w.text("cluster", w.slurm.options.Cluster)
+		})
+	})
+}
+
+func (w *shape) errors(list ...Error) {
+	w.list("errors", func() {
+		for _, e := range list {
+			w.object("", func() {
+				w.text("description", e.Description)
+				w.int("error_number", int64(e.Number))
+				w.text("error", e.Text)
+				w.text("source", "fake")
+			})
+		}
+	})
+}
+
+func (w *shape) warnings(list ...string) {
+	w.list("warnings", func() {
+		for _, text := range list {
+			w.object("", func() {
+				w.text("description", text)
+				w.text("source", "fake")
+			})
+		}
+	})
+}
+
+func (w *shape) nodesAnswer(nodes []*node, now time.Time, errors ...Error) {
+	w.object("", func() {
+		w.list("nodes", func() {
+			for _, n := range nodes {
+				w.node(n)
+			}
+		})
+		w.time("last_update", now)
+		w.meta()
+		w.errors(errors...)
+		w.warnings()
+	})
+}
+
+// node writes every field that slurmrestd writes, in its order; sizes are real too.
+func (w *shape) node(n *node) {
+	w.object("", func() {
+		w.text("architecture", "x86_64")
+		w.text("burstbuffer_network_address", "")
+		w.int("boards", 1)
+		w.time("boot_time", n.registered)
+		if w.since("v0.0.43") {
+			w.time("tls_cert_last_renewal", time.Time{})
+			w.texts("cert_flags", nil)
+		}
+		w.text("cluster_name", "")
+		w.int("cores", 1)
+		w.int("specialized_cores", 0)
+		w.int("cpu_binding", 0)
+		w.int("cpu_load", 0)
+		w.number("free_mem", true, false, n.RealMemory)
+		w.int("cpus", int64(n.CPUs))
+		w.int("effective_cpus", int64(n.CPUs))
+		w.text("specialized_cpus", "")
+		w.object("energy", func() {
+			w.int("average_watts", 0)
+			w.int("base_consumed_energy", 0)
+			w.int("consumed_energy", 0)
+			w.number("current_watts", true, false, 0)
+			w.int("previous_consumed_energy", 0)
+			w.int("last_collected", 0)
+		})
+		if !w.since("v0.0.45") {
+			w.object("external_sensors", func() {})
+		}
+		w.text("extra", n.Extra)
+		if !w.since("v0.0.45") {
+			w.object("power", func() {})
+		}
+		w.texts("features", n.Features)
+		w.texts("active_features", n.Features)
+		w.text("gpu_spec", "")
+		w.text("gres", n.Gres)
+		w.text("gres_drained", "N/A")
+		w.text("gres_used", "")
+		w.text("instance_id", n.InstanceID)
+		w.text("instance_type", n.InstanceType)
+		w.time("last_busy", n.registered)
+		w.text("mcs_label", "")
+		w.int("specialized_memory", 0)
+		w.text("name", n.Name)
+		w.texts("next_state_after_reboot", []string{"INVALID"})
+		w.text("address", n.Address)
+		w.text("hostname", n.Hostname)
+		w.texts("state", n.state())
+		w.text("operating_system", "Linux")
+		w.text("owner", "")
+		w.texts("partitions", n.Partitions)
+		w.int("port", 6818)
+		w.int("real_memory", n.RealMemory)
+		w.int("res_cores_per_gpu", 0)
+		w.text("comment", n.comment)
+		w.text("reason", n.reason)
+		w.time("reason_changed_at", n.reasonTime)
+		w.text("reason_set_by_user", w.reasonUser(n))
+		w.time("resume_after", time.Time{})
+		w.text("reservation", "")
+		if w.since("v0.0.45") {
+			w.number("suspend_time", false, true, 0)
+		}
+		w.nodeUse(n)
+	})
+}
+
+// reasonUser is "root" without a reason on 24.11, which prints user 0.
+func (w *shape) reasonUser(n *node) string {
+	if n.reason == "" && w.slurm.old() {
+		return "root"
+	}
+	return n.reasonUser
+}
+
+func (w *shape) nodeUse(n *node) {
+	used := n.allocated()
+	w.int("alloc_memory", 0)
+	w.int("alloc_cpus", int64(used))
+	w.int("alloc_idle_cpus", int64(n.CPUs-used))
+	w.text("tres_used", "")
+	if !w.since("v0.0.45") {
+		w.member("tres_weighted")
+		w.b = append(w.b, "0.0"...)
+	}
+	w.time("slurmd_start_time", n.registered)
+	w.int("sockets", int64(n.CPUs))
+	w.int("threads", 1)
+	w.int("temporary_disk", 0)
+	w.int("weight", 1)
+	if w.since("v0.0.43") {
+		w.text("topology", n.Topology)
+	}
+	cpus := strconv.Itoa(n.CPUs)
+	w.text("tres", "cpu="+cpus+",mem="+strconv.FormatInt(n.RealMemory, 10)+"M,billing="+cpus)
+	w.text("version", n.Version)
+}
+
+// jobsAnswer writes jobs, or what Slurm writes when none changed: an empty list with a last_update of 0.
+func (w *shape) jobsAnswer(jobs []*job, now time.Time, unchanged bool) {
+	w.object("", func() {
+		w.list("jobs", func() {
+			for _, j := range jobs {
+				w.job(j)
+			}
+		})
+		w.time("last_backfill", time.Time{})
+		warnings := []string{}
+		switch {
+		case unchanged:
+			now = time.Time{}
+			warnings = append(warnings, "No job changes since update_time")
+		case len(jobs) == 0:
+			warnings = append(warnings, "Zero jobs to dump")
+		}
+		w.time("last_update", now)
+		w.meta()
+		w.errors()
+		w.warnings(warnings...)
+	})
+}
+
+// job writes the fields of a job that somebody reads, not all 130.
+func (w *shape) job(j *job) {
+	w.object("", func() {
+		w.text("account", "")
+		w.bool("batch_flag", true)
+		w.texts("flags", []string{"USING_DEFAULT_PARTITION"})
+		w.text("cluster", w.slurm.options.Cluster)
+		w.time("eligible_time", j.submitted)
+		end := j.end
+		if end.IsZero() && !j.start.IsZero() {
+			end = j.start.AddDate(1, 0, 0) // what Slurm writes for a job without limit
+		}
+		w.time("end_time", end)
+		w.int("group_id", 1000)
+		w.int("job_id", j.id)
+		w.texts("job_state", j.states())
+		w.text("name", j.Name)
+		w.text("nodes", hostlist.Compress(slices.Clone(j.nodes)))
+		w.number("cpus", true, false, int64(max(1, j.CPUs)*j.Job.Nodes))
+		w.number("node_count", true, false, int64(j.Job.Nodes))
+		w.text("partition", j.Partition)
+		w.number("priority", true, false, 1)
+		w.text("qos", "")
+		w.int("restart_cnt", int64(j.restarts))
+		w.time("start_time", j.start)
+		w.text("state_reason", "None")
+		w.time("submit_time", j.submitted)
+		w.number("time_limit", j.Limit > 0, j.Limit == 0, int64(j.Limit/time.Minute))
+		w.text("tres_req_str", "")
+		w.text("tres_alloc_str", "")
+		w.int("user_id", 1000)
+		w.text("user_name", j.User)
+	})
+}
+
+func (w *shape) pingAnswer(hostname string, status string) {
+	up := status == "No error"
+	w.object("", func() {
+		w.list("pings", func() {
+			w.object("", func() {
+				w.text("hostname", hostname)
+				if !w.since("v0.0.45") {
+					w.text("pinged", map[bool]string{true: "UP", false: "DOWN"}[up])
+				}
+				if w.since("v0.0.42") {
+					w.bool("responding", up)
+				}
+				w.int("latency", 100)
+				if !w.since("v0.0.45") {
+					w.text("mode", "primary")
+				}
+				if w.since("v0.0.42") {
+					w.bool("primary", true)
+				}
+				if w.since("v0.0.45") {
+					w.text("status", status)
+				}
+			})
+		})
+		w.meta()
+		w.errors()
+		w.warnings()
+	})
+}
+
+// result writes an answer that has nothing but errors[].
+func (w *shape) result(errors ...Error) {
+	w.object("", func() {
+		w.errors(errors...)
+		w.warnings()
+		w.meta()
+	})
+}
