@@ -109,10 +109,6 @@ func (c *Cluster) expected() []string {
 // cgroupParent is the control group above those of the nodes.
 func (c *Cluster) cgroupParent() string { return "localkube-" + c.ID() }
 
-func (c *Cluster) store(init int) string {
-	return fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", init)
-}
-
 // running finds the cluster's processes.
 func (c *Cluster) running() (map[string]proc.Process, error) { return proc.Find(c.Dir) }
 

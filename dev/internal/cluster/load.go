@@ -44,7 +44,7 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 			if !ok {
 				return fmt.Errorf("loading images: %s does not run (\"localkube up\" repairs it)", name)
 			}
-			store := images.Store{Socket: c.store(init.PID), Record: c.Node(name).Images()}
+			store := images.Store{Socket: containerdSocket(init.PID), Record: c.Node(name).Images()}
 			var err error
 			imported[i-1], err = store.Import(ctx, a)
 			if err != nil {

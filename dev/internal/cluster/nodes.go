@@ -46,7 +46,12 @@ func (c *Cluster) startAll(ctx context.Context, running map[string]proc.Process)
 	if err != nil {
 		return err
 	}
-	if err := c.startControlPlane(ctx, running); err != nil {
+	// No pod may be scheduled before its image is there: CoreDNS is the first.
+	imported := make(chan error, 1)
+	go func() {
+		imported <- c.eachNode(func(i int) error { return c.importImages(ctx, i, inits[i]) })
+	}()
+	if err := errors.Join(c.startControlPlane(ctx, running), <-imported); err != nil {
 		return err
 	}
 	if err := c.applyAddons(ctx); err != nil {
@@ -55,7 +60,7 @@ func (c *Cluster) startAll(ctx context.Context, running map[string]proc.Process)
 	if err := c.ensure(running, hostController, hostControllerFlags(c.Cluster, c.state)); err != nil {
 		return err
 	}
-	err = c.eachNode(func(i int) error { return c.finishNode(ctx, i, inits[i]) })
+	err = c.eachNode(func(i int) error { return c.waitForNode(ctx, i, inits[i]) })
 	if err != nil {
 		return err
 	}
@@ -156,7 +161,7 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 		}
 	}
 	return node.Spec{
-		Name: name, Root: string(c.Root), Var: dir.Var(),
+		Name: name, Root: string(c.Root), Var: dir.Var(), Resolv: dir.Config("resolv.conf"),
 		APIServer: c.state.APIServer(), CA: filepath.Join(c.PKI(), "ca.crt"),
 		Daemons: []node.Daemon{
 			daemon("containerd", containerd, false, "--config="+dir.Config("containerd.toml")),
@@ -174,11 +179,12 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 	}
 }
 
-// finishNode imports the node's images and waits until it is ready for pods.
-func (c *Cluster) finishNode(ctx context.Context, i int, init nodeInit) error {
+// importImages imports what the node lacks of localkube's own images and of
+// the user's directory of images.
+func (c *Cluster) importImages(ctx context.Context, i int, init nodeInit) error {
 	name := state.NodeName(i)
-	store := images.Store{Socket: c.store(init.pid), Record: c.Node(name).Images()}
-	if err := c.waitForContainerd(ctx, name, store); err != nil {
+	store := images.Store{Socket: containerdSocket(init.pid), Record: c.Node(name).Images()}
+	if err := c.poll(ctx, "containerd of "+name, name, containerdTimeout, store.Ready); err != nil {
 		return err
 	}
 	archives, err := filepath.Glob(filepath.Join(c.Root.Images(), "*.tar"))
@@ -190,11 +196,12 @@ func (c *Cluster) finishNode(ctx context.Context, i int, init nodeInit) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return c.waitForNode(ctx, i, init)
+	return nil
 }
 
-func (c *Cluster) waitForContainerd(ctx context.Context, name string, store images.Store) error {
-	return c.poll(ctx, "containerd of "+name, name, containerdTimeout, store.Ready)
+// containerdSocket is the socket of a node's containerd as the host sees it.
+func containerdSocket(init int) string {
+	return fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", init)
 }
 
 // waitForNode waits for a kubelet that serves and reports Ready. What it

@@ -56,6 +56,10 @@ func mountAll(spec Spec) error {
 	if err := uncover(); err != nil {
 		return err
 	}
+	// Where it is a link into /run, it leads nowhere by now, which is as good.
+	if err := unix.Mount(spec.Resolv, "/etc/resolv.conf", "", unix.MS_BIND, ""); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("mounting /etc/resolv.conf: %w", err)
+	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}

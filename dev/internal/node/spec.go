@@ -22,6 +22,9 @@ type Spec struct {
 	Root string `json:"root"`
 	// Var is the directory that becomes /var.
 	Var string `json:"var"`
+	// Resolv is the file that becomes /etc/resolv.conf. The host's leads to
+	// servers that a node cannot reach, and waiting for them takes long.
+	Resolv string `json:"resolv"`
 	// APIServer and CA are the URL of the apiserver and the file of its authority.
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
