@@ -93,7 +93,7 @@ type NodeSetSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$')",message="must be a duration such as 90s, 30m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="must be a duration such as 90s, 30m or 1h30m"
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 
 	// RevisionHistoryLimit is the number of old revisions of the worker template that are kept.

@@ -34,11 +34,12 @@ type TokenSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_$.@+-]*$')",message="must consist of letters, digits and the characters _ $ . @ + -"
 	Username string `json:"username"`
 
-	// Lifetime is the time from the issue of a token to its expiry, as a Go duration such as 15m or 24h. Default: 15m.
+	// Lifetime is the time from the issue of a token to its expiry, as a Go duration such as 15m or 24h, at most
+	// 596523h (2^31 seconds). Default: 15m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$')",message="must be a duration such as 90s, 15m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && duration(self) >= duration('1s') && duration(self) <= duration('596523h')",message="must be a duration such as 90s, 15m or 1h30m, from 1s to 596523h"
 	Lifetime *metav1.Duration `json:"lifetime,omitempty"`
 
 	// Refresh replaces the token when four fifths of its lifetime are over. Without it the Secret is made immutable and
