@@ -1,0 +1,78 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conf
+
+import "strings"
+
+// File is a kind of configuration file. It decides which keys are sets and which are repeated.
+type File int
+
+// The files whose keys this package knows. Plain stands for all others: every key is a scalar, or a repeated line if it
+// has options.
+const (
+	Plain File = iota
+	Slurm
+	Slurmdbd
+	Cgroup
+	Gres
+)
+
+// String is the name of the file, as in errors.
+func (f File) String() string {
+	switch f {
+	case Slurm:
+		return "slurm.conf"
+	case Slurmdbd:
+		return "slurmdbd.conf"
+	case Cgroup:
+		return "cgroup.conf"
+	case Gres:
+		return "gres.conf"
+	}
+	return "configuration"
+}
+
+// Kind says what an entry of a document is and with it how a second one of the same key merges.
+type Kind int
+
+const (
+	// Scalar is Key=Value; the later one replaces the earlier.
+	Scalar Kind = iota
+	// Set is Key=item,item; two of them unite.
+	Set
+	// Repeated is Key=Value with options, or a key that may stand several times; every line counts.
+	Repeated
+	// Include is a line "include FILE".
+	Include
+	// Section is a banner comment, ### NAME ###.
+	Section
+	// Comment is any other comment on a line of its own.
+	Comment
+)
+
+// trait is what a file knows about a key.
+type trait struct {
+	kind Kind
+	// options says that further Key=Value pairs may follow on the line.
+	options bool
+	// known says that the file has this key.
+	known bool
+}
+
+// trait looks up a key. An unknown one is a scalar that may turn out to have options.
+func (f File) trait(key string) trait {
+	switch {
+	case strings.EqualFold(key, includeKey):
+		return trait{kind: Include, known: true}
+	case f == Slurm && listed(key, slurmSets), f == Slurmdbd && listed(key, slurmdbdSets):
+		return trait{kind: Set, known: true}
+	case f == Slurm && listed(key, slurmLines), f == Gres && listed(key, gresLines):
+		return trait{kind: Repeated, options: true, known: true}
+	case f == Slurm && listed(key, slurmRepeated):
+		return trait{kind: Repeated, known: true}
+	case f == Slurm && listed(key, slurmScalars), f == Slurmdbd, f == Cgroup, f == Gres:
+		return trait{kind: Scalar, known: true}
+	}
+	return trait{kind: Scalar, options: true}
+}

@@ -1,0 +1,85 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conf
+
+import (
+	"iter"
+	"strings"
+)
+
+// The keys of slurm.conf(5) of Slurm 22.05 to 26.05, as far as a slurmctld of one of these versions accepts them,
+// separated by blanks.
+const (
+	// slurmSets are lists of independent options, so that the operator's and the user's can both hold. Lists that are
+	// one decision (PreemptMode, LogTimeFormat, HealthCheckNodeState, PropagateResourceLimits, SuspendExcNodes …) are
+	// scalars.
+	slurmSets = `
+	AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageParameters AccountingStorageTRES
+	AccountingStoreFlags AuthAltParameters AuthAltTypes AuthInfo BcastParameters CertgenParameters CertmgrParameters
+	CliFilterParameters CliFilterPlugins CommunicationParameters DebugFlags DependencyParameters
+	FederationParameters GresTypes JobAcctGatherParams JobSubmitPlugins LaunchParameters LicenseParameters
+	MCSParameters MetricsAuthUsers MetricsParameters MpiParams NodeFeaturesPlugins PowerParameters PreemptParameters
+	PrEpPlugins PriorityFlags PriorityWeightTRES PrivateData PrologFlags ReconfigFlags SchedulerParameters
+	ScronParameters SelectTypeParameters SlurmctldHttpAuthParameters SlurmctldParameters SlurmdHttpAuthParameters
+	SlurmdParameters SwitchParameters TaskPlugin TaskPluginParam TLSParameters TopologyParam X11Parameters`
+
+	// slurmLines describe something by options and may stand once per name.
+	slurmLines = `
+	DownNodes FrontendName NodeName NodeSet PartitionName PowerAction`
+
+	// slurmRepeated have a plain value each time.
+	slurmRepeated = `
+	Epilog EpilogSlurmctld Prolog PrologSlurmctld SlurmctldHost`
+
+	slurmScalars = `
+	AccountingStorageBackupHost AccountingStorageHost AccountingStoragePass AccountingStoragePort
+	AccountingStorageType AccountingStorageUser AcctGatherEnergyType AcctGatherFilesystemType
+	AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthType BackupAddr
+	BackupController BatchStartTimeout BcastExclude BurstBufferType CertgenType CertmgrType ClusterName CompleteWait
+	ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef CpuFreqGovernors CredType CryptoType DataParserParameters
+	DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode DisableRootJobs EioTimeout EnforcePartLimits EpilogMsgTime
+	EpilogTimeout ExtSensorsFreq ExtSensorsType FairShareDampeningFactor FastSchedule FirstJobId GetEnvTimeout
+	GpuFreqDef GroupUpdateForce GroupUpdateTime HashPlugin HealthCheckInterval HealthCheckNodeState
+	HealthCheckProgram HealthCheckTimeout HttpParserType InactiveLimit InteractiveStepOptions JobAcctGatherFrequency
+	JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType
+	JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend JobRequeue
+	KillOnBadExit KillWait LaunchType Licenses LogTimeFormat MailDomain MailProg MaxArraySize MaxBatchRequeue
+	MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode MCSPlugin
+	MessageTimeout MetricsType MinJobAge MpiDefault NamespaceType OverTimeLimit PluginDir PlugStackConfig
+	PowerPlugin PreemptExemptTime PreemptMode PreemptType PrEpParameters PriorityCalcPeriod PriorityDecayHalfLife
+	PriorityFavorSmall PriorityMaxAge PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin
+	PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare
+	PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS ProctrackType PrologEpilogTimeout PrologTimeout
+	PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram RequeueExit
+	RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog
+	ReturnToService RoutePlugin SallocDefaultCommand SchedulerTimeSlice SchedulerType SelectType SlurmctldAddr
+	SlurmctldDebug SlurmctldLogFile SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg
+	SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdPidFile SlurmdPort SlurmdSpoolDir
+	SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile SlurmSchedLogLevel SlurmUser SrunEpilog
+	SrunPortRange SrunProlog StateSaveLocation SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram
+	SuspendRate SuspendTime SuspendTimeout SwitchType TaskEpilog TaskProlog TCPTimeout TLSType TmpFS TopologyPlugin
+	TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UrlParserType UsePAM VSizeFactor WaitTime`
+)
+
+// slurmdbdSets are the lists in slurmdbd.conf(5).
+const slurmdbdSets = `AuthAltParameters AuthAltTypes AuthInfo CommunicationParameters DebugFlags Parameters PrivateData
+	StorageParameters TLSParameters`
+
+// gresLines begin the lines of gres.conf(5) that describe devices; several may begin alike.
+const gresLines = `Name NodeName`
+
+// listed reports whether key is in list, whatever its case.
+func listed(key, list string) bool {
+	for k := range strings.FieldsSeq(list) {
+		if strings.EqualFold(k, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// slurmKeys yields all keys of slurm.conf.
+func slurmKeys() iter.Seq[string] {
+	return strings.FieldsSeq(slurmSets + slurmLines + slurmRepeated + slurmScalars + " " + includeKey)
+}

@@ -1,0 +1,105 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conf
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Bytes writes the document as a file that ends with a newline. The same entries always give the same bytes. The error
+// names every entry that cannot be written such that Slurm reads it back unchanged; nothing is written then.
+func (d *Document) Bytes() ([]byte, error) {
+	var b bytes.Buffer
+	var errs []error
+	for _, e := range d.entries {
+		if err := e.write(&b, d.file); err != nil {
+			errs = append(errs, fmt.Errorf("writing %s: %w", d.file, err))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return b.Bytes(), nil
+}
+
+func (e Entry) write(b *bytes.Buffer, file File) error {
+	switch e.Kind {
+	case Section, Comment:
+		return e.writeComment(b)
+	case Include:
+		if err := checkInclude(e.Value); err != nil {
+			return fmt.Errorf("%s: %w", e.Key, err)
+		}
+		fmt.Fprintf(b, "%s %s\n", e.Key, escape(e.Value))
+		return nil
+	}
+	if len(e.Options) > 0 && !file.trait(e.Key).options {
+		return fmt.Errorf("%s: it takes no options", e.Key)
+	}
+	if e.Kind == Set {
+		if err := checkItems(e.Value); err != nil {
+			return fmt.Errorf("%s: %w", e.Key, err)
+		}
+	}
+	for i, o := range append([]Option{{e.Key, e.Value}}, e.Options...) {
+		if err := CheckKey(o.Key); err != nil {
+			return err
+		}
+		if err := CheckValue(o.Value); err != nil {
+			return fmt.Errorf("%s: %w", o.Key, err)
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(o.Key + "=" + quote(o.Value))
+	}
+	b.WriteByte('\n')
+	return nil
+}
+
+func (e Entry) writeComment(b *bytes.Buffer) error {
+	if err := checkText(e.Value); err != nil {
+		return fmt.Errorf("comment: %w", err)
+	}
+	if e.Kind == Section {
+		fmt.Fprintf(b, "#\n### %s ###\n", e.Value)
+	} else {
+		fmt.Fprintf(b, "# %s\n", e.Value)
+	}
+	return nil
+}
+
+// checkInclude refuses names of files that Slurm would not read as one word.
+func checkInclude(file string) error {
+	if file == "" || strings.ContainsAny(file, blanks+`"`) {
+		return errors.New("it takes the name of one file, without blanks and quotes")
+	}
+	return checkText(file)
+}
+
+// Digest is the SHA-256 of a set of files, names and contents, in hexadecimal digits. Callers put it into annotations to
+// see that a configuration changed.
+func Digest(files map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		writeFramed(h, []byte(name))
+		writeFramed(h, files[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeFramed writes the length before the bytes, lest two files can be mistaken for one. Writing to a hash cannot fail.
+func writeFramed(w io.Writer, b []byte) {
+	_ = binary.Write(w, binary.BigEndian, uint64(len(b)))
+	_, _ = w.Write(b)
+}
