@@ -52,7 +52,7 @@ type AccountingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	JwksKeyRef *corev1.ConfigMapKeySelector `json:"jwksKeyRef,omitempty"`
 
-	// External says that slurmdbd runs elsewhere, at externalConfig. Nothing is run here then.
+	// External says that slurmdbd runs elsewhere, at externalConfig. Nothing is run here then. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	External bool `json:"external,omitempty"`
@@ -100,7 +100,7 @@ type StorageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:-]+$')",message="must be one host name or IP address"
 	Host string `json:"host"`
 
-	// Port is the TCP port of the database server.
+	// Port is the TCP port of the database server. Default: 3306.
 	// Slurm: StoragePort, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePort
 	// +optional
 	// +kubebuilder:default=3306
@@ -108,7 +108,7 @@ type StorageConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// Database is the name of the database, which slurmdbd creates if it may.
+	// Database is the name of the database, which slurmdbd creates if it may. Default: slurm_acct_db.
 	// Slurm: StorageLoc, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageLoc
 	// +optional
 	// +kubebuilder:default=slurm_acct_db
@@ -157,7 +157,7 @@ type EmbeddedDatabase struct {
 
 // DatabaseStorage describes the volume of an embedded database.
 type DatabaseStorage struct {
-	// Size of the volume.
+	// Size of the volume. Default: 10Gi.
 	// +optional
 	// +kubebuilder:default="10Gi"
 	Size *resource.Quantity `json:"size,omitempty"`

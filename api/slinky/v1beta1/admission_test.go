@@ -141,7 +141,7 @@ func TestAccountingAdmission(t *testing.T) {
 	})
 }
 
-func TestRestApiAdmission(t *testing.T) {
+func TestRestAPIAdmission(t *testing.T) {
 	runAdmissions(t, "RestApi", []admission{
 		{name: "a spec is required", object: `{}`, refusal: "spec must be given"},
 		{name: "a Controller is required", object: `{spec: {}}`, refusal: "spec.controllerRef: Required value"},

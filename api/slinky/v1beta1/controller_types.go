@@ -66,7 +66,7 @@ type ControllerSpec struct {
 	AccountingRef *ObjectReference `json:"accountingRef,omitempty"`
 
 	// External says that slurmctld runs elsewhere, at externalConfig. Only a minimal slurm.conf is made for it then,
-	// and the keys must be given, since nothing here can generate those of another cluster.
+	// and the keys must be given, since nothing here can generate those of another cluster. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	External bool `json:"external,omitempty"`
@@ -136,7 +136,7 @@ type ControllerSpec struct {
 	EpilogSlurmctldScriptRefs []ObjectReference `json:"epilogSlurmctldScriptRefs,omitempty"`
 
 	// InplaceReconfigure says what a changed configuration does. True: the reconfigure sidecar makes slurmctld load it
-	// without a restart. False: the slurmctld pod is replaced.
+	// without a restart. False: the slurmctld pod is replaced. Default: false.
 	// Slurm: https://slurm.schedmd.com/scontrol.html#OPT_reconfigure
 	// +optional
 	// +kubebuilder:default=false
@@ -167,7 +167,7 @@ type ControllerSpec struct {
 // core/v1 PersistentVolumeClaimSpec.
 type ControllerPersistence struct {
 	// Enabled keeps the state on a PersistentVolumeClaim. Without it a new slurmctld pod knows no job of the old one. It
-	// cannot be changed.
+	// cannot be changed. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -184,12 +184,13 @@ type ControllerPersistence struct {
 // ControllerHA describes Slurm's own fail-over of slurmctld.
 type ControllerHA struct {
 	// Enabled runs backup slurmctlds. It needs persistence.existingClaim with access mode ReadWriteMany.
+	// Default: false.
 	// Slurm: SlurmctldHost, https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmctldHost
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Backups is the number of backup slurmctlds; there are 1 + backups slurmctld pods.
+	// Backups is the number of backup slurmctlds; there are 1 + backups slurmctld pods. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -198,7 +199,7 @@ type ControllerHA struct {
 
 // Metrics says whether and how Prometheus finds metrics.
 type Metrics struct {
-	// Enabled makes slurmctld serve OpenMetrics on its port, at /metrics/….
+	// Enabled makes slurmctld serve OpenMetrics on its port, at /metrics/…. Default: false.
 	// Slurm: MetricsType=metrics/openmetrics, https://slurm.schedmd.com/slurm.conf.html#OPT_MetricsType
 	// +optional
 	// +kubebuilder:default=false
@@ -213,6 +214,7 @@ type Metrics struct {
 // ServiceMonitor describes a monitoring.coreos.com/v1 ServiceMonitor.
 type ServiceMonitor struct {
 	// Enabled makes the ServiceMonitor; metrics.enabled is needed too, and the CRD of the Prometheus operator.
+	// Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`

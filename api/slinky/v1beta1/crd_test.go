@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -92,5 +93,21 @@ func walkSchema(path string, s *apiextensions.JSONSchemaProps, visit func(string
 	for _, name := range names {
 		property := s.Properties[name]
 		walkSchema(path+"."+name, &property, visit)
+	}
+}
+
+// "kubectl explain" does not show defaults, so the text of a field has to.
+func TestDescriptionsNameTheDefault(t *testing.T) {
+	for kind, crd := range loadCRDs(t) {
+		spec := crd.internal.Spec.Validation.OpenAPIV3Schema.Properties["spec"]
+		walkSchema(kind+".spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+			if s.Default == nil || s.Type == "object" || *s.Default == "" {
+				return
+			}
+			want := fmt.Sprintf("Default: %v", *s.Default)
+			if text := strings.Join(strings.Fields(s.Description), " "); !strings.Contains(text, want) {
+				t.Errorf("%s: the description does not say %q", path, want)
+			}
+		})
 	}
 }

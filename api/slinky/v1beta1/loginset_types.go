@@ -19,7 +19,7 @@ type LoginSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another LoginSet"
 	ControllerRef ObjectReference `json:"controllerRef"`
 
-	// Replicas is the number of login pods.
+	// Replicas is the number of login pods. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -27,6 +27,7 @@ type LoginSetSpec struct {
 
 	// Workload is the kind of object that runs the pods. Deployment: the pods are alike and can be replaced with no gap.
 	// StatefulSet: the pods have fixed names, <name>-0 and so on, which suits users who come back to "their" login node.
+	// Default: Deployment.
 	// +optional
 	// +kubebuilder:default=Deployment
 	Workload LoginWorkload `json:"workload,omitempty"`
@@ -59,8 +60,8 @@ type LoginSetSpec struct {
 	// +optional
 	RootSSHAuthorizedKeys string `json:"rootSshAuthorizedKeys,omitempty"`
 
-	// Users are Unix accounts that the login pods, and the workers of the cluster, know without a directory service.
-	// They may be used beside sssdConfRef.
+	// Users are Unix accounts that the login pods know without a directory service. They may be used beside
+	// sssdConfRef.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

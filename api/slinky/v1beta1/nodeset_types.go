@@ -16,20 +16,20 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another NodeSet"
 	ControllerRef ObjectReference `json:"controllerRef"`
 
-	// Replicas is the number of workers in scaling mode StatefulSet.
+	// Replicas is the number of workers in scaling mode StatefulSet. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// ScalingMode says how many workers there are. StatefulSet: as many as replicas says, with ordinals. DaemonSet: one
-	// on each Kubernetes node that the pod template fits.
+	// on each Kubernetes node that the pod template fits. Default: StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
 	ScalingMode ScalingMode `json:"scalingMode,omitempty"`
 
 	// OrdinalPadding is the least number of digits of the ordinal in the names of pods and Slurm nodes; 3 makes
-	// worker-007 of ordinal 7. Only in scaling mode StatefulSet.
+	// worker-007 of ordinal 7. Only in scaling mode StatefulSet. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -96,7 +96,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="must be a duration such as 90s, 30m or 1h30m"
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 
-	// RevisionHistoryLimit is the number of old revisions of the worker template that are kept.
+	// RevisionHistoryLimit is the number of old revisions of the worker template that are kept. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -108,7 +108,7 @@ type NodeSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// TaintKubeNodes asked for a taint on the Kubernetes nodes that run these workers. It has no effect; condition
-	// FieldsIgnored says so.
+	// FieldsIgnored says so. Default: false.
 	//
 	// Deprecated: taint the nodes yourself; worker pods tolerate nodeset.slinky.slurm.net/worker:NoExecute.
 	// +optional
@@ -116,25 +116,26 @@ type NodeSetSpec struct {
 	TaintKubeNodes bool `json:"taintKubeNodes,omitempty"`
 
 	// WorkloadDisruptionProtection keeps workers with running jobs from being evicted, by a PodDisruptionBudget.
+	// Default: true.
 	// More info: https://kubernetes.io/docs/tasks/run-application/configure-pdb/
 	// +optional
 	// +kubebuilder:default=true
 	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
 
 	// OversubscribeNode lets several workers run on one Kubernetes node. Each believes that it has the whole machine
-	// unless its container has limits, so this is for trials.
+	// unless its container has limits, so this is for trials. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	OversubscribeNode bool `json:"oversubscribeNode,omitempty"`
 
 	// PinToNode makes a worker come back on the Kubernetes node where its ordinal ran before, as long as that node exists
-	// and the template fits it. Only in scaling mode StatefulSet.
+	// and the template fits it. Only in scaling mode StatefulSet. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	PinToNode bool `json:"pinToNode,omitempty"`
 
 	// PruneSlurmNodeRecords says whether the records of Slurm nodes whose Kubernetes node is gone are deleted. Only in
-	// scaling mode DaemonSet.
+	// scaling mode DaemonSet. Default: Never.
 	// Slurm: https://slurm.schedmd.com/dynamic_nodes.html
 	// +optional
 	// +kubebuilder:default=Never
@@ -170,6 +171,7 @@ const (
 // NodeSetSSH lets users log in to workers.
 type NodeSetSSH struct {
 	// Enabled runs sshd on the workers. With pam_slurm_adopt in the image, users get in only where they have a job.
+	// Default: false.
 	// Slurm: https://slurm.schedmd.com/pam_slurm_adopt.html
 	// +optional
 	// +kubebuilder:default=false
@@ -189,6 +191,7 @@ type NodeSetSSH struct {
 // NodeSetPartition describes the partition of a NodeSet.
 type NodeSetPartition struct {
 	// Enabled adds the partition to slurm.conf. (Before release 1.1 of slurm-operator this was true by default.)
+	// Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -204,12 +207,12 @@ type NodeSetPartition struct {
 
 // PersistentVolumeClaimRetentionPolicy says what becomes of the claims of a NodeSet.
 type PersistentVolumeClaimRetentionPolicy struct {
-	// WhenDeleted is what becomes of the claims when the NodeSet is deleted.
+	// WhenDeleted is what becomes of the claims when the NodeSet is deleted. Default: Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	WhenDeleted ClaimRetention `json:"whenDeleted,omitempty"`
 
-	// WhenScaled is what becomes of a claim when its worker goes because replicas became smaller.
+	// WhenScaled is what becomes of a claim when its worker goes because replicas became smaller. Default: Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	WhenScaled ClaimRetention `json:"whenScaled,omitempty"`

@@ -15,7 +15,7 @@ type RestApiSpec struct { //nolint:revive // The kind is spelled so in the API.
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another RestApi"
 	ControllerRef ObjectReference `json:"controllerRef"`
 
-	// Replicas is the number of slurmrestd pods.
+	// Replicas is the number of slurmrestd pods. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

@@ -43,7 +43,7 @@ type TokenSpec struct {
 	Lifetime *metav1.Duration `json:"lifetime,omitempty"`
 
 	// Refresh replaces the token when four fifths of its lifetime are over. Without it the Secret is made immutable and
-	// the token expires for good.
+	// the token expires for good. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Refresh *bool `json:"refresh,omitempty"`

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule=`self.?type.orValue("RollingUpdate") != "ScheduledUpdate" || self.?scheduledUpdate.startTime.hasValue()`,message="scheduledUpdate.startTime and scheduledUpdate.duration are required when type is ScheduledUpdate"
 type NodeSetUpdateStrategy struct {
 	// Type is how workers are replaced. RollingUpdate: some at a time. OnDelete: when somebody deletes them.
-	// ScheduledUpdate: in a maintenance reservation of Slurm.
+	// ScheduledUpdate: in a maintenance reservation of Slurm. Default: RollingUpdate.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type UpdateStrategyType `json:"type,omitempty"`
@@ -46,7 +46,7 @@ const (
 // RollingUpdate are the parameters of update strategy RollingUpdate.
 type RollingUpdate struct {
 	// MaxUnavailable is how many workers may be unavailable during the update: a number from 1, or a percentage of the
-	// desired workers from 1%, rounded up. Missing, terminating and unready workers count.
+	// desired workers from 1%, rounded up. Missing, terminating and unready workers count. Default: 25%.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
@@ -66,7 +66,7 @@ type ScheduledUpdate struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// Duration is the length of the reservation, as a Go duration of at least 1m.
+	// Duration is the length of the reservation, as a Go duration of at least 1m. Default: 30m.
 	// Slurm: https://slurm.schedmd.com/scontrol.html#OPT_Duration
 	// +optional
 	// +kubebuilder:default="30m"

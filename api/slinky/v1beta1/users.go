@@ -3,8 +3,7 @@
 
 package v1beta1
 
-// User is a Unix account that the login and worker pods know without a directory service. It is written to the files of
-// libnss-extrausers.
+// User is a Unix account that pods know without a directory service. It is written to the files of libnss-extrausers.
 //
 // +kubebuilder:validation:XValidation:rule=`!(self.name in ['root', 'slurm', 'munge', 'nobody', 'sshd', 'sssd'])`,message="name belongs to a system account"
 // +kubebuilder:validation:XValidation:rule=`self.uid != 65534`,message="uid 65534 belongs to nobody"
@@ -45,7 +44,7 @@ type User struct {
 	// +kubebuilder:validation:MaxItems=64
 	Groups []UserGroup `json:"groups,omitempty"`
 
-	// Shell is the login shell.
+	// Shell is the login shell. Default: /bin/bash.
 	// +optional
 	// +kubebuilder:default=/bin/bash
 	// +kubebuilder:validation:MaxLength=256
