@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
@@ -72,10 +73,13 @@ func (r *DrainReaction) Decode() (*DrainSlurmNode, error) {
 		return nil, nil
 	}
 	out, err := decodeReaction[DrainSlurmNode](r.Raw)
-	if err == nil && out != nil {
-		err = requireLine("drainReasonPrefix", out.DrainReasonPrefix)
+	if err != nil || out == nil {
+		return nil, err
 	}
-	return out, err
+	if err := requireLine("drainReasonPrefix", out.DrainReasonPrefix); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // CommentReaction is a CommentSlurmNode, or true or false. It is kept as written.
@@ -98,10 +102,13 @@ func (r *CommentReaction) Decode() (*CommentSlurmNode, error) {
 		return nil, nil
 	}
 	out, err := decodeReaction[CommentSlurmNode](r.Raw)
-	if err == nil && out != nil {
-		err = requireLine("commentPrefix", out.CommentPrefix)
+	if err != nil || out == nil {
+		return nil, err
 	}
-	return out, err
+	if err := requireLine("commentPrefix", out.CommentPrefix); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // decodeReaction reads raw as a T, as an empty T if it is true, or as nothing if it is false.
@@ -126,7 +133,7 @@ func decodeReaction[T any](raw []byte) (*T, error) {
 }
 
 func requireLine(field, value string) error {
-	if i := bytes.IndexAny([]byte(value), "\r\n\x00"); i >= 0 {
+	if i := strings.IndexAny(value, "\r\n\x00"); i >= 0 {
 		return fmt.Errorf("%s: must be one line, found %q", field, value[i])
 	}
 	return nil
