@@ -79,7 +79,7 @@ func (a *Applier) applyOne(ctx context.Context, owner, desired client.Object) (C
 		action = Adopted
 	case ours:
 	}
-	if a.memory.holds(live.GetUID(), live.GetResourceVersion(), want.digest) {
+	if a.memory.holds(live.GetUID(), live.GetResourceVersion(), want.standing) {
 		return Change{Action: Unchanged, Object: want.ref()}, nil
 	}
 	liveFields, err := fields(live)
@@ -90,7 +90,7 @@ func (a *Applier) applyOne(ctx context.Context, owner, desired client.Object) (C
 	if path != "" || live.GetAnnotations()[IntentAnnotation] != want.digest {
 		return a.change(ctx, owner, want, live, liveFields, opts, Change{Action: action, Object: want.ref(), Path: path})
 	}
-	a.memory.settle(live.GetUID(), live.GetResourceVersion(), want.digest)
+	a.memory.settle(live.GetUID(), live.GetResourceVersion(), want.standing)
 	return Change{Action: Unchanged, Object: want.ref()}, nil
 }
 
@@ -114,7 +114,7 @@ func (a *Applier) create(ctx context.Context, owner client.Object, want intent) 
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want.object), client.FieldOwner(FieldManager)); err != nil {
 		return Change{}, fmt.Errorf("creating %s: %w", want.ref(), asRefusal(want, err))
 	}
-	a.memory.settle(want.object.GetUID(), want.object.GetResourceVersion(), want.digest)
+	a.memory.settle(want.object.GetUID(), want.object.GetResourceVersion(), want.standing)
 	a.writes.wrote(owner, want.object)
 	return Change{Action: Created, Object: want.ref()}, nil
 }
@@ -157,7 +157,7 @@ func (a *Applier) update(ctx context.Context, owner client.Object, want intent, 
 	if err != nil {
 		return err
 	}
-	a.memory.settle(live.GetUID(), want.object.GetResourceVersion(), want.digest)
+	a.memory.settle(live.GetUID(), want.object.GetResourceVersion(), want.standing)
 	if want.object.GetResourceVersion() != live.GetResourceVersion() {
 		a.writes.wrote(owner, want.object)
 	}

@@ -91,7 +91,7 @@ func immutableChange(want intent, live map[string]any) *ImmutableError {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		path = claimChange(desired, live)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
-		path = changed(desired, live, "roleRef")
+		path = changed(desired, live, "roleRef.kind", "roleRef.name")
 	}
 	if path == "" {
 		return nil

@@ -30,6 +30,8 @@ type intent struct {
 	object *unstructured.Unstructured
 	gvk    schema.GroupVersionKind
 	digest string
+	// standing is the digest together with the owner, for the Applier's memory: a shared object is settled per owner.
+	standing string
 }
 
 func (i intent) ref() Ref {
@@ -76,7 +78,7 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 		return intent{}, err
 	}
 	u.SetOwnerReferences([]metav1.OwnerReference{reference})
-	return intent{object: u, gvk: gvk, digest: digest}, nil
+	return intent{object: u, gvk: gvk, digest: digest, standing: digest + " " + string(owner.GetUID())}, nil
 }
 
 // digestOf is the first 16 hexadecimal digits of the SHA-256 of the canonical JSON. Values of a Secret do not enter it:

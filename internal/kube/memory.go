@@ -21,7 +21,7 @@ type memory struct{ settled *lru.Cache }
 // settledAt is an intent that was in place, as far as the server lets it, at a resource version.
 type settledAt struct {
 	resourceVersion string
-	digest          string
+	standing        string
 	// reported is true when the log has said that the server stores the object differently.
 	reported bool
 }
@@ -30,9 +30,9 @@ func newMemory() memory { return memory{settled: lru.New(memorySize)} }
 
 // holds says whether the intent stood at the resource version of the live object or later. Later means that the cache
 // has not seen our own write yet, so that comparing with it would repeat the call.
-func (m memory) holds(uid types.UID, liveVersion, digest string) bool {
+func (m memory) holds(uid types.UID, liveVersion, standing string) bool {
 	s, ok := m.get(uid)
-	if !ok || s.digest != digest {
+	if !ok || s.standing != standing {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(s.resourceVersion, liveVersion)
@@ -40,11 +40,11 @@ func (m memory) holds(uid types.UID, liveVersion, digest string) bool {
 }
 
 // settle remembers that the intent stands at a resource version.
-func (m memory) settle(uid types.UID, resourceVersion, digest string) {
+func (m memory) settle(uid types.UID, resourceVersion, standing string) {
 	old, _ := m.get(uid)
 	m.settled.Add(uid, settledAt{
-		resourceVersion: resourceVersion, digest: digest,
-		reported: old.reported && old.digest == digest,
+		resourceVersion: resourceVersion, standing: standing,
+		reported: old.reported && old.standing == standing,
 	})
 }
 

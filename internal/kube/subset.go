@@ -125,7 +125,7 @@ func find(list []any, id string, key func(map[string]any) string) map[string]any
 // a key too many is a difference. A selector with one more label selects other pods.
 func isAtomicMap(field string) bool {
 	switch field {
-	case "selector", "podSelector", "namespaceSelector", "labelSelector", "matchLabels", "nodeSelector", "roleRef":
+	case "selector", "podSelector", "namespaceSelector", "labelSelector", "matchLabels", "nodeSelector":
 		return true
 	}
 	return false

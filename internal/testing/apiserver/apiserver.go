@@ -18,17 +18,21 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,11 +51,13 @@ type shared struct {
 //nolint:gochecknoglobals // one control plane per test binary is the point; Main owns it
 var theShared shared
 
-// Main runs the tests of a package and stops the control plane afterwards if a test has started it.
+// Main runs the tests of a package, with the log shown under -v, and stops the control plane afterwards if a test has started it.
 func Main(m *testing.M) {
 	theShared.mu.Lock()
 	theShared.inMain = true
 	theShared.mu.Unlock()
+	flag.Parse()
+	ctrl.SetLogger(logger(testing.Verbose()))
 	code := m.Run()
 	theShared.mu.Lock()
 	defer theShared.mu.Unlock()
@@ -59,6 +65,14 @@ func Main(m *testing.M) {
 		theShared.plane.stop()
 	}
 	os.Exit(code)
+}
+
+// logger is silent, or with -v writes the log of the code under test to standard error.
+func logger(verbose bool) logr.Logger {
+	if !verbose {
+		return logr.Discard()
+	}
+	return funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 }
 
 // Server is a test's view of the shared control plane.

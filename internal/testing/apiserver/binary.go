@@ -4,10 +4,12 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // BinaryEnv names the environment variable with the path of a hyperkube binary: one file that is etcd,
@@ -15,15 +17,15 @@ import (
 const BinaryEnv = "COXSWAIN_HYPERKUBE"
 
 // missingBinaryError says that no hyperkube binary was found and how to get one.
-type missingBinaryError struct{ looked []string }
+type missingBinaryError struct{ looked string }
 
 // Error implements error.
 func (e *missingBinaryError) Error() string {
 	return fmt.Sprintf("no hyperkube binary in %s; build it with \"make bin/localkube && bin/localkube build\" "+
-		"or point %s at one", strings.Join(e.looked, ", "), BinaryEnv)
+		"or point %s at one", e.looked, BinaryEnv)
 }
 
-// findBinary returns the hyperkube binary: the one that the environment names, else the one that localkube has built.
+// findBinary returns the hyperkube binary: the one that the environment names, else the newest that localkube has built.
 func findBinary() (string, error) {
 	var candidates []string
 	if path, ok := os.LookupEnv(BinaryEnv); ok && path != "" {
@@ -34,14 +36,30 @@ func findBinary() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("finding the user's cache directory: %w", err)
 		}
-		candidates = []string{filepath.Join(cache, "coxswain", "localkube", "bin", "hyperkube")}
-	}
-	for _, path := range candidates {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
+		// One directory per set of sources that it was built from; the file "complete" is written last.
+		built := filepath.Join(cache, "coxswain", "localkube", "bin")
+		complete, err := filepath.Glob(filepath.Join(built, "*", "complete"))
+		if err != nil {
+			return "", fmt.Errorf("looking for a hyperkube binary below %s: %w", built, err)
+		}
+		if len(complete) == 0 {
+			return "", &missingBinaryError{looked: built}
+		}
+		for _, marker := range complete {
+			candidates = append(candidates, filepath.Join(filepath.Dir(marker), "hyperkube"))
 		}
 	}
-	return "", &missingBinaryError{looked: candidates}
+	newest, at := "", time.Time{}
+	for _, path := range candidates {
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && info.ModTime().After(at) {
+			newest, at = path, info.ModTime()
+		}
+	}
+	if newest == "" {
+		return "", &missingBinaryError{looked: strings.Join(candidates, ", ")}
+	}
+	return newest, nil
 }
 
 // crdDirectory returns config/crd/bases of this repository, or "" when it does not exist.
@@ -56,7 +74,7 @@ func crdDirectory() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", fmt.Errorf("finding the repository: no go.mod above the working directory")
+			return "", errors.New("finding the repository: no go.mod above the working directory")
 		}
 		dir = parent
 	}

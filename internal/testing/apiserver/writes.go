@@ -34,7 +34,9 @@ type Writes struct {
 
 // All returns the writes since the last Reset, without Leases and Events.
 func (w *Writes) All() []Write {
-	return w.filter(func(x Write) bool { return !strings.Contains(x.Path, "/leases") && !strings.Contains(x.Path, "/events") })
+	return w.filter(func(x Write) bool {
+		return !strings.Contains(x.Path, "/leases") && !strings.Contains(x.Path, "/events")
+	})
 }
 
 // Of returns the writes to one resource, such as "configmaps", "events" or "statefulsets", since the last Reset.

@@ -1,0 +1,292 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestWhatOthersChangeInOurFieldsIsSetRight(t *testing.T) {
+	e := newEngine(t)
+	deployment := e.deployment()
+	tests := map[string]func(*appsv1.Deployment){
+		"spec.replicas": func(d *appsv1.Deployment) { *d.Spec.Replicas = 7 },
+		"spec.template.spec.containers[slurmctld].image": func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other" },
+		"metadata.labels.app.kubernetes.io/name":         func(d *appsv1.Deployment) { delete(d.Labels, "app.kubernetes.io/name") },
+		"spec.template.spec.volumes[host]":               func(d *appsv1.Deployment) { d.Spec.Template.Spec.Volumes = d.Spec.Template.Spec.Volumes[:3] },
+		"spec.template.spec.nodeSelector":                func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeSelector["zone"] = "a" },
+		"spec.template.spec.tolerations": func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Tolerations = append(d.Spec.Template.Spec.Tolerations, corev1.Toleration{Key: "x", Operator: "Exists"})
+		},
+		"spec.template.spec.containers[slurmctld].command":      func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Command = []string{"sh", "-c", "true"} },
+		"metadata.ownerReferences[" + string(e.owner.UID) + "]": func(d *appsv1.Deployment) { d.OwnerReferences = nil },
+	}
+	e.apply(deployment)
+	before := e.live(deployment).(*appsv1.Deployment)
+	for path, change := range tests {
+		t.Run(path, func(t *testing.T) {
+			e.t = t
+			edit(e, deployment, change)
+			got := e.apply(deployment)
+			if got.Action != Updated || !strings.HasPrefix(got.Path, path) {
+				t.Errorf("got %s at %q, want updated at %q", got.Action, got.Path, path)
+			}
+			if diff := cmp.Diff(before.Spec, e.live(deployment).(*appsv1.Deployment).Spec); diff != "" {
+				t.Errorf("drift left (-before +now):\n%s", diff)
+			}
+			e.server.Writes.Reset()
+			e.apply(deployment)
+			e.server.Writes.ExpectNone(t)
+		})
+	}
+}
+
+func TestWhatOthersAddStays(t *testing.T) {
+	e := newEngine(t)
+	deployment := e.deployment()
+	e.apply(deployment)
+	edit(e, deployment, func(d *appsv1.Deployment) {
+		d.Labels["team"] = "a"
+		d.Annotations["note"] = "b"
+		d.Spec.MinReadySeconds = 5
+		spec := &d.Spec.Template.Spec
+		spec.Containers = append([]corev1.Container{{Name: "injected", Image: "mesh"}}, spec.Containers...)
+		spec.Containers[1].Env = append([]corev1.EnvVar{{Name: "INJECTED", Value: "1"}}, spec.Containers[1].Env...)
+	})
+	e.server.Writes.Reset()
+	if got := e.apply(deployment); got.Action != Unchanged {
+		t.Errorf("additions of others caused %s at %s", got.Action, got.Path)
+	}
+	e.server.Writes.ExpectNone(t)
+
+	// And they stay when something of ours changes.
+	deployment.Spec.Template.Spec.Containers[0].Image = "slurm:2"
+	if got := e.apply(deployment); got.Action != Updated || got.Path != "spec.template.spec.containers[slurmctld].image" {
+		t.Errorf("got %+v", got)
+	}
+	live := e.live(deployment).(*appsv1.Deployment)
+	images := map[string]string{}
+	for _, c := range live.Spec.Template.Spec.Containers {
+		images[c.Name] = c.Image
+	}
+	if diff := cmp.Diff(map[string]string{"injected": "mesh", "slurmctld": "slurm:2"}, images); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+	if live.Labels["team"] != "a" || live.Annotations["note"] != "b" || live.Spec.MinReadySeconds != 5 {
+		t.Errorf("fields of others were lost: %v %v %d", live.Labels, live.Annotations, live.Spec.MinReadySeconds)
+	}
+}
+
+func TestWhatLeavesTheIntentLeavesTheObject(t *testing.T) {
+	e := newEngine(t)
+	e.apply(e.configMap(map[string]string{"a": "1", "b": "2"}))
+	edit(e, e.configMap(nil), func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "3" })
+	if got := e.apply(e.configMap(map[string]string{"a": "1"})); got.Action != Updated {
+		t.Errorf("got %+v, want an update", got)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "1", "theirs": "3"}, e.live(e.configMap(nil)).(*corev1.ConfigMap).Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+
+	deployment := e.deployment()
+	e.apply(deployment)
+	spec := &deployment.Spec.Template.Spec
+	spec.Containers[0].Env, spec.InitContainers, deployment.Labels = spec.Containers[0].Env[1:], nil, nil
+	e.apply(deployment)
+	live := e.live(deployment).(*appsv1.Deployment)
+	if len(live.Spec.Template.Spec.Containers[0].Env) != 3 || len(live.Spec.Template.Spec.InitContainers) != 0 || len(live.Labels) != 0 {
+		t.Errorf("left over: env %v, init containers %v, labels %v", live.Spec.Template.Spec.Containers[0].Env,
+			live.Spec.Template.Spec.InitContainers, live.Labels)
+	}
+}
+
+func TestTheSameQuantityWrittenOtherwiseIsNoDifference(t *testing.T) {
+	e := newEngine(t)
+	deployment := e.deployment()
+	e.apply(deployment)
+	e.forget()
+	e.server.Writes.Reset()
+	deployment.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+	if got := e.apply(deployment); got.Action != Unchanged {
+		t.Errorf("got %+v", got)
+	}
+	e.server.Writes.ExpectNone(t)
+}
+
+func TestChangesThatKubernetesRefusesAreRecognisedWithoutAsking(t *testing.T) {
+	tests := []struct {
+		name   string
+		object func(*engine) client.Object
+		change func(client.Object)
+		want   ImmutableError
+	}{
+		{"a StatefulSet's service", func(e *engine) client.Object { return e.statefulSet() },
+			func(o client.Object) { o.(*appsv1.StatefulSet).Spec.ServiceName = "other" },
+			ImmutableError{Path: "spec.serviceName", From: "controller", To: "other"}},
+		{"a StatefulSet's claim grows", func(e *engine) client.Object { return e.statefulSet() },
+			func(o client.Object) { o.(*appsv1.StatefulSet).Spec.VolumeClaimTemplates[0].Spec = claimSpec("8Gi") },
+			ImmutableError{Path: "spec.volumeClaimTemplates"}},
+		{"a StatefulSet loses its claim", func(e *engine) client.Object { return e.statefulSet() },
+			func(o client.Object) { o.(*appsv1.StatefulSet).Spec.VolumeClaimTemplates = nil },
+			ImmutableError{Path: "spec.volumeClaimTemplates"}},
+		{"a label leaves a StatefulSet's claim", func(e *engine) client.Object { return e.statefulSet() },
+			func(o client.Object) { o.(*appsv1.StatefulSet).Spec.VolumeClaimTemplates[0].Labels = nil },
+			ImmutableError{Path: "spec.volumeClaimTemplates"}},
+		{"a StatefulSet's pod management", func(e *engine) client.Object { return e.statefulSet() },
+			func(o client.Object) { o.(*appsv1.StatefulSet).Spec.PodManagementPolicy = appsv1.ParallelPodManagement },
+			ImmutableError{Path: "spec.podManagementPolicy", From: "OrderedReady", To: "Parallel"}},
+		{"a Deployment's selector", func(e *engine) client.Object { return e.deployment() },
+			func(o client.Object) {
+				o.(*appsv1.Deployment).Spec.Selector.MatchLabels["more"] = "x"
+				o.(*appsv1.Deployment).Spec.Template.Labels["more"] = "x"
+			},
+			ImmutableError{Path: "spec.selector"}},
+		{"a Service becomes headless", func(e *engine) client.Object { return e.service("s", corev1.ServiceSpec{}) },
+			func(o client.Object) { o.(*corev1.Service).Spec.ClusterIP = corev1.ClusterIPNone },
+			ImmutableError{Path: "spec.clusterIP", To: "None"}},
+		{"a headless Service gets an address", func(e *engine) client.Object {
+			return e.service("s", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone})
+		},
+			func(o client.Object) { o.(*corev1.Service).Spec.ClusterIP = "" },
+			ImmutableError{Path: "spec.clusterIP", From: "None"}},
+		{"an immutable ConfigMap's data", func(e *engine) client.Object { return e.kinds()["ConfigMap with bytes"] },
+			func(o client.Object) { o.(*corev1.ConfigMap).BinaryData = map[string][]byte{"b": {1}} },
+			ImmutableError{Path: "binaryData"}},
+		{"a Secret's type", func(e *engine) client.Object { return e.kinds()["Secret"] },
+			func(o client.Object) { o.(*corev1.Secret).Type = "other" },
+			ImmutableError{Path: "type"}},
+		{"a claim shrinks", func(e *engine) client.Object { return e.kinds()["PersistentVolumeClaim"] },
+			func(o client.Object) { o.(*corev1.PersistentVolumeClaim).Spec = claimSpec("256Mi") },
+			ImmutableError{Path: "spec.resources.requests.storage", From: "512Mi", To: "256Mi"}},
+		{"a binding's role", func(e *engine) client.Object { return e.kinds()["RoleBinding"] },
+			func(o client.Object) { o.(*rbacv1.RoleBinding).RoleRef.Name = "admin" },
+			ImmutableError{Path: "roleRef.name", From: "role", To: "admin"}},
+		{"a Job's image", func(e *engine) client.Object { return e.job() },
+			func(o client.Object) { setJobImage(o, "other") },
+			ImmutableError{Path: "spec.template"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := newEngine(t)
+			obj := tt.object(e)
+			e.apply(obj)
+			e.server.Writes.Reset()
+			tt.change(obj)
+			_, err := e.Apply(t.Context(), e.owner, obj)
+			got := expectError[*ImmutableError](t, err)
+			if got.Path != tt.want.Path || (tt.want.From != "" && got.From != tt.want.From) || got.To != tt.want.To || got.WayOut == "" {
+				t.Errorf("got %v, want path %q from %q to %q", got, tt.want.Path, tt.want.From, tt.want.To)
+			}
+			e.server.Writes.ExpectNone(t)
+		})
+	}
+}
+
+func TestAnImmutableChangeThatOnlyTheServerKnowsIsReportedAsOne(t *testing.T) {
+	e := newEngine(t)
+	job := e.job()
+	e.apply(job)
+	job.Spec.Template.Spec.Containers[0].Env = nil // a removal: everything still desired is there
+	_, err := e.Apply(t.Context(), e.owner, job)
+	if got := expectError[*ImmutableError](t, err); got.Path != "spec.template" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAStatefulSetIsRecreatedWithoutItsPods(t *testing.T) {
+	e := newEngine(t)
+	set := e.statefulSet()
+	e.apply(set)
+	old := e.live(set)
+	set.Spec.ServiceName = "other"
+	if got := e.apply(Recreate(set)); got.Action != Recreated || got.Path != "spec.serviceName" {
+		t.Fatalf("got %+v", got)
+	}
+	dying := e.live(set)
+	if diff := cmp.Diff([]string{metav1.FinalizerOrphanDependents}, dying.GetFinalizers()); diff != "" || dying.GetDeletionTimestamp() == nil {
+		t.Fatalf("pods are not orphaned: %s", diff)
+	}
+	e.see(dying)
+	e.server.Writes.Reset()
+	if got := e.apply(Recreate(set)); got.Action != Waiting {
+		t.Errorf("while the old one is going: got %+v", got)
+	}
+	e.server.Writes.ExpectNone(t)
+
+	// What the garbage collector does when it has orphaned the pods.
+	dying.SetFinalizers(nil)
+	if err := e.outsider.Update(t.Context(), dying); err != nil {
+		t.Fatal(err)
+	}
+	e.gone(set)
+	if got := e.apply(Recreate(set)); got.Action != Created {
+		t.Errorf("when the old one is gone: got %+v", got)
+	}
+	if live := e.live(set).(*appsv1.StatefulSet); live.UID == old.GetUID() || live.Spec.ServiceName != "other" {
+		t.Errorf("got UID %s (was %s), service %s", live.UID, old.GetUID(), live.Spec.ServiceName)
+	}
+}
+
+func TestAJobIsRecreatedAtOnce(t *testing.T) {
+	e := newEngine(t)
+	job := e.job()
+	e.apply(job)
+	live := e.live(job)
+	live.SetFinalizers(nil)
+	if err := e.outsider.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	e.see(live)
+	setJobImage(job, "other")
+	if got := e.apply(Recreate(job)); got.Action != Recreated {
+		t.Fatalf("got %+v", got)
+	}
+	if now := e.live(job); now.GetUID() == live.GetUID() {
+		t.Error("still the same Job")
+	}
+	e.server.Writes.Reset()
+	e.apply(Recreate(job))
+	e.server.Writes.ExpectNone(t)
+}
+
+func TestDataAndKeysAreNeverRecreated(t *testing.T) {
+	e := newEngine(t)
+	claim := e.kinds()["PersistentVolumeClaim"].(*corev1.PersistentVolumeClaim)
+	key := &corev1.Secret{ObjectMeta: e.meta("jwt"), Type: "a", Data: map[string][]byte{"jwt.key": {1}}}
+	key.Labels[KeyLabel] = ""
+	e.apply(claim, key)
+	e.server.Writes.Reset()
+	claim.Spec, key.Type = claimSpec("1Mi"), "b"
+	for _, obj := range []client.Object{claim, key} {
+		_, err := e.Apply(t.Context(), e.owner, Recreate(obj))
+		expectError[*ImmutableError](t, err)
+	}
+	e.server.Writes.ExpectNone(t)
+}
+
+func TestARefusalOfTheServerNamesTheObjectAndIsAProblem(t *testing.T) {
+	e := newEngine(t)
+	deployment := e.deployment()
+	deployment.Spec.Template.Spec.Containers[0].Image = ""
+	_, err := e.Apply(t.Context(), e.owner, deployment)
+	got := expectError[*RejectedError](t, err)
+	if !strings.Contains(got.Error(), "spec.template.spec.containers[0].image") {
+		t.Errorf("the message does not name the field: %v", got)
+	}
+	expectProblem(t, err, ReasonRejected)
+}
+
+func setJobImage(o client.Object, image string) {
+	template := jobTemplate(o)
+	template.Spec.Containers[0].Image = image
+}
