@@ -1,0 +1,53 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import "encoding/json"
+
+// Comment is what the operator writes into the comment of a Slurm node: which pod stands behind it. Other tools read it;
+// the keys of the JSON are part of the API.
+type Comment struct {
+	// Namespace and PodName name the pod.
+	Namespace string `json:"namespace"`
+	PodName   string `json:"podName"`
+	// Node is the name of the Kubernetes node that the pod runs on.
+	Node string `json:"node"`
+	// NodeSetName and NodeSetUID name the NodeSet that the pod belongs to; empty in comments of older operators.
+	NodeSetName string `json:"nodeSetName,omitempty"`
+	NodeSetUID  string `json:"nodeSetUID,omitempty"`
+}
+
+// String is the comment as JSON on one line.
+func (c Comment) String() string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		// A struct of strings always marshals.
+		return "{}"
+	}
+	return string(b)
+}
+
+// ParseComment reads a comment. Users may write what they like there, so ok is false, and the comment empty, for anything
+// that is not a JSON object with a pod name; unknown keys and values that are not strings are passed over.
+func ParseComment(s string) (c Comment, ok bool) {
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(s), &fields); err != nil {
+		return Comment{}, false
+	}
+	text := func(key string) string {
+		v, _ := fields[key].(string)
+		return v
+	}
+	c = Comment{
+		Namespace:   text("namespace"),
+		PodName:     text("podName"),
+		Node:        text("node"),
+		NodeSetName: text("nodeSetName"),
+		NodeSetUID:  text("nodeSetUID"),
+	}
+	if c.PodName == "" {
+		return Comment{}, false
+	}
+	return c, true
+}

@@ -1,0 +1,103 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// reasonPrefix marks the reasons that the operator sets. It is the one that slurm-operator used, so that drains made by
+// it are recognised; its oldest versions left out the blank.
+const reasonPrefix = "slurm-operator:"
+
+// maxReason is the length in runes to which SanitizeReason cuts.
+const maxReason = 256
+
+// reasonTime is how scontrol writes the time of a reason, in the time zone of the machine.
+const reasonTime = "2006-01-02T15:04:05"
+
+// Reason is why a node is drained or down, and who said so.
+type Reason struct {
+	// Text as Slurm stores it.
+	Text string
+	// SetBy is the name of the user who set it; empty if unknown.
+	SetBy string
+	// At is when it was set; zero if unknown.
+	At time.Time
+}
+
+// OurReason is the text of a reason that the operator sets, made from a text that may come from a user.
+func OurReason(text string) string {
+	return strings.TrimSpace(reasonPrefix + " " + SanitizeReason(text))
+}
+
+// Ours reports whether the operator set the reason. An empty reason is not ours: an administrator can drain a node without
+// one through the REST API, and that drain must be kept.
+func (r Reason) Ours() bool { return strings.HasPrefix(r.Text, reasonPrefix) }
+
+// Plain is the text without the prefix that marks ours.
+func (r Reason) Plain() string {
+	text, _ := strings.CutPrefix(r.Text, reasonPrefix)
+	return strings.TrimSpace(text)
+}
+
+// String is the reason as scontrol shows it: disk failed [root@2026-01-02T03:04:05]. The time is in UTC.
+func (r Reason) String() string {
+	provenance := r.SetBy
+	if !r.At.IsZero() {
+		provenance += "@" + r.At.UTC().Format(reasonTime)
+	}
+	if provenance == "" {
+		return r.Text
+	}
+	return strings.TrimLeft(r.Text+" ["+provenance+"]", " ")
+}
+
+// ParseReason reads a reason as scontrol shows it. The time is taken to be in the time zone loc. Where the provenance at
+// the end is missing or is something else, everything is text.
+func ParseReason(s string, loc *time.Location) Reason {
+	s = strings.TrimSpace(s)
+	text, inside, ok := cutLast(s, "[")
+	inside, closed := strings.CutSuffix(inside, "]")
+	user, at, hasTime := cutLast(inside, "@")
+	if !ok || !closed || !hasTime || strings.ContainsAny(user, " []") {
+		return Reason{Text: s}
+	}
+	t, err := time.ParseInLocation(reasonTime, at, loc)
+	if err != nil {
+		return Reason{Text: s}
+	}
+	return Reason{Text: strings.TrimSpace(text), SetBy: user, At: t}
+}
+
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// SanitizeReason makes a text fit to be a reason: control characters, invisible characters and bytes that are not UTF-8
+// are removed, blanks at the ends too, and the rest is cut to 256 runes.
+func SanitizeReason(text string) string {
+	var b strings.Builder
+	kept := 0
+	for _, r := range strings.TrimSpace(text) {
+		// Ranging over a string gives RuneError for what is not UTF-8.
+		if !unicode.IsGraphic(r) || r == utf8.RuneError {
+			continue
+		}
+		if kept == maxReason {
+			break
+		}
+		b.WriteRune(r)
+		kept++
+	}
+	return strings.TrimSpace(b.String())
+}

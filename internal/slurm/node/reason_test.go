@@ -1,0 +1,111 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOurs(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       bool
+	}{
+		{"what we write is ours", OurReason("pod is being deleted"), true},
+		{"even when there is nothing to say", OurReason(""), true},
+		{"the oldest form is ours", "slurm-operator:old", true},
+		{"an administrator's is not", "disk failed", false},
+		{"an empty one is not, so that the drain is kept", "", false},
+		{"the prefix must stand in front", "not by slurm-operator: x", false},
+		{"another one that starts alike is not", "slurm-operators strike", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := (Reason{Text: tt.text}).Ours(); got != tt.want {
+				t.Errorf("Ours is %t for %q", got, tt.text)
+			}
+		})
+	}
+	if got, want := OurReason("scaled in\n"), "slurm-operator: scaled in"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (Reason{Text: "slurm-operator: scaled in"}).Plain(); got != "scaled in" {
+		t.Errorf("Plain is %q", got)
+	}
+}
+
+func TestReasonNotation(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := []struct {
+		name, text string
+		want       Reason
+	}{
+		{"text, user and time", "disk failed [root@2026-01-02T03:04:05]", Reason{"disk failed", "root", at}},
+		{"brackets in the text", "a [b] c [slurm@2026-01-02T03:04:05]", Reason{"a [b] c", "slurm", at}},
+		{"no text", "[root@2026-01-02T03:04:05]", Reason{"", "root", at}},
+		{"a user with a realm", "x [a@b@2026-01-02T03:04:05]", Reason{"x", "a@b", at}},
+		{"only text", "disk failed", Reason{Text: "disk failed"}},
+		{"something else in brackets", "disk [sda]", Reason{Text: "disk [sda]"}},
+		{"no time", "disk [root@Unknown]", Reason{Text: "disk [root@Unknown]"}},
+		{"nothing", "", Reason{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ParseReason(tt.text, time.UTC)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if got.String() != tt.text {
+				t.Errorf("written back as %q", got)
+			}
+		})
+	}
+	if got, want := (Reason{Text: "x", SetBy: "root"}).String(), "x [root]"; got != want {
+		t.Errorf("without a time it is %q", got)
+	}
+}
+
+func TestSanitizeReason(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+	}{
+		{"a plain text stays", "disk failed, see #3", "disk failed, see #3"},
+		{"control characters vanish", "a\x00b\nc\x1b[31m\u0085d", "abc[31md"},
+		{"invisible ones too", "a\u202eb\u200bc", "abc"},
+		{"bytes that are not UTF-8 too", "a\xffb", "ab"},
+		{"blanks at the ends too", " \t a b \n", "a b"},
+		{"other scripts stay", "Gerät überhitzt 过热", "Gerät überhitzt 过热"},
+		{"it is cut at 256 runes, not bytes", strings.Repeat("ü", 300), strings.Repeat("ü", 256)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := SanitizeReason(tt.text); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzReason(f *testing.F) {
+	f.Add("disk failed [root@2026-01-02T03:04:05]")
+	f.Add("slurm-operator: \x00\xff[@]")
+	f.Fuzz(func(t *testing.T, text string) {
+		ParseReason(text, time.UTC)
+		clean := SanitizeReason(text)
+		if !utf8.ValidString(clean) || strings.ContainsAny(clean, "\n\r\x00") || utf8.RuneCountInString(clean) > 256 {
+			t.Fatalf("%q", clean)
+		}
+		if again := SanitizeReason(clean); again != clean {
+			t.Fatalf("%q became %q", clean, again)
+		}
+		if r := (Reason{Text: OurReason(text)}); !r.Ours() || r.Plain() != strings.TrimSpace(clean) {
+			t.Fatalf("%q is %q", r.Text, r.Plain())
+		}
+	})
+}
