@@ -69,12 +69,9 @@ func run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	err := command(ctx, args[1:])
-	var passed *exitError
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.As(err, &passed):
-		return passed.code
 	case errors.Is(err, errUsage):
 		return exitUsage
 	case ctx.Err() != nil:
@@ -90,8 +87,3 @@ func run(ctx context.Context, args []string) int {
 
 // errUsage says that the flag package has told the user already.
 var errUsage = errors.New("usage")
-
-// exitError ends localkube with the exit code of a command it ran.
-type exitError struct{ code int }
-
-func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }

@@ -5,14 +5,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
+
+	"github.com/coxswain-hpc/coxswain/dev/internal/cluster"
 )
 
-// kubectl runs the cluster's own kubectl. Only a leading --name is ours, the
+// kubectl becomes the cluster's own kubectl. Only a leading --name is ours, the
 // rest is kubectl's.
-func kubectl(ctx context.Context, args []string) error {
+func kubectl(_ context.Context, args []string) error {
 	f := newFlags("kubectl", "[ARGUMENT...]")
 	var rest []string
 	if len(args) >= 2 && (args[0] == "--name" || args[0] == "-name") {
@@ -27,15 +30,15 @@ func kubectl(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cmd, err := c.Kubectl(ctx, rest)
+	command, err := c.Kubectl(rest)
 	if err != nil {
 		return err
 	}
-	return attach(cmd)
+	return become(command)
 }
 
-// shell runs a command in the namespaces of a node.
-func shell(ctx context.Context, args []string) error {
+// shell becomes a command in the namespaces of a node.
+func shell(_ context.Context, args []string) error {
 	f := newFlags("shell", "NODE [COMMAND...]")
 	if err := f.parse(args, -1); err != nil {
 		return err
@@ -48,20 +51,22 @@ func shell(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cmd, err := c.Shell(ctx, f.Arg(0), f.Args()[1:])
+	command, err := c.Shell(f.Arg(0), f.Args()[1:])
 	if err != nil {
 		return err
 	}
-	return attach(cmd)
+	return become(command)
 }
 
-// attach runs a command in the foreground and passes its exit code on.
-func attach(cmd *exec.Cmd) error {
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &exitError{code: exit.ExitCode()}
+// become replaces this process, so that signals, the terminal and the exit
+// code are the command's own.
+func become(c cluster.Command) error {
+	path, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", c.Args[0], err)
 	}
-	return err
+	if err := syscall.Exec(path, c.Args, append(os.Environ(), c.Env...)); err != nil {
+		return fmt.Errorf("running %s: %w", path, err)
+	}
+	return nil
 }

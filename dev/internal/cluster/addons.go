@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"text/template"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/binaries"
 )
@@ -51,23 +53,19 @@ func renderCoreDNS(dns string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// waitForDNS waits until the cluster's DNS answers.
+// waitForDNS waits until the cluster's DNS answers. Asked from the host, it
+// proves the way through routes, kube-proxy and CoreDNS to the apiserver.
 func (c *Cluster) waitForDNS(ctx context.Context) error {
-	client, err := c.client()
-	if err != nil {
-		return err
-	}
-	err = c.poll(ctx, "CoreDNS", "", addonTimeout, func(ctx context.Context) error {
-		var deployment struct {
-			Status struct {
-				AvailableReplicas int `json:"availableReplicas"`
-			} `json:"status"`
-		}
-		if err := client.Get(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/coredns", &deployment); err != nil {
-			return err
-		}
-		if deployment.Status.AvailableReplicas == 0 {
-			return errors.New("no replica is available (see \"localkube kubectl -n kube-system describe pods\")")
+	server := netip.AddrPortFrom(c.state.Network.DNS(), 53).String()
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", server)
+	}}
+	err := c.poll(ctx, "CoreDNS", "", addonTimeout, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		// The final dot keeps search domains of the host out of it.
+		if _, err := resolver.LookupHost(ctx, "kubernetes.default.svc.cluster.local."); err != nil {
+			return fmt.Errorf("%w (see \"localkube kubectl -n kube-system describe pods\")", err)
 		}
 		return nil
 	})

@@ -80,7 +80,7 @@ func (c *Cluster) ensure(running map[string]proc.Process, component string, flag
 	}
 	_, exited, err := proc.Start(proc.Spec{
 		Dir: c.Dir, Component: component,
-		Path: c.program("hyperkube"), Args: append([]string{component}, flags...),
+		Path: c.program(component), Args: append([]string{component}, flags...),
 		Log: c.Log(component),
 	})
 	c.exited[component] = exited

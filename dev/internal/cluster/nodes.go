@@ -92,7 +92,7 @@ type nodeInit struct {
 func (c *Cluster) startNodes(ctx context.Context, running map[string]proc.Process, holder int) (map[int]nodeInit, error) {
 	inits := map[int]nodeInit{}
 	for i := 1; i <= c.state.Nodes; i++ {
-		init, err := c.startNode(i, running)
+		init, err := c.startNode(ctx, i, running)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func (c *Cluster) startNodes(ctx context.Context, running map[string]proc.Proces
 	return inits, nil
 }
 
-func (c *Cluster) startNode(i int, running map[string]proc.Process) (nodeInit, error) {
+func (c *Cluster) startNode(ctx context.Context, i int, running map[string]proc.Process) (nodeInit, error) {
 	name := state.NodeName(i)
 	dir := c.Node(name)
 	if p, ok := running[name]; ok {
@@ -117,7 +117,12 @@ func (c *Cluster) startNode(i int, running map[string]proc.Process) (nodeInit, e
 	if err != nil {
 		return nodeInit{}, err
 	}
+	// The groups of pods that died with the node would cost the kubelet
+	// seconds each.
 	group := c.cgroupParent() + "/" + name
+	if err := cgroup.Remove(ctx, mounts, group); err != nil {
+		return nodeInit{}, err
+	}
 	if err := cgroup.Create(mounts, group); err != nil {
 		return nodeInit{}, err
 	}
@@ -165,13 +170,13 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 		APIServer: c.state.APIServer(), CA: filepath.Join(c.PKI(), "ca.crt"),
 		Daemons: []node.Daemon{
 			daemon("containerd", containerd, false, "--config="+dir.Config("containerd.toml")),
-			daemon("kubelet", c.program("hyperkube"), true,
+			daemon("kubelet", c.program("kubelet"), true,
 				"--config="+dir.Config("kubelet.yaml"),
 				"--kubeconfig="+filepath.Join(c.PKI(), name+".kubeconfig"),
 				"--hostname-override="+name,
 				"--node-ip="+c.state.Network.Node(i).String(),
 			),
-			daemon("kube-proxy", c.program("hyperkube"), true,
+			daemon("kube-proxy", c.program("kube-proxy"), true,
 				"--config="+dir.Config("kube-proxy.yaml"),
 				"--hostname-override="+name,
 			),

@@ -4,40 +4,45 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 )
 
+// Command is a command to run in the foreground.
+type Command struct {
+	Args []string
+	// Env is added to the environment.
+	Env []string
+}
+
 // Kubectl returns the command kubectl for the cluster's administrator.
-func (c *Cluster) Kubectl(ctx context.Context, args []string) (*exec.Cmd, error) {
+func (c *Cluster) Kubectl(args []string) (Command, error) {
 	if err := c.load(); err != nil {
-		return nil, err
+		return Command{}, err
 	}
-	cmd := exec.CommandContext(ctx, c.program("kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
-	return cmd, nil
+	return Command{
+		Args: append([]string{c.program("kubectl")}, args...),
+		Env:  []string{"KUBECONFIG=" + c.Kubeconfig()},
+	}, nil
 }
 
 // Shell returns a command that runs inside a node, a shell by default.
-func (c *Cluster) Shell(ctx context.Context, node string, command []string) (*exec.Cmd, error) {
+func (c *Cluster) Shell(node string, command []string) (Command, error) {
 	if err := c.load(); err != nil {
-		return nil, err
+		return Command{}, err
 	}
 	inits, err := c.nodeInits()
 	if err != nil {
-		return nil, err
+		return Command{}, err
 	}
 	init, ok := inits[node]
 	if !ok {
-		return nil, fmt.Errorf("entering %s: no such node runs; there are: %s", node, strings.Join(c.nodeNames(), ", "))
+		return Command{}, fmt.Errorf("entering %s: no such node runs; there are: %s", node, strings.Join(c.nodeNames(), ", "))
 	}
 	if len(command) == 0 {
 		command = []string{"bash"}
 	}
-	args := append([]string{"--target", strconv.Itoa(init.PID), "--all", "--"}, command...)
-	return exec.CommandContext(ctx, "nsenter", args...), nil
+	args := []string{"nsenter", "--target", strconv.Itoa(init.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--"}
+	return Command{Args: append(args, command...)}, nil
 }

@@ -16,8 +16,8 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
-// poll calls check until it returns nil, the process of component ends, or the
-// time is over. Its error holds the last reason and the end of the log.
+// poll calls check until it returns nil, the process of component (if any) ends,
+// or the time is over. Its error holds the last reason and the end of the log.
 func (c *Cluster) poll(ctx context.Context, what, component string, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %v", timeout))
 	defer cancel()
@@ -44,6 +44,9 @@ func (c *Cluster) poll(ctx context.Context, what, component string, timeout time
 // tail returns the end of a component's log, for an error message.
 func (c *Cluster) tail(component string) string {
 	const size, lines = 8 << 10, 12
+	if component == "" {
+		return ""
+	}
 	path := c.Log(component)
 	f, err := os.Open(path)
 	if err != nil {
