@@ -163,7 +163,7 @@ func (e Expr) Len() int {
 	for _, t := range e.terms {
 		total = saturate(total, t.size(), func(a, b uint64) uint64 { return a + b })
 	}
-	return int(min(total, math.MaxInt)) //nolint:gosec // bounded by the line itself
+	return int(min(total, math.MaxInt))
 }
 
 func (t term) size() uint64 {

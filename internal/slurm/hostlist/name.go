@@ -5,6 +5,7 @@ package hostlist
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -18,7 +19,7 @@ const maxName = 253
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("a host name is empty")
+		return errors.New("a host name is empty")
 	case len(name) > maxName:
 		return fmt.Errorf("host name %.40q… is longer than %d characters", name, maxName)
 	case strings.EqualFold(name, "ALL") || strings.EqualFold(name, "DEFAULT"):

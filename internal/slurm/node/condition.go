@@ -49,8 +49,9 @@ func (s State) Conditions() []string {
 
 // AllConditions are all types that Conditions can return; those a state does not have are to be removed from the pod.
 func AllConditions() []string {
-	var types []string
-	for _, n := range append(conditionBases(), conditionFlags()...) {
+	words := append(conditionBases(), conditionFlags()...)
+	types := make([]string, 0, len(words))
+	for _, n := range words {
 		types = append(types, ConditionPrefix+n.name)
 	}
 	return types
