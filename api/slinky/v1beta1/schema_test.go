@@ -6,9 +6,11 @@ package v1beta1_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -37,32 +39,40 @@ type crd struct {
 	rules      *cel.Validator
 }
 
-// loadCRDs reads the definitions of this group, by kind.
+// loadCRDs returns the definitions of this group, by kind. Compiling their rules takes a while, so it is done once.
 func loadCRDs(t testing.TB) map[string]*crd {
 	t.Helper()
+	crds, err := compiledCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crds
+}
+
+var compiledCRDs = sync.OnceValues(func() (map[string]*crd, error) {
 	scheme := runtime.NewScheme()
 	apiextensionsinstall.Install(scheme)
 	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
 
 	paths, err := filepath.Glob("../../../config/crd/bases/slinky.slurm.net_*.yaml")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	crds := map[string]*crd{}
 	for _, path := range paths {
 		written, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		object, _, err := decoder.Decode(written, nil, nil)
 		if err != nil {
-			t.Fatalf("decoding %s: %v", path, err)
+			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
 		v1 := object.(*apiextensionsv1.CustomResourceDefinition)
 		scheme.Default(v1)
 		internal := &apiextensions.CustomResourceDefinition{}
 		if err := scheme.Convert(v1, internal, nil); err != nil {
-			t.Fatalf("converting %s: %v", path, err)
+			return nil, fmt.Errorf("converting %s: %w", path, err)
 		}
 		schema := internal.Spec.Versions[0].Schema
 		if schema == nil {
@@ -70,19 +80,19 @@ func loadCRDs(t testing.TB) map[string]*crd {
 		}
 		structural, err := structuralschema.NewStructural(schema.OpenAPIV3Schema)
 		if err != nil {
-			t.Fatalf("schema of %s: %v", path, err)
+			return nil, fmt.Errorf("reading the schema of %s: %w", path, err)
 		}
 		openapi, _, err := apiservervalidation.NewSchemaValidator(schema.OpenAPIV3Schema)
 		if err != nil {
-			t.Fatalf("schema of %s: %v", path, err)
+			return nil, fmt.Errorf("reading the schema of %s: %w", path, err)
 		}
 		crds[v1.Spec.Names.Kind] = &crd{
 			name: v1.Name, written: written, internal: internal, structural: structural, openapi: openapi,
 			rules: cel.NewValidator(structural, true, celconfig.PerCallLimit),
 		}
 	}
-	return crds
-}
+	return crds, nil
+})
 
 // admit does with an object what the API server does on create, or on update when old is given: it drops nulls and
 // unknown fields, fills in defaults and checks schema and rules.
