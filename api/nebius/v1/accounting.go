@@ -21,7 +21,7 @@ type Accounting struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// Enabled runs slurmdbd and has slurmctld account jobs there.
+	// Enabled runs slurmdbd and has slurmctld account jobs there. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -64,7 +64,7 @@ type Accounting struct {
 // EmbeddedDB is one MariaDB in a StatefulSet, for clusters without a database server of their own. Its volume and the
 // Secret with its password outlive the SlurmCluster.
 type EmbeddedDB struct {
-	// Enabled runs the database.
+	// Enabled runs the database. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -85,7 +85,7 @@ type EmbeddedDB struct {
 
 // EmbeddedDBStorage is the volume of the embedded database.
 type EmbeddedDBStorage struct {
-	// Size is the size of the volume. It can only grow, and only where the storage class allows that.
+	// Size is the size of the volume. It can only grow, and only where the storage class allows that. Default: 10Gi.
 	// +optional
 	// +kubebuilder:default="10Gi"
 	Size *resource.Quantity `json:"size,omitempty"`
@@ -100,7 +100,7 @@ type EmbeddedDBStorage struct {
 // +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?host.orValue("") != ""`,fieldPath=".host",reason=FieldValueRequired,message="host is required when externalDB is enabled"
 // +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?user.orValue("") != ""`,fieldPath=".user",reason=FieldValueRequired,message="user is required when externalDB is enabled"
 type ExternalDB struct {
-	// Enabled uses this server.
+	// Enabled uses this server. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -111,7 +111,7 @@ type ExternalDB struct {
 	// +kubebuilder:validation:Pattern=`^[^\s=#"'\\\x00]*$`
 	Host string `json:"host,omitempty"`
 
-	// Port: the port of the server: StoragePort.
+	// Port: the port of the server: StoragePort. Default: 3306.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePort
 	// +optional
 	// +kubebuilder:default=3306
@@ -188,6 +188,7 @@ type MariaDBOperator struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// ProtectedSecret makes the password Secrets such that a webhook can refuse their deletion. Do not change it later.
+	// Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	ProtectedSecret bool `json:"protectedSecret,omitempty"`
@@ -215,7 +216,7 @@ type MariaDBOperator struct {
 
 // MariaDBMetrics is the metrics exporter of a MariaDB object.
 type MariaDBMetrics struct {
-	// Enabled runs the exporter.
+	// Enabled runs the exporter. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`

@@ -55,7 +55,7 @@ type ControllerVolumes struct {
 
 // OpenMetrics are slurmctld's own metrics.
 type OpenMetrics struct {
-	// Enabled has slurmctld serve metrics: MetricsType=metrics/openmetrics.
+	// Enabled has slurmctld serve metrics: MetricsType=metrics/openmetrics. Default: true.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_MetricsType
 	// +optional
 	// +kubebuilder:default=true
@@ -74,13 +74,13 @@ type ServiceMonitor struct {
 	// +kubebuilder:validation:items:Enum=jobs;jobs-users-accts;nodes;partitions;scheduler
 	Endpoints []string `json:"endpoints,omitempty"`
 
-	// Interval is the time between two scrapes.
+	// Interval is the time between two scrapes. Default: 30s.
 	// +optional
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:Pattern=`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`
 	Interval string `json:"interval,omitempty"`
 
-	// ScrapeTimeout is the time that a scrape may take, at most the interval.
+	// ScrapeTimeout is the time that a scrape may take, at most the interval. Default: 28s.
 	// +optional
 	// +kubebuilder:default="28s"
 	// +kubebuilder:validation:Pattern=`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`

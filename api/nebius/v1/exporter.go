@@ -13,7 +13,7 @@ type Exporter struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// Enabled runs the exporter, and makes a PodMonitor where the prometheus-operator is installed.
+	// Enabled runs the exporter, and makes a PodMonitor where the prometheus-operator is installed. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -26,19 +26,19 @@ type Exporter struct {
 	// +optional
 	ExporterContainer NodeContainer `json:"exporterContainer,omitzero"`
 
-	// CollectionInterval is the time between two collections, such as 30s.
+	// CollectionInterval is the time between two collections, such as 30s. Default: 30s.
 	// +optional
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:Pattern=`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`
 	CollectionInterval string `json:"collectionInterval,omitempty"`
 
-	// JobSource is where jobs are read from: slurmctld (controller) or slurmdbd (accounting).
+	// JobSource is where jobs are read from: slurmctld (controller) or slurmdbd (accounting). Default: controller.
 	// +optional
 	// +kubebuilder:default=controller
 	// +kubebuilder:validation:Enum=controller;accounting
 	JobSource string `json:"jobSource,omitempty"`
 
-	// AccountingJobsLookback is how far back jobs are read from slurmdbd, such as 1h.
+	// AccountingJobsLookback is how far back jobs are read from slurmdbd, such as 1h. Default: 1h.
 	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:MaxLength=64
@@ -46,7 +46,7 @@ type Exporter struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="accountingJobsLookback must be greater than zero"
 	AccountingJobsLookback string `json:"accountingJobsLookback,omitempty"`
 
-	// MaxCollectorInflight is how many collections of one kind may run at a time.
+	// MaxCollectorInflight is how many collections of one kind may run at a time. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1

@@ -50,8 +50,8 @@ type Login struct {
 	// +optional
 	SSHDConfigMapRefName string `json:"sshdConfigMapRefName,omitempty"`
 
-	// SSHDServiceType is the type of Service <cluster>-login-svc. The default opens nothing to the outside: reach it
-	// from within the Kubernetes cluster, or by "kubectl port-forward".
+	// SSHDServiceType is the type of Service <cluster>-login-svc. Default: ClusterIP, which opens nothing to the
+	// outside; reach it from within the Kubernetes cluster, or by "kubectl port-forward".
 	// +optional
 	// +kubebuilder:default=ClusterIP
 	// +kubebuilder:validation:Enum=LoadBalancer;NodePort;ClusterIP
@@ -71,7 +71,7 @@ type Login struct {
 	SSHDServiceLoadBalancerSourceRanges []string `json:"sshdServiceLoadBalancerSourceRanges,omitempty"`
 
 	// SSHDServiceNodePort is the port on the Kubernetes nodes, for NodePort and LoadBalancer; 0 leaves the choice to
-	// Kubernetes.
+	// Kubernetes. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XValidation:rule="self == 0 || (self >= 30000 && self <= 32767)",message="must be 0 or between 30000 and 32767"
@@ -107,12 +107,12 @@ type LoginVolumes struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memoryHigh) || !has(self.memoryMax) || quantity(string(self.memoryHigh)).compareTo(quantity(string(self.memoryMax))) <= 0",fieldPath=".memoryHigh",message="memoryHigh must not exceed memoryMax"
 type UserIsolation struct {
-	// Enabled puts each user into a control group.
+	// Enabled puts each user into a control group. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// CPUWeight is cpu.weight of each user.
+	// CPUWeight is cpu.weight of each user. Default: 100.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1

@@ -27,7 +27,7 @@ type NodeContainer struct {
 	// +optional
 	CustomEnv []embedded.EnvVar `json:"customEnv,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled.
+	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
@@ -59,7 +59,7 @@ type NodeContainer struct {
 	// +optional
 	SecurityLimitsConfig string `json:"securityLimitsConfig,omitempty"`
 
-	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>.
+	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>. Default: unconfined.
 	// +optional
 	// +kubebuilder:default=unconfined
 	AppArmorProfile string `json:"appArmorProfile,omitempty"`
@@ -96,7 +96,7 @@ type SSSDSettings struct {
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

@@ -9,7 +9,7 @@ package v1
 // +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'custom' || !has(self.rawConfig) || self.rawConfig.all(line, line.startsWith('PartitionName'))",fieldPath=".rawConfig",message="each item of rawConfig must start with PartitionName, as in 'PartitionName=main Nodes=ALL Default=YES'"
 type PartitionConfiguration struct {
 	// ConfigType chooses between the built-in partitions main and hidden (default), the lines of rawConfig (custom)
-	// and the list of partitions (structured).
+	// and the list of partitions (structured). Default: default.
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:Enum=default;custom;structured
@@ -57,7 +57,8 @@ type Partition struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Config string `json:"config,omitempty"`
 
-	// IsAll gives the partition all nodes: Nodes=ALL. See https://slurm.schedmd.com/slurm.conf.html#OPT_Nodes_1
+	// IsAll gives the partition all nodes: Nodes=ALL. Default: false.
+	// See https://slurm.schedmd.com/slurm.conf.html#OPT_Nodes_1
 	// +optional
 	// +kubebuilder:default=false
 	IsAll bool `json:"isAll,omitempty"`

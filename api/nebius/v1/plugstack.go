@@ -30,7 +30,7 @@ type PlugStackConfig struct {
 
 // Pyxis is the plugin that runs jobs in containers.
 type Pyxis struct {
-	// Required fails jobs when the plugin cannot be loaded.
+	// Required fails jobs when the plugin cannot be loaded. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Required *bool `json:"required,omitempty"`
@@ -40,13 +40,13 @@ type Pyxis struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	ContainerImageSave string `json:"containerImageSave,omitempty"`
 
-	// ImporterPath is the program that imports images.
+	// ImporterPath is the program that imports images. Default: /opt/slurm_scripts/pyxis_caching_importer.sh.
 	// +optional
 	// +kubebuilder:default="/opt/slurm_scripts/pyxis_caching_importer.sh"
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	ImporterPath *string `json:"importerPath,omitempty"`
 
-	// UseSquashfuse mounts images with squashfuse instead of unpacking them.
+	// UseSquashfuse mounts images with squashfuse instead of unpacking them. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	UseSquashfuse bool `json:"useSquashfuse,omitempty"`
@@ -54,34 +54,34 @@ type Pyxis struct {
 
 // NCCLDebug is the plugin that collects debug output of NCCL.
 type NCCLDebug struct {
-	// Enabled collects the output of every job; otherwise users ask for it.
+	// Enabled collects the output of every job; otherwise users ask for it. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Required fails jobs when the plugin cannot be loaded.
+	// Required fails jobs when the plugin cannot be loaded. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Required bool `json:"required,omitempty"`
 
-	// LogLevel is NCCL_DEBUG.
+	// LogLevel is NCCL_DEBUG. Default: INFO.
 	// +optional
 	// +kubebuilder:default=INFO
 	// +kubebuilder:validation:Enum=VERSION;WARN;INFO;TRACE
 	LogLevel string `json:"logLevel,omitempty"`
 
-	// OutputToFile writes the output to files <worker>.<job>.<step>.out.
+	// OutputToFile writes the output to files <worker>.<job>.<step>.out. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	OutputToFile *bool `json:"outputToFile,omitempty"`
 
-	// OutputDirectory is where the files are.
+	// OutputDirectory is where the files are. Default: /opt/soperator-outputs/local/nccl_logs.
 	// +optional
 	// +kubebuilder:default="/opt/soperator-outputs/local/nccl_logs"
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	OutputDirectory string `json:"outputDirectory,omitempty"`
 
-	// OutputToStdOut also writes the output to the job's.
+	// OutputToStdOut also writes the output to the job's. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	OutputToStdOut bool `json:"outputToStdOut,omitempty"`
@@ -89,34 +89,36 @@ type NCCLDebug struct {
 
 // NCCLInspectorPreConf is the plugin that prepares NCCL's inspector for jobs.
 type NCCLInspectorPreConf struct {
-	// Enabled prepares the inspector for every job; otherwise users ask for it.
+	// Enabled prepares the inspector for every job; otherwise users ask for it. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Required fails jobs when the plugin cannot be loaded.
+	// Required fails jobs when the plugin cannot be loaded. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Required bool `json:"required,omitempty"`
 
 	// ProfilerPlugin is the library of the inspector: NCCL_PROFILER_PLUGIN.
+	// Default: /usr/lib/x86_64-linux-gnu/libnccl-profiler-inspector.so.
 	// +optional
 	// +kubebuilder:default="/usr/lib/x86_64-linux-gnu/libnccl-profiler-inspector.so"
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	ProfilerPlugin string `json:"profilerPlugin,omitempty"`
 
 	// DumpDir is where profiles go; %j is the job and %s the step.
+	// Default: /opt/soperator-outputs/shared/nccl_profiles/%j/%s.
 	// +optional
 	// +kubebuilder:default="/opt/soperator-outputs/shared/nccl_profiles/%j/%s"
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	DumpDir string `json:"dumpDir,omitempty"`
 
-	// DumpVerbose writes every event.
+	// DumpVerbose writes every event. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	DumpVerbose bool `json:"dumpVerbose,omitempty"`
 
-	// DumpThreadIntervalMicroseconds is the time between two dumps, in microseconds.
+	// DumpThreadIntervalMicroseconds is the time between two dumps, in microseconds. Default: 1000000.
 	// +optional
 	// +kubebuilder:default=1000000
 	// +kubebuilder:validation:Minimum=0
@@ -130,7 +132,7 @@ type CustomPlugin struct {
 	// +kubebuilder:validation:Pattern=`^[^\s#\x00]*$`
 	Path string `json:"path"`
 
-	// Required fails jobs when the plugin cannot be loaded.
+	// Required fails jobs when the plugin cannot be loaded. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Required bool `json:"required,omitempty"`

@@ -11,7 +11,7 @@ type PopulateJail struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled.
+	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
@@ -21,7 +21,7 @@ type PopulateJail struct {
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>.
+	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>. Default: unconfined.
 	// +optional
 	// +kubebuilder:default=unconfined
 	AppArmorProfile string `json:"appArmorProfile,omitempty"`
@@ -43,7 +43,7 @@ type PopulateJail struct {
 	// +optional
 	JailSnapshotVolume *NodeVolume `json:"jailSnapshotVolume,omitempty"`
 
-	// Overwrite fills the jail anew even if it already holds a root file system.
+	// Overwrite fills the jail anew even if it already holds a root file system. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Overwrite bool `json:"overwrite,omitempty"`

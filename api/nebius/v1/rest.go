@@ -11,12 +11,12 @@ type REST struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// Enabled serves the REST API to users of the cluster at Service <cluster>-rest-svc.
+	// Enabled serves the REST API to users of the cluster at Service <cluster>-rest-svc. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Size is the number of slurmrestd pods.
+	// Size is the number of slurmrestd pods. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -26,7 +26,7 @@ type REST struct {
 	// +optional
 	REST NodeContainer `json:"rest,omitzero"`
 
-	// ThreadCount is the number of threads that serve requests: SLURMRESTD_THREAD_COUNT.
+	// ThreadCount is the number of threads that serve requests: SLURMRESTD_THREAD_COUNT. Default: 3.
 	// https://slurm.schedmd.com/slurmrestd.html#SECTION_ENVIRONMENT-VARIABLES
 	// +optional
 	// +kubebuilder:default=3
@@ -34,7 +34,7 @@ type REST struct {
 	// +kubebuilder:validation:Maximum=1024
 	ThreadCount int32 `json:"threadCount,omitempty"`
 
-	// MaxConnections is the most connections at a time: SLURMRESTD_MAX_CONNECTIONS.
+	// MaxConnections is the most connections at a time: SLURMRESTD_MAX_CONNECTIONS. Default: 10.
 	// https://slurm.schedmd.com/slurmrestd.html#SECTION_ENVIRONMENT-VARIABLES
 	// +optional
 	// +kubebuilder:default=10

@@ -23,6 +23,7 @@ type SConfigController struct {
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
 	// ReconfigurePollInterval is how often the nodes are looked at while a reconfiguration is under way, such as 20s.
+	// Default: 20s.
 	// +optional
 	// +kubebuilder:default="20s"
 	// +kubebuilder:validation:Type=string
@@ -30,7 +31,7 @@ type SConfigController struct {
 	// +kubebuilder:validation:MaxLength=64
 	ReconfigurePollInterval metav1.Duration `json:"reconfigurePollInterval,omitzero"`
 
-	// ReconfigureWaitTimeout is how long nodes may take to adopt a new configuration, such as 5m.
+	// ReconfigureWaitTimeout is how long nodes may take to adopt a new configuration, such as 5m. Default: 5m.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
@@ -61,7 +62,7 @@ type SConfigControllerNode struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// Size is the number of pods; one of them works, the others stand by.
+	// Size is the number of pods; one of them works, the others stand by. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

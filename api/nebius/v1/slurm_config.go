@@ -6,21 +6,21 @@ package v1
 // SlurmConfig are the keys of slurm.conf that have fields of their own. Everything else goes into
 // spec.customSlurmConfig.
 type SlurmConfig struct {
-	// CompleteWait: seconds that nodes of a completing job are kept from other jobs.
+	// CompleteWait: seconds that nodes of a completing job are kept from other jobs. Default: 5.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_CompleteWait
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	CompleteWait *int32 `json:"completeWait,omitempty"`
 
-	// DefCpuPerGPU: CPUs per GPU of jobs that do not ask for any.
+	// DefCpuPerGPU: CPUs per GPU of jobs that do not ask for any. Default: 4.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_DefCpuPerGPU
 	// +optional
 	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=0
 	DefCPUPerGPU *int32 `json:"defCpuPerGPU,omitempty"`
 
-	// DefMemPerNode: memory per node, in MiB, of jobs that do not ask for any; 0 is all of it.
+	// DefMemPerNode: memory per node, in MiB, of jobs that do not ask for any; 0 is all of it. Default: 0.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_DefMemPerNode
 	// +optional
 	// +kubebuilder:default=0
@@ -34,21 +34,21 @@ type SlurmConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Epilog string `json:"epilog,omitempty"`
 
-	// MaxJobCount: the most jobs that slurmctld keeps at a time.
+	// MaxJobCount: the most jobs that slurmctld keeps at a time. Default: 20000.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_MaxJobCount
 	// +optional
 	// +kubebuilder:default=20000
 	// +kubebuilder:validation:Minimum=0
 	MaxJobCount *int32 `json:"maxJobCount,omitempty"`
 
-	// MessageTimeout: seconds that a message between daemons may take.
+	// MessageTimeout: seconds that a message between daemons may take. Default: 60.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_MessageTimeout
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	MessageTimeout *int32 `json:"messageTimeout,omitempty"`
 
-	// MinJobAge: seconds that slurmctld remembers a finished job.
+	// MinJobAge: seconds that slurmctld remembers a finished job. Default: 1800.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_MinJobAge
 	// +optional
 	// +kubebuilder:default=1800
@@ -62,14 +62,14 @@ type SlurmConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Prolog string `json:"prolog,omitempty"`
 
-	// ResumeTimeout: seconds in which a powered-up node must be ready.
+	// ResumeTimeout: seconds in which a powered-up node must be ready. Default: 1800.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_ResumeTimeout
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
 	ResumeTimeout *int32 `json:"resumeTimeout,omitempty"`
 
-	// SuspendTime: seconds after which an idle node is powered down. The default is practically never.
+	// SuspendTime: seconds after which an idle node is powered down. Default: 1000000000, never.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_SuspendTime
 	// +optional
 	// +kubebuilder:default=1000000000
@@ -89,14 +89,14 @@ type SlurmConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	TaskProlog string `json:"taskProlog,omitempty"`
 
-	// Deprecated: use spec.topology.blockSize, which wins. BlockSizes in topology.conf.
+	// Deprecated: use spec.topology.blockSize, which wins. BlockSizes in topology.conf. Default: 18.
 	// https://slurm.schedmd.com/topology.conf.html#OPT_BlockSizes
 	// +optional
 	// +kubebuilder:default=18
 	// +kubebuilder:validation:Minimum=1
 	TopologyBlockSize int32 `json:"topologyBlockSize,omitempty"`
 
-	// TopologyParam: options of the topology plugin.
+	// TopologyParam: options of the topology plugin. Default: SwitchAsNodeRank.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_TopologyParam
 	// +optional
 	// +kubebuilder:default=SwitchAsNodeRank
@@ -104,6 +104,7 @@ type SlurmConfig struct {
 	TopologyParam *string `json:"topologyParam,omitempty"`
 
 	// TopologyPlugin: topology/tree and topology/block make a topology.conf; anything else makes none.
+	// Default: topology/tree.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_TopologyPlugin
 	// +optional
 	// +kubebuilder:default="topology/tree"
@@ -113,7 +114,7 @@ type SlurmConfig struct {
 
 // Topology says how topology.conf is made.
 type Topology struct {
-	// BlockSize is the number of nodes of a block, for topology/block: BlockSizes.
+	// BlockSize is the number of nodes of a block, for topology/block: BlockSizes. Default: 18.
 	// https://slurm.schedmd.com/topology.conf.html#OPT_BlockSizes
 	// +optional
 	// +kubebuilder:default=18
@@ -131,7 +132,7 @@ func (s *SlurmClusterSpec) BlockSize() int32 {
 
 // MPIConfig is mpi.conf.
 type MPIConfig struct {
-	// PMIxEnv: environment variables for PMIx, separated by semicolons.
+	// PMIxEnv: environment variables for PMIx, separated by semicolons. Default: OMPI_MCA_btl_tcp_if_include=eth0.
 	// https://slurm.schedmd.com/mpi.conf.html#OPT_PMIxEnv
 	// +optional
 	// +kubebuilder:default="OMPI_MCA_btl_tcp_if_include=eth0"

@@ -55,7 +55,7 @@ type SlurmClusterList struct {
 // +kubebuilder:validation:XValidation:rule=`!self.?slurmNodes.exporter.enabled.orValue(false) || self.?slurmNodes.exporter.k8sNodeFilterName.orValue("") == "" || (has(self.k8sNodeFilters) && self.k8sNodeFilters.exists(f, f.name == self.slurmNodes.exporter.k8sNodeFilterName))`,fieldPath=".slurmNodes.exporter.k8sNodeFilterName",message="must be the name of an entry of spec.k8sNodeFilters, or empty"
 type SlurmClusterSpec struct {
 	// Deprecated: GPU workers are NodeSets with spec.gpu.enabled; this field speaks for slurmNodes.worker only. With
-	// gpu, slurm.conf gets GresTypes=gpu and gres.conf AutoDetect.
+	// gpu, slurm.conf gets GresTypes=gpu and gres.conf AutoDetect. Default: gpu.
 	// See https://slurm.schedmd.com/gres.conf.html#OPT_AutoDetect
 	// +optional
 	// +kubebuilder:default=gpu
@@ -66,6 +66,7 @@ type SlurmClusterSpec struct {
 	CRVersion string `json:"crVersion,omitempty"`
 
 	// CgroupVersion is the cgroup hierarchy of the Kubernetes nodes, and with it the flavour of cgroup.conf.
+	// Default: v2.
 	// See https://slurm.schedmd.com/cgroup.conf.html#OPT_CgroupPlugin
 	// +optional
 	// +kubebuilder:default=v2
@@ -95,7 +96,7 @@ type SlurmClusterSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	K8sNodeFilters []K8sNodeFilter `json:"k8sNodeFilters,omitempty"`
 
-	// Maintenance puts the cluster to rest, and says what then happens to the populate-jail Job.
+	// Maintenance puts the cluster to rest, and says what then happens to the populate-jail Job. Default: none.
 	// +optional
 	// +kubebuilder:default=none
 	Maintenance MaintenanceMode `json:"maintenance,omitempty"`
@@ -145,7 +146,7 @@ type SlurmClusterSpec struct {
 	Topology Topology `json:"topology,omitzero"`
 
 	// UseDefaultAppArmorProfile makes an AppArmorProfile that forbids writing GPU driver files, for login and worker
-	// pods. It needs the security-profiles-operator.
+	// pods. It needs the security-profiles-operator. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	UseDefaultAppArmorProfile bool `json:"useDefaultAppArmorProfile,omitempty"`

@@ -60,8 +60,19 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			if strings.TrimSpace(s.Description) == "" {
 				t.Errorf("%s has no description", path)
 			}
+			if namesNoDefault(s) {
+				t.Errorf("%s does not say that its default is %v", path, *s.Default)
+			}
 		})
 	}
+}
+
+// namesNoDefault tells whether the text of a field keeps its default from users: "kubectl explain" shows only the text.
+func namesNoDefault(s *apiextensions.JSONSchemaProps) bool {
+	if s.Default == nil || s.Type == "object" || s.Type == "array" {
+		return false
+	}
+	return *s.Default != "" && !strings.Contains(s.Description, "Default: ")
 }
 
 func TestNoFieldGetsLostInTheGoType(t *testing.T) {

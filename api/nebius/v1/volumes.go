@@ -41,7 +41,7 @@ type NodeVolumeMount struct {
 	// +kubebuilder:default=""
 	SubPath string `json:"subPath,omitempty"`
 
-	// ReadOnly mounts without permission to write.
+	// ReadOnly mounts without permission to write. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	ReadOnly bool `json:"readOnly,omitempty"`

@@ -31,17 +31,17 @@ type Worker struct {
 	// +optional
 	Volumes WorkerVolumes `json:"volumes,omitzero"`
 
-	// MaxUnavailable is how many workers, as a number or percentage, may be away during an update.
+	// MaxUnavailable is how many workers, as a number or percentage, may be away during an update. Default: 20%.
 	// +optional
 	// +kubebuilder:default="20%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// Deprecated: use spec.cgroupVersion. If either is v1, v1 is used.
+	// Deprecated: use spec.cgroupVersion. If either is v1, v1 is used. Default: v2.
 	// +optional
 	// +kubebuilder:default=v2
 	CgroupVersion CgroupVersion `json:"cgroupVersion,omitempty"`
 
-	// EnableGDRCopy gives the workers GDRCopy of the NVIDIA runtime (NVIDIA_GDRCOPY=enabled).
+	// EnableGDRCopy gives the workers GDRCopy of the NVIDIA runtime (NVIDIA_GDRCOPY=enabled). Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	EnableGDRCopy bool `json:"enableGDRCopy,omitempty"`
@@ -64,7 +64,7 @@ type Worker struct {
 	// +optional
 	WorkerAnnotations map[string]string `json:"workerAnnotations,omitempty"`
 
-	// HostUsers false runs the pods in a user namespace of their own.
+	// HostUsers false runs the pods in a user namespace of their own. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	HostUsers *bool `json:"hostUsers,omitempty"`
@@ -90,7 +90,7 @@ type WorkerVolumes struct {
 	// +kubebuilder:validation:MaxItems=256
 	CustomMounts []NodeVolumeMount `json:"customMounts,omitempty"`
 
-	// SharedMemorySize is the size of /dev/shm.
+	// SharedMemorySize is the size of /dev/shm. Default: 64Gi.
 	// +optional
 	// +kubebuilder:default="64Gi"
 	SharedMemorySize *resource.Quantity `json:"sharedMemorySize,omitempty"`

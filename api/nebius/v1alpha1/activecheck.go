@@ -59,7 +59,7 @@ type ActiveCheckSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	Name string `json:"name,omitempty"`
 
-	// CheckType says whether the check is a Kubernetes Job or a Slurm job.
+	// CheckType says whether the check is a Kubernetes Job or a Slurm job. Default: k8sJob.
 	// +optional
 	// +kubebuilder:default=k8sJob
 	CheckType CheckType `json:"checkType,omitempty"`
@@ -72,18 +72,18 @@ type ActiveCheckSpec struct {
 	// +optional
 	SlurmJobSpec *SlurmJobSpec `json:"slurmJobSpec,omitempty"`
 
-	// Schedule is when the check runs, as in a CronJob.
+	// Schedule is when the check runs, as in a CronJob. Default: 0 0 1 1 *.
 	// https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax
 	// +optional
 	// +kubebuilder:default="0 0 1 1 *"
 	Schedule string `json:"schedule,omitempty"`
 
-	// Suspend suspends the runs by schedule.
+	// Suspend suspends the runs by schedule. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// RunAfterCreation runs the check once after it was made.
+	// RunAfterCreation runs the check once after it was made. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	RunAfterCreation *bool `json:"runAfterCreation,omitempty"`
@@ -105,19 +105,19 @@ type ActiveCheckSpec struct {
 	// +optional
 	Reactions *Reactions `json:"reactions,omitempty"`
 
-	// ActiveDeadlineSeconds is how long a run may take.
+	// ActiveDeadlineSeconds is how long a run may take. Default: 1800.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// SuccessfulJobsHistoryLimit is how many successful Jobs are kept.
+	// SuccessfulJobsHistoryLimit is how many successful Jobs are kept. Default: 3.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// FailedJobsHistoryLimit is how many failed Jobs are kept.
+	// FailedJobsHistoryLimit is how many failed Jobs are kept. Default: 16.
 	// +optional
 	// +kubebuilder:default=16
 	// +kubebuilder:validation:Minimum=0
@@ -188,17 +188,17 @@ type SlurmJobSpec struct {
 	// +optional
 	SbatchScriptRefName string `json:"sbatchScriptRefName,omitempty"`
 
-	// EachWorkerJobs submits one job per healthy worker.
+	// EachWorkerJobs submits one job per healthy worker. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	EachWorkerJobs bool `json:"eachWorkerJobs,omitempty"`
 
-	// Deprecated: use eachWorkerJobs. One task of a job array per healthy worker.
+	// Deprecated: use eachWorkerJobs. One task of a job array per healthy worker. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	EachWorkerJobArray bool `json:"eachWorkerJobArray,omitempty"`
 
-	// MaxNumberOfJobs is the most jobs that one run submits; 0 is any number.
+	// MaxNumberOfJobs is the most jobs that one run submits; 0 is any number. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -211,7 +211,7 @@ type CheckContainer struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled.
+	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
@@ -245,7 +245,7 @@ type CheckContainer struct {
 	// +optional
 	Volumes []embedded.Volume `json:"volumes,omitempty"`
 
-	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>.
+	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>. Default: unconfined.
 	// +optional
 	// +kubebuilder:default=unconfined
 	AppArmorProfile string `json:"appArmorProfile,omitempty"`

@@ -15,7 +15,7 @@ type Image struct {
 	// +optional
 	Tag string `json:"tag,omitempty"`
 
-	// PullPolicy says when the image is pulled.
+	// PullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
@@ -36,7 +36,7 @@ type ContainerSecurity struct {
 	// +optional
 	LimitsConfig string `json:"limitsConfig,omitempty"`
 
-	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>.
+	// AppArmorProfile is unconfined, runtime/default or localhost/<profile>. Default: unconfined.
 	// +optional
 	// +kubebuilder:default=unconfined
 	AppArmorProfile string `json:"appArmorProfile,omitempty"`

@@ -64,17 +64,17 @@ type NodeConfiguratorSpec struct {
 	// +optional
 	InitContainers []embedded.Container `json:"initContainers,omitempty"`
 
-	// HostNetwork runs the pods in the network of the node.
+	// HostNetwork runs the pods in the network of the node. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	HostNetwork *bool `json:"hostNetwork,omitempty"`
 
-	// HostIPC runs the pods in the IPC namespace of the node.
+	// HostIPC runs the pods in the IPC namespace of the node. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	HostIPC bool `json:"hostIPC,omitempty"`
 
-	// ShareProcessNamespace lets the containers of a pod see each other's processes.
+	// ShareProcessNamespace lets the containers of a pod see each other's processes. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`
@@ -139,13 +139,13 @@ type Rebooter struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// EvictionMethod is how pods leave a node that is drained.
+	// EvictionMethod is how pods leave a node that is drained. Default: evict.
 	// +optional
 	// +kubebuilder:default=evict
 	// +kubebuilder:validation:Enum=evict
 	EvictionMethod string `json:"evictionMethod,omitempty"`
 
-	// LogLevel is how much the rebooter logs.
+	// LogLevel is how much the rebooter logs. Default: info.
 	// +optional
 	// +kubebuilder:default=info
 	// +kubebuilder:validation:Enum=debug;info;warn;error

@@ -58,19 +58,19 @@ type NodeSetSpec struct {
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// Replicas is the number of workers.
+	// Replicas is the number of workers. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// MaxUnavailable is how many workers, as a number or percentage, may be away or starting at a time.
+	// MaxUnavailable is how many workers, as a number or percentage, may be away or starting at a time. Default: 500.
 	// +optional
 	// +kubebuilder:default=500
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// UpdateStrategy says how a change reaches the workers: rollingUpdate replaces pods when they are idle or drained;
-	// slurmAwareRollingUpdate asks Slurm to hand nodes over as their jobs end.
+	// slurmAwareRollingUpdate asks Slurm to hand nodes over as their jobs end. Default: rollingUpdate.
 	// +optional
 	// +kubebuilder:default=rollingUpdate
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
@@ -93,7 +93,7 @@ type NodeSetSpec struct {
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -120,24 +120,27 @@ type NodeSetSpec struct {
 	// +optional
 	Topology NodeSetTopology `json:"topology,omitzero"`
 
-	// EphemeralNodes leaves it to Slurm which of the nodes run. See https://slurm.schedmd.com/power_save.html
+	// EphemeralNodes leaves it to Slurm which of the nodes run. Default: false.
+	// See https://slurm.schedmd.com/power_save.html
 	// +optional
 	// +kubebuilder:default=false
 	EphemeralNodes bool `json:"ephemeralNodes,omitempty"`
 
-	// InitialNumberEphemeralNodes is how many ephemeral nodes run at first.
+	// InitialNumberEphemeralNodes is how many ephemeral nodes run at first. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	InitialNumberEphemeralNodes *int32 `json:"initialNumberEphemeralNodes,omitempty"`
 
 	// EphemeralTopologyWaitTimeout is how many seconds an ephemeral node waits for its place in the network.
+	// Default: 180.
 	// +optional
 	// +kubebuilder:default=180
 	// +kubebuilder:validation:Minimum=60
 	EphemeralTopologyWaitTimeout int32 `json:"ephemeralTopologyWaitTimeout,omitempty"`
 
 	// WorkerInitRandomDelaySeconds is the longest time, in seconds, by which the start of a worker is put off at random.
+	// Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -159,7 +162,7 @@ type NodeSetSpec struct {
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// EnableHostUserNamespace runs the pods in the user namespace of the host.
+	// EnableHostUserNamespace runs the pods in the user namespace of the host. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	EnableHostUserNamespace bool `json:"enableHostUserNamespace,omitempty"`
@@ -198,7 +201,8 @@ const (
 
 // GPU says whether the workers have GPUs.
 type GPU struct {
-	// Enabled makes the workers GPU workers: GresTypes=gpu. https://slurm.schedmd.com/slurm.conf.html#OPT_GresTypes
+	// Enabled makes the workers GPU workers: GresTypes=gpu. Default: false.
+	// https://slurm.schedmd.com/slurm.conf.html#OPT_GresTypes
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -210,7 +214,7 @@ type GPU struct {
 
 // NvidiaGPU are settings for GPUs of NVIDIA.
 type NvidiaGPU struct {
-	// GDRCopyEnabled gives the workers GDRCopy of the NVIDIA runtime (NVIDIA_GDRCOPY=enabled).
+	// GDRCopyEnabled gives the workers GDRCopy of the NVIDIA runtime (NVIDIA_GDRCOPY=enabled). Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	GDRCopyEnabled bool `json:"gdrCopyEnabled,omitempty"`
@@ -218,7 +222,7 @@ type NvidiaGPU struct {
 
 // Docker gives jobs a Docker daemon.
 type Docker struct {
-	// Enabled runs the daemon where the image of slurmd has one.
+	// Enabled runs the daemon where the image of slurmd has one. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
@@ -226,7 +230,7 @@ type Docker struct {
 
 // NodeSetTopology is where the nodes are in the network.
 type NodeSetTopology struct {
-	// Fabric is the topmost switch of the nodes. NodeSets of different fabrics are not connected.
+	// Fabric is the topmost switch of the nodes. NodeSets of different fabrics are not connected. Default: root.
 	// +optional
 	// +kubebuilder:default=root
 	// +kubebuilder:validation:Pattern=`^[^\s,=#"'\\\x00]*$`
@@ -235,14 +239,14 @@ type NodeSetTopology struct {
 
 // NodeConfig is what slurm.conf and gres.conf say about the nodes.
 type NodeConfig struct {
-	// Static are options for the line of the nodes, such as "Gres=gpu:8 Weight=10".
+	// Static are options for the line of the nodes, such as "Gres=gpu:8 Weight=10". Default: none.
 	// https://slurm.schedmd.com/slurm.conf.html#SECTION_NODE-CONFIGURATION
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Static string `json:"static,omitempty"`
 
-	// Dynamic is a template of such options, filled in when a node starts. It has no effect so far.
+	// Dynamic is a template of such options, filled in when a node starts. It has no effect so far. Default: none.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
@@ -259,7 +263,8 @@ type NodeConfig struct {
 	// +kubebuilder:validation:items:Pattern=`^[^\r\n\x00]*$`
 	GresConfig []string `json:"gresConfig,omitempty"`
 
-	// AutoResume lets Slurm power nodes up for jobs. https://slurm.schedmd.com/slurm.conf.html#OPT_ResumeProgram
+	// AutoResume lets Slurm power nodes up for jobs. Default: true.
+	// https://slurm.schedmd.com/slurm.conf.html#OPT_ResumeProgram
 	// +optional
 	// +kubebuilder:default=true
 	AutoResume *bool `json:"autoResume,omitempty"`

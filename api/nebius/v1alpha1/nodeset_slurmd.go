@@ -22,14 +22,15 @@ type Slurmd struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// Port is the port of slurmd: SlurmdPort. https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdPort
+	// Port is the port of slurmd: SlurmdPort. Default: 6818.
+	// https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdPort
 	// +optional
 	// +kubebuilder:default=6818
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// Deprecated: use spec.cgroupVersion of the SlurmCluster. If either is v1, v1 is used.
+	// Deprecated: use spec.cgroupVersion of the SlurmCluster. If either is v1, v1 is used. Default: v2.
 	// +optional
 	// +kubebuilder:default=v2
 	// +kubebuilder:validation:Enum=v1;v2
@@ -101,7 +102,7 @@ type SlurmdVolumes struct {
 	// +kubebuilder:validation:MaxItems=256
 	CustomVolumeMounts []SlurmdVolumeMount `json:"customVolumeMounts,omitempty"`
 
-	// SharedMemorySize is the size of /dev/shm.
+	// SharedMemorySize is the size of /dev/shm. Default: 64Gi.
 	// +optional
 	// +kubebuilder:default="64Gi"
 	SharedMemorySize *resource.Quantity `json:"sharedMemorySize,omitempty"`
@@ -114,13 +115,13 @@ type SlurmdVolumes struct {
 
 // ClaimRetentionPolicy says what becomes of the claims of workers that are gone.
 type ClaimRetentionPolicy struct {
-	// WhenDeleted is for the deletion of the NodeSet.
+	// WhenDeleted is for the deletion of the NodeSet. Default: Delete.
 	// +optional
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Retain;Delete
 	WhenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
 
-	// WhenScaled is for workers that are scaled away.
+	// WhenScaled is for workers that are scaled away. Default: Delete.
 	// +optional
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Retain;Delete

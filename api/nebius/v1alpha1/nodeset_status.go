@@ -11,7 +11,7 @@ type NodeSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase sums the conditions up.
+	// Phase sums the conditions up. Default: Pending.
 	// +optional
 	// +kubebuilder:default=Pending
 	Phase NodeSetPhase `json:"phase,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func Load(t testing.TB, group string) map[string]*CRD {
 	}
 	crds := map[string]*CRD{}
 	for _, path := range paths {
-		written, err := os.ReadFile(path)
+		written, err := os.ReadFile(path) //nolint:gosec // a file of this repository
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func bases() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", fmt.Errorf("finding the repository: no go.mod above the working directory")
+			return "", errors.New("finding the repository: no go.mod above the working directory")
 		}
 		dir = parent
 	}
