@@ -1,0 +1,120 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accounting reconciles Accountings: slurmdbd and its embedded database.
+package accounting
+
+import (
+	"context"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
+
+type reconciler struct{ component.Base }
+
+// Setup registers the controller of Accountings.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
+	generic := &component.Reconciler[*slinkyv1beta1.Accounting]{
+		Base:    base,
+		New:     func() *slinkyv1beta1.Accounting { return &slinkyv1beta1.Accounting{} },
+		Decide:  r.decide,
+		Observe: r.observe,
+		Prunes:  []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}},
+	}
+	return generic.Setup(ctx, mgr, &slinkyv1beta1.AccountingList{}, component.Watches[*slinkyv1beta1.Accounting]{
+		References: references,
+		Owns:       []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+	})
+}
+
+func references(a *slinkyv1beta1.Accounting) []string {
+	refs := []string{component.Ref("Secret", a.AuthSlurmRef().Name), component.Ref("Secret", a.AuthJwtRef().Name)}
+	if ref := a.DatabasePasswordRef(); ref != nil {
+		refs = append(refs, component.Ref("Secret", ref.Name))
+	}
+	if a.Spec.JwksKeyRef != nil {
+		refs = append(refs, component.Ref("ConfigMap", a.Spec.JwksKeyRef.Name))
+	}
+	return refs
+}
+
+func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (component.Plan, error) {
+	a.Status.ObservedGeneration = a.Generation
+	if a.Spec.External {
+		return component.Plan{}, nil
+	}
+	in := render.Input{Accounting: a, Images: r.Images}
+	keys, keysErr := r.keys(ctx, a, &in)
+	problems, err := problem.FromError(errors.Join(keysErr, r.password(ctx, a, &in)))
+	if err != nil {
+		return component.Plan{}, err
+	}
+	plan := component.Plan{Output: render.Render(in), Conditions: []metav1.Condition{keys}}
+	plan.Problems = append(plan.Problems, problems...)
+	return plan, nil
+}
+
+func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) (metav1.Condition, error) {
+	condition := component.KeysPresent(a)
+	err := component.EnsureKeys(ctx, &r.Base, a)
+	if err == nil {
+		in.SlurmKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
+	}
+	if err == nil {
+		in.JwtKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *a.AuthJwtRef(), "spec.jwtKeyRef")
+	}
+	return component.KeysMissing(condition, err), err
+}
+
+// password reads the password of the database, and generates that of an embedded one when the spec names none.
+func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) error {
+	ref, path := a.DatabasePasswordRef(), "spec.storageConfig.passwordKeyRef"
+	if ref == nil {
+		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
+	}
+	if a.Spec.EmbeddedDatabase != nil {
+		path = "spec.embeddedDatabase.passwordKeyRef"
+		if a.Spec.EmbeddedDatabase.PasswordKeyRef == nil {
+			if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, component.RandomText(ref.Key)); err != nil {
+				return err
+			}
+		}
+	}
+	value, err := r.SecretValue(ctx, a.Namespace, *ref, path)
+	in.Password = string(value)
+	return err
+}
+
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, plan *component.Plan) error {
+	if a.Spec.External {
+		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmdbd", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere"})
+		return nil
+	}
+	var errs []error
+	if a.Spec.EmbeddedDatabase != nil {
+		part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.DatabaseKey().Name, &appsv1.StatefulSet{}, "database")
+		errs = append(errs, err)
+		plan.Parts = append(plan.Parts, part)
+	}
+	part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd")
+	plan.Parts = append(plan.Parts, part)
+	return errors.Join(append(errs, err)...)
+}

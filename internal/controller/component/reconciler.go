@@ -1,0 +1,171 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package component is what the reconcilers of all component kinds have in common: gather facts, let pure code decide,
+// apply what it returns, observe what runs, and write the status once. A kind brings three functions and its watches.
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+)
+
+// Base is what every reconciler works with.
+type Base struct {
+	// Client reads from the manager's cache and writes to the server. Of Secrets, ConfigMaps and workloads the cache holds
+	// only those that Coxswain made.
+	Client client.Client
+	// Live reads from the server: users' Secrets and ConfigMaps, which are not kept in memory.
+	Live client.Reader
+	// References is a cache of the metadata of all Secrets and ConfigMaps, watched to notice that one changed.
+	References cache.Cache
+	Applier    *kube.Applier
+	Recorder   events.EventRecorder
+	Clock      clock.PassiveClock
+	// Images are used where an object names none.
+	Images image.Set
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+	// Concurrency is the number of objects of the kind that are reconciled at once.
+	Concurrency int
+}
+
+// Object is a component object.
+type Object interface {
+	client.Object
+	GetConditions() []metav1.Condition
+	SetConditions([]metav1.Condition)
+}
+
+// Plan is what a kind decided about one object, and what it saw of it.
+type Plan struct {
+	render.Output
+	// Conditions are those of the kind's own, beside the summary; their observedGeneration is filled in.
+	Conditions []metav1.Condition
+	// Parts are what has to be ready for the object to be ready.
+	Parts []kube.Part
+}
+
+// Reconciler reconciles one kind of component.
+type Reconciler[T Object] struct {
+	Base
+	// New makes an empty object.
+	New func() T
+	// Decide gathers the facts about an object and renders what it needs. Mistakes of users go to Plan.Problems, what did
+	// not answer is an error.
+	Decide func(ctx context.Context, obj T) (Plan, error)
+	// Observe looks at what runs, sets the kind's own status fields in obj and adds parts and conditions to the plan.
+	Observe func(ctx context.Context, obj T, plan *Plan) error
+	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
+	Prunes []client.Object
+}
+
+// Reconcile brings one object a step further.
+func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := r.New()
+	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, nil // what it owns is collected with it
+	}
+	if behind, err := r.Applier.Behind(ctx, obj); err != nil || behind {
+		return ctrl.Result{}, err
+	}
+	before, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		return ctrl.Result{}, fmt.Errorf("copying %T: the copy has another type", obj)
+	}
+
+	plan, err := r.Decide(ctx, obj)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("gathering the facts about %s: %w", req, err)
+	}
+	applyErr := r.apply(ctx, obj, &plan)
+	observeErr := r.Observe(ctx, obj, &plan)
+	r.summarize(obj, &plan, observeErr == nil)
+	_, statusErr := r.Applier.PatchStatus(ctx, before, obj)
+	return ctrl.Result{}, errors.Join(applyErr, observeErr, statusErr)
+}
+
+// apply writes what the plan asks for, unless the plan has problems. Problems that only the server can see join those of
+// the plan; what is left is worth a retry.
+func (r *Reconciler[T]) apply(ctx context.Context, obj T, plan *Plan) error {
+	if len(plan.Problems) > 0 {
+		return nil
+	}
+	desired := make([]client.Object, len(plan.Objects))
+	for i, o := range plan.Objects {
+		desired[i] = o
+	}
+	result, err := r.Applier.Apply(ctx, obj, desired...)
+	if err == nil && len(r.Prunes) > 0 {
+		var pruned kube.Result
+		pruned, err = r.Applier.Prune(ctx, obj, desired, r.Prunes...)
+		result = result.Join(pruned)
+	}
+	if result.Wrote() {
+		log.FromContext(ctx).Info("Applied what was rendered", "changes", result.String())
+	}
+	problems, rest := problem.FromError(err)
+	plan.Problems = append(plan.Problems, problems...)
+	return rest
+}
+
+// summarize computes all conditions and tells by events what is new.
+func (r *Reconciler[T]) summarize(obj T, plan *Plan, observed bool) {
+	conditions := obj.GetConditions()
+	now := r.Clock.Now()
+	plan.Conditions = append(plan.Conditions, ignoredFields(plan.Ignored))
+	for _, c := range plan.Conditions {
+		c.ObservedGeneration = obj.GetGeneration()
+		kube.SetCondition(&conditions, c, now)
+	}
+	if !observed {
+		plan.Parts = append(plan.Parts, kube.Part{Name: "workload", Reason: slinkyv1beta1.ReasonWaiting, Message: "its state could not be read"})
+	}
+	kube.Report(r.Recorder, obj, &conditions, kube.Summary{
+		Generation: obj.GetGeneration(), Now: now, Parts: plan.Parts, Problems: plan.Problems,
+	})
+	obj.SetConditions(conditions)
+}
+
+func ignoredFields(paths []string) metav1.Condition {
+	c := metav1.Condition{
+		Type: slinkyv1beta1.ConditionFieldsIgnored, Status: metav1.ConditionFalse,
+		Reason: slinkyv1beta1.ReasonAllFieldsUsed, Message: "every field that is set has its effect",
+	}
+	if len(paths) > 0 {
+		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonFieldUnsupported
+		c.Message = fmt.Sprintf("set, but without effect in this version: %v", paths)
+	}
+	return c
+}
+
+// kindOf is the kind of a typed object, which does not carry it itself.
+func kindOf(scheme *runtime.Scheme, obj client.Object) (string, error) {
+	kinds, _, err := scheme.ObjectKinds(obj)
+	if err != nil {
+		return "", fmt.Errorf("finding the kind of %T: %w", obj, err)
+	}
+	return kinds[0].Kind, nil
+}
+
+// Failed is the output of a render that could not take place.
+func Failed(problems problem.List) render.Output { return render.Output{Problems: problems} }

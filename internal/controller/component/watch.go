@@ -1,0 +1,150 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// ReferenceIndex is the cache's index of objects by what they refer to, as made by Ref.
+const ReferenceIndex = "coxswain.dev/references"
+
+// Ref is one entry of ReferenceIndex: kind and name of a referenced object in the same namespace.
+func Ref(kind, name string) string { return kind + "/" + name }
+
+// Watches says what wakes the reconciler of a kind.
+type Watches[T Object] struct {
+	// References returns what an object refers to, see Ref.
+	References func(obj T) []string
+	// Owns are the kinds of objects that it makes.
+	Owns []client.Object
+	// Components are kinds of component objects that it may refer to.
+	Components []client.Object
+	// Referrers are kinds of component objects that refer to it by controllerRef and take part in what it renders.
+	Referrers []client.Object
+	// KeysOfController says that objects depend on the Secrets of the Controller that they refer to.
+	KeysOfController bool
+}
+
+// Setup registers the reconciler with a manager: its index, its watches, itself.
+func (r *Reconciler[T]) Setup(ctx context.Context, mgr ctrl.Manager, list client.ObjectList, w Watches[T]) error {
+	obj := r.New()
+	kind, err := kindOf(mgr.GetScheme(), obj)
+	if err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, obj, ReferenceIndex, func(o client.Object) []string {
+		if typed, ok := o.(T); ok {
+			return w.References(typed)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing the references of %s: %w", kind, err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(kind).
+		For(obj).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	for _, owned := range w.Owns {
+		b = b.Owns(owned)
+	}
+	for _, c := range w.Components {
+		componentKind, err := kindOf(mgr.GetScheme(), c)
+		if err != nil {
+			return err
+		}
+		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(referrers(r.Client, list, componentKind)))
+	}
+	for _, c := range w.Referrers {
+		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(controllerOf))
+	}
+	r.watchReferences(b, list, w.KeysOfController)
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the controller of %s: %w", kind, err)
+	}
+	return nil
+}
+
+// watchReferences watches the metadata of Secrets and ConfigMaps, whose content is read when it is needed.
+func (r *Reconciler[T]) watchReferences(b *builder.Builder, list client.ObjectList, keysOfController bool) {
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+		direct := referrers(r.Client, list, kind)
+		viaController := throughControllers(r.Client, list)
+		b.WatchesRawSource(source.Kind(r.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+				requests := direct(ctx, o)
+				if keysOfController && kind == "Secret" {
+					requests = append(requests, viaController(ctx, o)...)
+				}
+				return requests
+			})))
+	}
+}
+
+// referrers maps an object of a kind to the objects of list's kind that refer to it.
+func referrers(c client.Reader, list client.ObjectList, kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return find(ctx, c, list, o.GetNamespace(), Ref(kind, o.GetName()))
+	}
+}
+
+// controllerOf maps an object to the Controller that it refers to.
+func controllerOf(_ context.Context, o client.Object) []reconcile.Request {
+	var ref slinkyv1beta1.ObjectReference
+	switch o := o.(type) {
+	case *slinkyv1beta1.NodeSet:
+		ref = o.Spec.ControllerRef
+	case *slinkyv1beta1.LoginSet:
+		ref = o.Spec.ControllerRef
+	case *slinkyv1beta1.RestApi:
+		ref = o.Spec.ControllerRef
+	}
+	if ref.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// throughControllers maps a Secret to the objects whose Controller refers to it.
+func throughControllers(c client.Reader, list client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, request := range find(ctx, c, &slinkyv1beta1.ControllerList{}, o.GetNamespace(), Ref("Secret", o.GetName())) {
+			out = append(out, find(ctx, c, list, o.GetNamespace(), Ref("Controller", request.Name))...)
+		}
+		return out
+	}
+}
+
+func find(ctx context.Context, c client.Reader, list client.ObjectList, namespace, ref string) []reconcile.Request {
+	found, ok := list.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return nil
+	}
+	if err := c.List(ctx, found, client.InNamespace(namespace), client.MatchingFields{ReferenceIndex: ref}); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find what refers to an object", "namespace", namespace, "reference", ref)
+		return nil
+	}
+	var out []reconcile.Request
+	for _, name := range namesIn(found) {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return out
+}

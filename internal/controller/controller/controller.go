@@ -1,0 +1,174 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller reconciles Controllers: slurmctld and its configuration.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+
+type reconciler struct{ component.Base }
+
+// Setup registers the controller of Controllers.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
+	generic := &component.Reconciler[*slinkyv1beta1.Controller]{
+		Base:    base,
+		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
+		Decide:  r.decide,
+		Observe: r.observe,
+		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+	}
+	return generic.Setup(ctx, mgr, &slinkyv1beta1.ControllerList{}, component.Watches[*slinkyv1beta1.Controller]{
+		References: references,
+		Owns:       []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+		Components: []client.Object{&slinkyv1beta1.Accounting{}},
+		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
+	})
+}
+
+// references are what a Controller depends on. NodeSets refer to it and not the other way round; see Referrers above.
+func references(c *slinkyv1beta1.Controller) []string {
+	refs := []string{component.Ref("Secret", c.AuthSlurmRef().Name), component.Ref("Secret", c.AuthJwtRef().Name)}
+	if c.Spec.AccountingRef != nil {
+		refs = append(refs, component.Ref("Accounting", c.Spec.AccountingRef.Name))
+	}
+	if c.Spec.JwksKeyRef != nil {
+		refs = append(refs, component.Ref("ConfigMap", c.Spec.JwksKeyRef.Name))
+	}
+	for _, name := range render.ReferencedConfigMaps(c) {
+		refs = append(refs, component.Ref("ConfigMap", name))
+	}
+	return refs
+}
+
+func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (component.Plan, error) {
+	in := render.Input{Controller: c, Images: r.Images}
+	keys, keysErr := r.keys(ctx, c, &in)
+	problems, err := problem.FromError(errors.Join(keysErr, r.accounting(ctx, c, &in), r.files(ctx, c, &in), r.nodeSets(ctx, c, &in)))
+	if err != nil {
+		return component.Plan{}, err
+	}
+	out := render.Render(in)
+	plan := component.Plan{Output: out.Output, Conditions: []metav1.Condition{keys}}
+	plan.Problems = append(plan.Problems, problems...)
+	if len(plan.Problems) == 0 {
+		c.Status.ConfigDigest = out.ConfigDigest
+	}
+	c.Status.ClusterName = c.ClusterName()
+	c.Status.ObservedGeneration = c.Generation
+	return plan, nil
+}
+
+// keys generates the keys that the spec leaves out, reads all and says in a condition how it went.
+func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) (metav1.Condition, error) {
+	condition := component.KeysPresent(c)
+	err := component.EnsureKeys(ctx, &r.Base, c)
+	if err == nil {
+		in.SlurmKeyDigest, err = r.SecretDigest(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+	}
+	if err == nil && !c.Spec.External {
+		in.JwtKeyDigest, err = r.SecretDigest(ctx, c.Namespace, *c.AuthJwtRef(), "spec.jwtKeyRef")
+	}
+	return component.KeysMissing(condition, err), err
+}
+
+func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+	ref := c.Spec.AccountingRef
+	if ref == nil {
+		return nil
+	}
+	if err := ref.InNamespace(c.Namespace); err != nil {
+		return problem.Errorf("spec.accountingRef.namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err)
+	}
+	a := &slinkyv1beta1.Accounting{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: ref.Name}, a); err != nil {
+		if apierrors.IsNotFound(err) {
+			return problem.Waitingf("spec.accountingRef", slinkyv1beta1.ReasonReferenceNotFound, "Accounting %s does not exist; create it or remove the reference", ref.Name)
+		}
+		return fmt.Errorf("reading Accounting %s/%s: %w", c.Namespace, ref.Name, err)
+	}
+	in.Accounting = a
+	return nil
+}
+
+func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+	var errs []error
+	read := func(refs []slinkyv1beta1.ObjectReference, path string, to *[]render.File) {
+		for i, ref := range refs {
+			at := fmt.Sprintf("spec.%s[%d]", path, i)
+			if err := ref.InNamespace(c.Namespace); err != nil {
+				errs = append(errs, problem.Errorf(at+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
+				continue
+			}
+			content, err := r.ConfigMap(ctx, c.Namespace, ref.Name, at)
+			errs = append(errs, err)
+			for name, text := range content {
+				*to = append(*to, render.File{ConfigMap: ref.Name, Name: name, Content: text})
+			}
+		}
+	}
+	read(c.Spec.ConfigFileRefs, "configFileRefs", &in.Files.Config)
+	read(c.Spec.PrologScriptRefs, "prologScriptRefs", &in.Files.Prolog)
+	read(c.Spec.EpilogScriptRefs, "epilogScriptRefs", &in.Files.Epilog)
+	read(c.Spec.PrologSlurmctldScriptRefs, "prologSlurmctldScriptRefs", &in.Files.PrologSlurmctld)
+	read(c.Spec.EpilogSlurmctldScriptRefs, "epilogSlurmctldScriptRefs", &in.Files.EpilogSlurmctld)
+	return errors.Join(errs...)
+}
+
+func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+	var list slinkyv1beta1.NodeSetList
+	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
+		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", c.Name)})
+	if err != nil {
+		return fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	for _, set := range list.Items {
+		if set.DeletionTimestamp == nil && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
+			in.NodeSets = append(in.NodeSets, set)
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
+	if c.Spec.External {
+		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmctld", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere"})
+		return nil
+	}
+	part, _, err := r.ObserveWorkload(ctx, c.Namespace, c.Key().Name, &appsv1.StatefulSet{}, "slurmctld")
+	if err != nil {
+		return err
+	}
+	plan.Parts = append(plan.Parts, part)
+	if c.Spec.InplaceReconfigure && len(plan.Problems) == 0 {
+		return r.refreshVolumes(ctx, c)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loginset
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+)
+
+func TestHostKeysArePairsOfTheAlgorithmTheyAreNamedAfter(t *testing.T) {
+	keys, err := hostKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, algorithm := range map[string]string{
+		"ssh_host_rsa_key": "ssh-rsa", "ssh_host_ed25519_key": "ssh-ed25519", "ssh_host_ecdsa_key": "ecdsa-sha2-nistp256",
+	} {
+		private, err := ssh.ParsePrivateKey(keys[file])
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		public, _, _, _, err := ssh.ParseAuthorizedKey(keys[file+".pub"])
+		if err != nil {
+			t.Errorf("%s.pub: %v", file, err)
+			continue
+		}
+		if got := public.Type(); got != algorithm {
+			t.Errorf("%s.pub is of type %s, want %s", file, got, algorithm)
+		}
+		if diff := cmp.Diff(public.Marshal(), private.PublicKey().Marshal()); diff != "" {
+			t.Errorf("%s and %s.pub are no pair:\n%s", file, file, diff)
+		}
+	}
+}

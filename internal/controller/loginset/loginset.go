@@ -1,0 +1,115 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loginset reconciles LoginSets: pods with sshd and sackd.
+package loginset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	render "github.com/coxswain-hpc/coxswain/internal/render/loginset"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
+
+type reconciler struct{ component.Base }
+
+// Setup registers the controller of LoginSets.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
+	generic := &component.Reconciler[*slinkyv1beta1.LoginSet]{
+		Base:    base,
+		New:     func() *slinkyv1beta1.LoginSet { return &slinkyv1beta1.LoginSet{} },
+		Decide:  r.decide,
+		Observe: r.observe,
+		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
+	}
+	return generic.Setup(ctx, mgr, &slinkyv1beta1.LoginSetList{}, component.Watches[*slinkyv1beta1.LoginSet]{
+		References:       references,
+		Owns:             []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
+		Components:       []client.Object{&slinkyv1beta1.Controller{}},
+		KeysOfController: true,
+	})
+}
+
+func references(l *slinkyv1beta1.LoginSet) []string {
+	refs := []string{
+		component.Ref("Controller", l.Spec.ControllerRef.Name),
+		component.Ref("Secret", l.SSHHostKeysName()),
+	}
+	if l.Spec.SssdConfRef != nil {
+		refs = append(refs, component.Ref("Secret", l.Spec.SssdConfRef.Name))
+	}
+	return refs
+}
+
+func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (component.Plan, error) {
+	l.Status.ObservedGeneration = l.Generation
+	in := render.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}
+	controllerErr := r.controller(ctx, l, &in)
+	problems, err := problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &in), r.sssd(ctx, l, &in)))
+	if err != nil || len(problems) > 0 {
+		return component.Plan{Output: component.Failed(problems)}, err
+	}
+	return component.Plan{Output: render.Render(in)}, nil
+}
+
+func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+	c, err := r.Controller(ctx, l.Namespace, l.Spec.ControllerRef)
+	if err != nil {
+		return err
+	}
+	in.Controller = c
+	in.SlurmKeyDigest, err = r.SecretDigest(ctx, l.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
+	return err
+}
+
+// hostKeys generates the ssh host keys once: when they changed, every user's ssh client would warn of an attack.
+func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+	name := l.SSHHostKeysName()
+	if err := r.EnsureSecret(ctx, r.Client.Scheme(), l, name, hostKeys); err != nil {
+		return err
+	}
+	var secret corev1.Secret
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: name}, &secret); err != nil {
+		return fmt.Errorf("reading Secret %s/%s: %w", l.Namespace, name, err)
+	}
+	in.HostKeysDigest = label.Digest(secret.Data)
+	return nil
+}
+
+func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+	if l.Spec.SssdConfRef == nil {
+		return nil
+	}
+	var err error
+	in.SssdDigest, err = r.SecretDigest(ctx, l.Namespace, *l.Spec.SssdConfRef, "spec.sssdConfRef")
+	return err
+}
+
+func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, plan *component.Plan) error {
+	part, workload, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, &appsv1.Deployment{}, "login")
+	if err != nil {
+		return err
+	}
+	l.Status.Replicas, l.Status.ReadyReplicas = workload.Replicas, workload.Ready
+	l.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: render.Labels(l).Selector()})
+	plan.Parts = append(plan.Parts, part)
+	return nil
+}

@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restapi reconciles RestApis: slurmrestd.
+package restapi
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	render "github.com/coxswain-hpc/coxswain/internal/render/restapi"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis;controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
+
+type reconciler struct{ component.Base }
+
+// Setup registers the controller of RestApis.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
+	generic := &component.Reconciler[*slinkyv1beta1.RestApi]{
+		Base:    base,
+		New:     func() *slinkyv1beta1.RestApi { return &slinkyv1beta1.RestApi{} },
+		Decide:  r.decide,
+		Observe: r.observe,
+		Prunes:  []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
+	}
+	return generic.Setup(ctx, mgr, &slinkyv1beta1.RestApiList{}, component.Watches[*slinkyv1beta1.RestApi]{
+		References: func(a *slinkyv1beta1.RestApi) []string {
+			return []string{component.Ref("Controller", a.Spec.ControllerRef.Name)}
+		},
+		Owns:             []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
+		Components:       []client.Object{&slinkyv1beta1.Controller{}},
+		KeysOfController: true,
+	})
+}
+
+func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (component.Plan, error) {
+	a.Status.ObservedGeneration = a.Generation
+	in := render.Input{RestApi: a, Images: r.Images}
+	var err error
+	in.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
+	if err == nil {
+		in.SlurmKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *in.Controller.AuthSlurmRef(), "spec.controllerRef")
+	}
+	problems, err := problem.FromError(err)
+	if err != nil || len(problems) > 0 {
+		return component.Plan{Output: component.Failed(problems)}, err
+	}
+	return component.Plan{Output: render.Render(in)}, nil
+}
+
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, plan *component.Plan) error {
+	part, workload, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd")
+	if err != nil {
+		return err
+	}
+	a.Status.Replicas, a.Status.ReadyReplicas = workload.Replicas, workload.Ready
+	plan.Parts = append(plan.Parts, part)
+	return nil
+}
