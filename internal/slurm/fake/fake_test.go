@@ -267,7 +267,7 @@ func TestTokensAreChecked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer response.Body.Close()
+				defer response.Body.Close() //nolint:errcheck // a test
 				body, _ := io.ReadAll(response.Body)
 				http.DefaultClient.CloseIdleConnections()
 				return response.StatusCode, string(body)

@@ -47,15 +47,24 @@ type event struct {
 // eventQueue is a heap by time, and by job for the same time.
 type eventQueue []event
 
+// Len is part of heap.Interface.
 func (q eventQueue) Len() int { return len(q) }
+
+// Less is part of heap.Interface.
 func (q eventQueue) Less(i, j int) bool {
 	if !q[i].at.Equal(q[j].at) {
 		return q[i].at.Before(q[j].at)
 	}
 	return q[i].id < q[j].id
 }
+
+// Swap is part of heap.Interface.
 func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *eventQueue) Push(x any)   { *q = append(*q, x.(event)) }
+
+// Push is part of heap.Interface.
+func (q *eventQueue) Push(x any) { *q = append(*q, x.(event)) }
+
+// Pop is part of heap.Interface.
 func (q *eventQueue) Pop() any {
 	old := *q
 	e := old[len(old)-1]

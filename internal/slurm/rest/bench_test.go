@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -20,10 +21,7 @@ func manyNodes(tb testing.TB, n int) []byte {
 	pattern := top["nodes"].([]any)[0].(map[string]any)
 	nodes := make([]any, n)
 	for i := range nodes {
-		node := map[string]any{}
-		for k, v := range pattern {
-			node[k] = v
-		}
+		node := maps.Clone(pattern)
 		name := fmt.Sprintf("worker-%d", i)
 		node["name"], node["hostname"], node["address"] = name, name, fmt.Sprintf("10.0.%d.%d", i/250, i%250)
 		node["comment"] = fmt.Sprintf(`{"pod":"slurm/%s","node":"node-%d"}`, name, i)

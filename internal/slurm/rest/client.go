@@ -29,7 +29,7 @@ const (
 	// maxErrorBytes bounds an answer that is no 200.
 	maxErrorBytes = 1 << 20
 	// tokenHeader carries the JSON web token.
-	tokenHeader = "X-Slurm-User-Token" //nolint:gosec // the header's name
+	tokenHeader = "X-Slurm-User-Token"
 )
 
 // Options change how a Client behaves; the zero value is useful.
@@ -175,8 +175,7 @@ func (c *Client) attempt(ctx context.Context, version string, call call) (unchan
 
 // withoutURL takes the cause out of net/http's error, whose text repeats the URL.
 func withoutURL(err error) error {
-	var e *url.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err

@@ -191,13 +191,8 @@ func (s *scanner) key() []byte {
 	return s.out
 }
 
-// plain has true for the bytes that stand for themselves in a string.
-var plain = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= ' ' && c != '"' && c != '\\'
-	}
-	return t
-}()
+// plain says whether a byte stands for itself in a string.
+func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
 // str returns a string, unescaped and as valid UTF-8; it is valid until the next call.
 func (s *scanner) str() []byte {
@@ -207,7 +202,7 @@ func (s *scanner) str() []byte {
 	}
 	start, escaped := s.pos+1, false
 	for i := start; ; {
-		for i < s.end && plain[s.buf[i]] {
+		for i < s.end && plain(s.buf[i]) {
 			i++
 		}
 		if i < s.end {

@@ -150,7 +150,7 @@ func TestNothingPrintsSecrets(t *testing.T) {
 		t.Fatal("a malformed static token was accepted")
 	}
 	text := fmt.Sprintf("%v %+v %#v %s %v %+v %#v %v %v", signed, signed, signed, signed, static, static, static, expired, malformed)
-	for _, secret := range []string{string(key), fmt.Sprint(key), fmt.Sprintf("%#v", key), token, strings.Split(token, ".")[2]} {
+	for _, secret := range []string{"very-secret-key", fmt.Sprintf("%d", key), fmt.Sprintf("%#v", key), token, strings.Split(token, ".")[2]} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is printed in %s", secret, text)
 		}

@@ -1,0 +1,169 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// Trust is how far a Snapshot may be relied on.
+type Trust string
+
+const (
+	// Fresh is a snapshot that Slurm confirmed a moment ago.
+	Fresh Trust = "Fresh"
+	// Stale is a snapshot that was right once: Slurm does not answer, or has not been asked in time.
+	Stale Trust = "Stale"
+	// Suspect is a snapshot that contradicts what was known, or that Slurm's answers contradict.
+	Suspect Trust = "Suspect"
+)
+
+// Presence says whether a node exists in Slurm.
+type Presence string
+
+const (
+	// Present means that Slurm has, or last had, a record of the node.
+	Present Presence = "Present"
+	// Missing means that Slurm said, credibly and just now, that it has none.
+	Missing Presence = "Missing"
+	// Unknown means that nobody can tell.
+	Unknown Presence = "Unknown"
+)
+
+// settle is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
+const settle = 5 * time.Minute
+
+// A Snapshot is what is known of a cluster's nodes at one time. It never changes.
+type Snapshot struct {
+	// Taken is when Slurm was asked for what the snapshot says, by the link's clock; zero when it never answered.
+	Taken time.Time
+	// Updated is slurmctld's own time of its last list.
+	Updated time.Time
+	Trust   Trust
+	// Why says why the snapshot is not Fresh, in one line; it is empty when it is.
+	Why string
+	// Meta is the cluster's name and slurmrestd's release.
+	Meta rest.Meta
+
+	nodes map[string]*rest.Node
+	// patience is the age from which the snapshot is Stale.
+	patience time.Duration
+	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
+	trusted int
+	lost    time.Time
+}
+
+// NewSnapshot returns a snapshot with just that content, for tests and tools.
+func NewSnapshot(taken time.Time, trust Trust, nodes ...rest.Node) *Snapshot {
+	s := &Snapshot{Taken: taken, Updated: taken, Trust: trust, nodes: make(map[string]*rest.Node, len(nodes)), trusted: len(nodes)}
+	for _, n := range nodes {
+		s.nodes[n.Name] = &n
+	}
+	return s
+}
+
+// Node returns what is known of a node, which nobody may change, and whether it exists. The node is nil unless Present.
+func (s *Snapshot) Node(name string) (*rest.Node, Presence) {
+	if n, ok := s.nodes[name]; ok {
+		return n, Present
+	}
+	if s.Trust == Fresh {
+		return nil, Missing
+	}
+	return nil, Unknown
+}
+
+// Len is the number of nodes.
+func (s *Snapshot) Len() int { return len(s.nodes) }
+
+// Nodes goes through all nodes, in no order.
+func (s *Snapshot) Nodes() iter.Seq[*rest.Node] { return maps.Values(s.nodes) }
+
+// at returns the snapshot as it is to be seen at now: too old is Stale.
+func (s *Snapshot) at(now time.Time) *Snapshot {
+	if s.Trust != Fresh || s.patience == 0 || now.Sub(s.Taken) <= s.patience {
+		return s
+	}
+	stale := *s
+	stale.Trust = Stale
+	stale.Why = fmt.Sprintf("Slurm has not answered for %s", now.Sub(s.Taken).Truncate(time.Second))
+	return &stale
+}
+
+// following returns the snapshot that follows s when Slurm, asked at asked, answered list and err, and the names of nodes
+// that are new, gone or different.
+func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (next *Snapshot, changed []string) {
+	next = new(Snapshot)
+	*next = *s
+	if err != nil {
+		next.distrust(err)
+		return next, nil
+	}
+	next.Taken = asked
+	if !list.Unchanged {
+		next.Updated, next.Meta = list.Updated, list.Meta
+		next.nodes, changed = merge(s.nodes, list.Nodes)
+	}
+	next.judge(asked)
+	return next, changed
+}
+
+// distrust notes a failure. An answer that makes no sense is worse than none, and a suspicion is not lifted by silence.
+func (s *Snapshot) distrust(err error) {
+	s.Why = err.Error()
+	if errors.Is(err, rest.Unavailable) || errors.Is(err, rest.Unauthorized) {
+		if s.Trust != Suspect {
+			s.Trust = Stale
+		}
+		return
+	}
+	s.Trust = Suspect
+}
+
+// judge trusts a list unless more than half of the nodes vanished since the last list that was trusted. That happens when
+// slurmctld came up without its state, and then the worst to do is to take it at its word.
+func (s *Snapshot) judge(now time.Time) {
+	if len(s.nodes)*2 < s.trusted {
+		if s.lost.IsZero() {
+			s.lost = now
+		}
+		if now.Sub(s.lost) < settle {
+			s.Trust = Suspect
+			s.Why = fmt.Sprintf("Slurm lists %d nodes, where it listed %d; this is believed when it stays so until %s",
+				len(s.nodes), s.trusted, s.lost.Add(settle).UTC().Format(time.RFC3339))
+			return
+		}
+	}
+	s.Trust, s.Why = Fresh, ""
+	s.trusted, s.lost = len(s.nodes), time.Time{}
+}
+
+// merge makes a map of a list and says what is new, gone or different. Nodes that are the same stay the same object, so
+// that the memory of a list is freed but for what changed.
+func merge(old map[string]*rest.Node, list []*rest.Node) (nodes map[string]*rest.Node, changed []string) {
+	nodes = make(map[string]*rest.Node, len(list))
+	for _, n := range list {
+		before, known := old[n.Name]
+		if known && before.Equal(n) {
+			nodes[n.Name] = before
+			continue
+		}
+		nodes[n.Name] = n
+		changed = append(changed, n.Name)
+	}
+	for name := range old {
+		if _, still := nodes[name]; !still {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return nodes, changed
+}

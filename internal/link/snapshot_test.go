@@ -1,0 +1,208 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// listOf makes a list from "a=IDLE b=DRAIN".
+func listOf(text string) rest.NodeList {
+	list := rest.NodeList{Updated: noon}
+	for _, field := range strings.Fields(text) {
+		name, state, _ := strings.Cut(field, "=")
+		list.Nodes = append(list.Nodes, &rest.Node{Name: name, State: []string{state}})
+	}
+	return list
+}
+
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "n%d=IDLE ", i)
+	}
+	return b.String()
+}
+
+func TestTrustFollowsTheAnswers(t *testing.T) {
+	unavailable, malformed := &rest.Error{Kind: rest.Unavailable}, &rest.Error{Kind: rest.Malformed}
+	unauthorized, refused := &rest.Error{Kind: rest.Unauthorized}, &rest.Error{Kind: rest.Refused}
+	type answer struct {
+		after time.Duration
+		list  string // "=" is unchanged
+		err   error
+	}
+	tests := map[string]struct {
+		answers []answer
+		trust   Trust
+		nodes   int
+	}{
+		"nothing yet is stale":                             {nil, Stale, 0},
+		"a first list is fresh":                            {[]answer{{0, many(3), nil}}, Fresh, 3},
+		"a first list without nodes is fresh":              {[]answer{{0, "", nil}}, Fresh, 0},
+		"unchanged is fresh":                               {[]answer{{0, many(3), nil}, {0, "=", nil}}, Fresh, 3},
+		"no answer is stale, and the nodes stay":           {[]answer{{0, many(3), nil}, {0, "", unavailable}}, Stale, 3},
+		"a bad token is stale":                             {[]answer{{0, many(3), nil}, {0, "", unauthorized}}, Stale, 3},
+		"nonsense is suspect, and the nodes stay":          {[]answer{{0, many(3), nil}, {0, "", malformed}}, Suspect, 3},
+		"a refusal is suspect":                             {[]answer{{0, many(3), nil}, {0, "", refused}}, Suspect, 3},
+		"no answer does not lift a suspicion":              {[]answer{{0, many(3), nil}, {0, "", malformed}, {0, "", unavailable}}, Suspect, 3},
+		"a good answer lifts it":                           {[]answer{{0, many(3), nil}, {0, "", malformed}, {0, "=", nil}}, Fresh, 3},
+		"an empty list after nodes is suspect":             {[]answer{{0, many(1), nil}, {0, "", nil}}, Suspect, 0},
+		"less than half is suspect":                        {[]answer{{0, many(9), nil}, {0, many(4), nil}}, Suspect, 4},
+		"half is fresh":                                    {[]answer{{0, many(8), nil}, {0, many(4), nil}}, Fresh, 4},
+		"a slow loss is fresh":                             {[]answer{{0, many(8), nil}, {0, many(4), nil}, {0, many(2), nil}, {0, many(1), nil}}, Fresh, 1},
+		"a loss stays suspect while nothing changes":       {[]answer{{0, many(9), nil}, {0, many(4), nil}, {4 * time.Minute, "=", nil}}, Suspect, 4},
+		"a loss stays suspect while more is lost":          {[]answer{{0, many(9), nil}, {0, many(4), nil}, {4 * time.Minute, many(3), nil}}, Suspect, 3},
+		"a loss that stays so is believed":                 {[]answer{{0, many(9), nil}, {0, many(4), nil}, {5 * time.Minute, "=", nil}}, Fresh, 4},
+		"a loss that is made good is fresh":                {[]answer{{0, many(9), nil}, {0, "", nil}, {time.Minute, many(5), nil}}, Fresh, 5},
+		"a loss after one that was made good counts anew":  {[]answer{{0, many(9), nil}, {0, "", nil}, {0, many(9), nil}, {6 * time.Minute, "", nil}}, Suspect, 0},
+		"a loss is not believed because nobody could look": {[]answer{{0, many(9), nil}, {0, "", nil}, {time.Hour, "", unavailable}}, Suspect, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, now := &Snapshot{Trust: Stale, Why: "nothing yet"}, noon
+			for _, a := range test.answers {
+				now = now.Add(a.after)
+				list := listOf(a.list)
+				if a.list == "=" {
+					list = rest.NodeList{Unchanged: true}
+				}
+				s, _ = s.following(now, list, a.err)
+			}
+			if s.Trust != test.trust || s.Len() != test.nodes {
+				t.Errorf("snapshot is %s with %d nodes, want %s with %d", s.Trust, s.Len(), test.trust, test.nodes)
+			}
+			if (s.Trust == Fresh) != (s.Why == "") {
+				t.Errorf("snapshot is %s because %q", s.Trust, s.Why)
+			}
+			_, presence := s.Node("nobody")
+			if want := map[Trust]Presence{Fresh: Missing, Stale: Unknown, Suspect: Unknown}[s.Trust]; presence != want {
+				t.Errorf("an unknown node is %s in a snapshot that is %s", presence, s.Trust)
+			}
+		})
+	}
+}
+
+func TestSnapshotTellsWhatChanged(t *testing.T) {
+	tests := map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"nothing":          {"a=IDLE b=IDLE", "b=IDLE a=IDLE", nil},
+		"a new node":       {"a=IDLE", "a=IDLE b=IDLE", []string{"b"}},
+		"a node that went": {"a=IDLE b=IDLE c=IDLE", "a=IDLE c=IDLE", []string{"b"}},
+		"a state":          {"a=IDLE b=IDLE", "a=IDLE b=DRAIN", []string{"b"}},
+		"all at once":      {"a=IDLE b=IDLE c=IDLE", "c=DOWN d=IDLE a=IDLE", []string{"b", "c", "d"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, _ := new(Snapshot).following(noon, listOf(test.before), nil)
+			after, changed := before.following(noon, listOf(test.after), nil)
+			if diff := cmp.Diff(test.want, changed); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+			kept, _ := before.Node("a")
+			if now, _ := after.Node("a"); now != kept {
+				t.Error("a node that did not change is another object")
+			}
+		})
+	}
+}
+
+func TestSnapshotGetsStaleByItself(t *testing.T) {
+	s := &Snapshot{Taken: noon, Trust: Fresh, patience: 16 * time.Second}
+	if got := s.at(noon.Add(16 * time.Second)); got != s {
+		t.Errorf("after its patience the snapshot is %s", got.Trust)
+	}
+	late := s.at(noon.Add(17 * time.Second))
+	if late.Trust != Stale || late.Why == "" || s.Trust != Fresh {
+		t.Errorf("a second later it is %s because %q", late.Trust, late.Why)
+	}
+	if s := NewSnapshot(noon, Fresh, rest.Node{Name: "a"}); s.at(noon.Add(time.Hour)).Trust != Fresh {
+		t.Error("a snapshot made by hand gets stale")
+	}
+}
+
+// TestOnlyFreshSnapshotsMissNodes walks through random answers.
+func TestOnlyFreshSnapshotsMissNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, now := &Snapshot{Trust: Stale}, noon
+		for range rapid.IntRange(1, 30).Draw(t, "answers") {
+			before := s
+			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "seconds")) * time.Second)
+			var list rest.NodeList
+			var err error
+			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			case 0:
+				err = &rest.Error{Kind: rapid.SampledFrom([]rest.Kind{rest.Unavailable, rest.Malformed}).Draw(t, "error")}
+			case 1:
+				list.Unchanged = true
+			default:
+				list = listOf(many(rapid.IntRange(0, 6).Draw(t, "nodes")))
+			}
+			var changed []string
+			s, changed = s.following(now, list, err)
+			if err != nil && (s.Trust == Fresh || s.Len() != before.Len() || len(changed) > 0 || !s.Taken.Equal(before.Taken)) {
+				t.Fatalf("after %v the snapshot is %s with %d nodes", err, s.Trust, s.Len())
+			}
+			if s.Trust == Fresh && (s.Len()*2 < before.trusted && now.Sub(before.lost) < settle) {
+				t.Fatalf("a list of %d nodes after one of %d is fresh at once", s.Len(), before.trusted)
+			}
+			if _, presence := s.Node("none"); presence == Missing && s.Trust != Fresh {
+				t.Fatalf("a node is missing in a snapshot that is %s", s.Trust)
+			}
+			if before.Len() > 0 && err == nil && list.Unchanged && s.Len() != before.Len() {
+				t.Fatal("unchanged changed something")
+			}
+		}
+	})
+}
+
+func TestFailuresSaySomeNames(t *testing.T) {
+	if err := (Failures)(nil).Err(); err != nil {
+		t.Errorf("no failure is %v", err)
+	}
+	err := all([]string{"n10", "n9", "n1", "n2", "n3"}, rest.Absent).Err()
+	if !errors.Is(err, rest.Absent) || err.Error() != "n1: absent\nn2: absent\nn3: absent\nand 2 more" {
+		t.Errorf("failures are %q", err)
+	}
+}
+
+func TestPauses(t *testing.T) {
+	tests := map[string]struct {
+		took     time.Duration
+		failures int
+		want     time.Duration
+	}{
+		"a cheap answer is followed by the interval": {3 * time.Millisecond, 0, 2 * time.Second},
+		"a dear one by twenty times its cost":        {2200 * time.Millisecond, 0, 44 * time.Second},
+		"a first failure by a second":                {2200 * time.Millisecond, 1, time.Second},
+		"a fourth failure by eight":                  {0, 4, 8 * time.Second},
+		"many failures by a quarter of a minute":     {0, 1000, 15 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := pauseAfter(2*time.Second, test.took, test.failures); got != test.want {
+				t.Errorf("pause is %s, want %s", got, test.want)
+			}
+		})
+	}
+	if got := soonAfter(time.Millisecond); got != 50*time.Millisecond {
+		t.Errorf("soon is %s", got)
+	}
+	if got := soonAfter(time.Second); got != 4*time.Second {
+		t.Errorf("soon after a second is %s", got)
+	}
+}
