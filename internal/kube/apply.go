@@ -86,6 +86,8 @@ func (a *Applier) applyOne(ctx context.Context, owner, desired client.Object) (C
 	if err != nil {
 		return Change{}, fmt.Errorf("encoding %s: %w", want.ref(), err)
 	}
+	// Typed objects read from the server, not from the cache, do not say what they are.
+	liveFields["apiVersion"], liveFields["kind"] = want.object.GetAPIVersion(), want.object.GetKind()
 	path := difference(want.gvk.GroupKind(), want.object.Object, liveFields)
 	if path != "" || live.GetAnnotations()[IntentAnnotation] != want.digest {
 		return a.change(ctx, owner, want, live, liveFields, opts, Change{Action: action, Object: want.ref(), Path: path})

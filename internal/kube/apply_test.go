@@ -290,3 +290,20 @@ func setJobImage(o client.Object, image string) {
 	template := jobTemplate(o)
 	template.Spec.Containers[0].Image = image
 }
+
+func TestAStrategyWithoutRollingUpdateLosesTheDefaultsOfOne(t *testing.T) {
+	e := newEngine(t)
+	deployment, set, agents := e.deployment(), e.statefulSet(), e.kinds()["DaemonSet"].(*appsv1.DaemonSet)
+	e.apply(deployment, set, agents)
+	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	agents.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	e.apply(deployment, set, agents)
+	if live := e.live(deployment).(*appsv1.Deployment); live.Spec.Strategy.RollingUpdate != nil {
+		t.Errorf("left: %v", live.Spec.Strategy)
+	}
+	e.forget()
+	e.server.Writes.Reset()
+	e.apply(deployment, set, agents)
+	e.server.Writes.ExpectNone(t)
+}

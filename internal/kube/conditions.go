@@ -27,14 +27,15 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// The reasons of the summary conditions while there is nothing to say. Otherwise their reason is that of the first part
-// or problem.
+// The reasons of the summary conditions while there is nothing to say; otherwise their reason is that of the first part
+// or problem. They have the values of the constants in api/.
 const (
-	ReasonReady      = "Ready"
-	ReasonSettled    = "Settled"
-	ReasonNoProblems = "NoProblems"
-	// ReasonProgressing is the reason of a part that has not reported yet.
-	ReasonProgressing = "Progressing"
+	// ReasonAvailable is why Ready is true.
+	ReasonAvailable = "Available"
+	// ReasonReconciled is why Reconciling and Stalled are false.
+	ReasonReconciled = "Reconciled"
+	// ReasonWaiting is the reason of a part that has not reported yet.
+	ReasonWaiting = "Waiting"
 )
 
 // noteLength is the most that the API server takes as an event's note.
@@ -76,7 +77,7 @@ type Part struct {
 // PartOf is the part that a component object stands for, judged by its own summary conditions. Conditions computed from
 // an older generation, or none at all, mean that it is on its way.
 func PartOf(name string, generation int64, conditions []metav1.Condition) Part {
-	part := Part{Name: name, Reason: ReasonProgressing, Message: "has not reported on its latest spec yet"}
+	part := Part{Name: name, Reason: ReasonWaiting, Message: "has not reported on its latest spec yet"}
 	ready := meta.FindStatusCondition(conditions, ConditionReady)
 	if ready == nil || ready.ObservedGeneration < generation {
 		return part
@@ -99,9 +100,9 @@ func (s Summary) Write(conditions *[]metav1.Condition) {
 		}
 	}
 	all := append(stalled[:len(stalled):len(stalled)], moving...)
-	s.set(conditions, ConditionReady, len(all) == 0, all, ReasonReady, s.readyMessage())
-	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonSettled, "nothing is on its way")
-	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonNoProblems, "nothing needs a person")
+	s.set(conditions, ConditionReady, len(all) == 0, all, ReasonAvailable, s.readyMessage())
+	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonReconciled, "nothing is on its way")
+	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonReconciled, "nothing needs a person")
 }
 
 // open is everything that keeps the object from being ready, parts in the form of problems.
@@ -131,7 +132,7 @@ func (s Summary) set(conditions *[]metav1.Condition, kind string, status bool, o
 	if len(open) > 0 {
 		c.Reason, c.Message = open.Reason(), open.Message()
 		if c.Reason == "" {
-			c.Reason = ReasonProgressing
+			c.Reason = ReasonWaiting
 		}
 	}
 	SetCondition(conditions, c, s.Now)
@@ -148,7 +149,7 @@ func Report(recorder events.EventRecorder, obj client.Object, conditions *[]meta
 		recorder.Eventf(obj, nil, corev1.EventTypeWarning, stalled.Reason, "Reconcile", "%s", note(stalled.Message))
 	}
 	if ready.Status == metav1.ConditionTrue && wasReady.Status != metav1.ConditionTrue {
-		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonReady, "Reconcile", "%s", note(ready.Message))
+		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonAvailable, "Reconcile", "%s", note(ready.Message))
 	}
 }
 

@@ -110,3 +110,12 @@ func (e *engine) meta(name string) metav1.ObjectMeta {
 func (e *engine) configMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: e.meta("config"), Data: data}
 }
+
+// read returns the object as it is on the server.
+func read[T client.Object](t *testing.T, from client.Reader, obj T) T {
+	t.Helper()
+	if err := from.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}

@@ -48,7 +48,7 @@ func (e *ImmutableError) As(target any) bool {
 }
 
 // ReasonRejected is the reason of a condition about an object that the API server does not accept.
-const ReasonRejected = "ObjectRejected"
+const ReasonRejected = "InvalidSpec"
 
 // RejectedError says that the API server found the content of an object invalid, as a rule because of something that a
 // user wrote into a pod template, a Service or a claim. Sending it again does not help.

@@ -62,6 +62,7 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 		delete(metadata, set)
 	}
 	unstructured.RemoveNestedField(content, "metadata", "annotations", IntentAnnotation)
+	ownRollingUpdate(gvk.GroupKind(), content)
 	digest, err := digestOf(content, desired)
 	if err != nil {
 		return intent{}, fmt.Errorf("encoding %s %s: %w", gvk.Kind, desired.GetName(), err)
@@ -79,6 +80,31 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 	}
 	u.SetOwnerReferences([]metav1.OwnerReference{reference})
 	return intent{object: u, gvk: gvk, digest: digest, standing: digest + " " + string(owner.GetUID())}, nil
+}
+
+// ownRollingUpdate spells out the parameters of a rolling update where the server would fill them in. Ours, they vanish
+// when the strategy becomes Recreate or OnDelete; the server's own would stay, and it refuses that combination.
+// Source of the values: k8s.io/api/apps/v1, which promises not to change them.
+func ownRollingUpdate(kind schema.GroupKind, content map[string]any) {
+	field, defaults := "updateStrategy", map[string]any{}
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		field, defaults = "strategy", map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		defaults["partition"] = int64(0)
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		defaults["maxSurge"], defaults["maxUnavailable"] = int64(0), int64(1)
+	default:
+		return
+	}
+	kindOfUpdate, _, _ := unstructured.NestedString(content, "spec", field, "type")
+	if kindOfUpdate != "" && kindOfUpdate != "RollingUpdate" {
+		return
+	}
+	parameters, _, _ := unstructured.NestedMap(content, "spec", field, "rollingUpdate")
+	maps.Copy(defaults, parameters)
+	_ = unstructured.SetNestedMap(content, defaults, "spec", field, "rollingUpdate")
+	_ = unstructured.SetNestedField(content, "RollingUpdate", "spec", field, "type")
 }
 
 // digestOf is the first 16 hexadecimal digits of the SHA-256 of the canonical JSON. Values of a Secret do not enter it:

@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// ReasonConflict is the reason of a condition about an object that belongs to somebody else.
-const ReasonConflict = "ObjectConflict"
+// ReasonConflict is the reason of a condition about an object that belongs to somebody else. Like the other reasons here
+// it has the value of the constant in api/.
+const ReasonConflict = "NameConflict"
 
 // ConflictError says that an object we want to write exists and is not ours. It was not touched.
 //

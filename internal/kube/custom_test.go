@@ -1,0 +1,95 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+)
+
+func TestAComposedComponentIsAppliedOnceAndItsStatusStays(t *testing.T) {
+	s := apiserver.Start(t)
+	withOurs := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, slinkyv1beta1.AddToScheme} {
+		if err := add(withOurs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	direct := s.Client(t, withOurs)
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "owner"}}
+	if err := direct.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	controller := func() *slinkyv1beta1.Controller {
+		return &slinkyv1beta1.Controller{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "slurm", Labels: map[string]string{"a": "b"}},
+			Spec: slinkyv1beta1.ControllerSpec{
+				// As users write it: quantities not in canonical form, and a null of a strategic merge patch.
+				Slurmctld: &embedded.Container{RawExtension: runtime.RawExtension{Raw: []byte(
+					`{"resources":{"limits":{"cpu":"1000m","memory":1073741824}},"env":[{"name":"A","value":"b"}],"livenessProbe":null}`)}},
+			},
+		}
+	}
+	if result, err := NewApplier(direct, direct).Apply(t.Context(), owner, controller()); err != nil || !result.Wrote() {
+		t.Fatalf("first apply: %s, %v", result, err)
+	}
+	s.Writes.Reset()
+	if result, err := NewApplier(direct, direct).Apply(t.Context(), owner, controller()); err != nil || result.Wrote() {
+		t.Fatalf("second apply: %s, %v", result, err)
+	}
+	s.Writes.ExpectNone(t)
+
+	a := NewApplier(direct, direct)
+	before := read(t, direct, controller())
+	after := before.DeepCopy()
+	Summary{Generation: before.Generation}.Write(&after.Status.Conditions)
+	if wrote, err := a.PatchStatus(t.Context(), before, after); err != nil || !wrote {
+		t.Fatalf("status: %v, %v", wrote, err)
+	}
+	changed := controller()
+	changed.Labels = nil
+	if result, err := a.Apply(t.Context(), owner, changed); err != nil || !result.Wrote() {
+		t.Fatalf("change: %s, %v", result, err)
+	}
+	if live := read(t, direct, controller()); len(live.Status.Conditions) != 3 || len(live.Labels) != 0 {
+		t.Errorf("conditions %v, labels %v", live.Status.Conditions, live.Labels)
+	}
+}
+
+func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
+	s := apiserver.StartBare(t)
+	mapper := s.Client(t, scheme.Scheme).RESTMapper()
+	kind := schema.GroupVersionKind{Group: "monitoring.example.com", Version: "v1", Kind: "ServiceMonitor"}
+	if found, err := Serves(mapper, kind); err != nil || found {
+		t.Fatalf("before: %v, %v", found, err)
+	}
+	yes := true
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors." + kind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "servicemonitors", Singular: "servicemonitor", Kind: kind.Kind, ListKind: kind.Kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: kind.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}},
+			}},
+		},
+	}
+	if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Serves(mapper, kind); err != nil || !found {
+		t.Errorf("after: %v, %v", found, err)
+	}
+}
