@@ -1,0 +1,134 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. It must not hold up
+// the end of the pod when slurmctld does not answer.
+const goodbye = `timeout 5 scontrol update nodename="$(hostname)" state=down reason="slurm-operator: Pod is terminating" || true`
+
+func podSpec(in Input) (corev1.PodSpec, error) {
+	n := in.NodeSet
+	slurmd, err := slurmd(in)
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	logfile, err := overlay.Container(pod.Logfile(slurmd.Image, slinkyv1beta1.NameSlurmd), n.Spec.Logfile, "spec.logfile")
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	spec := corev1.PodSpec{
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		DNSConfig: &corev1.PodDNSConfig{Searches: []string{
+			n.WorkerServiceName() + "." + n.Namespace + ".svc." + in.ClusterDomain,
+		}},
+		InitContainers: []corev1.Container{logfile},
+		Containers:     []corev1.Container{slurmd},
+		Tolerations: []corev1.Toleration{{
+			Key: slinkyv1beta1.TaintWorker, Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoExecute,
+		}},
+		Volumes: []corev1.Volume{
+			pod.Projected(pod.EtcVolume, 0o600, pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile)),
+			pod.LogFileVolume(),
+		},
+	}
+	if !n.Spec.OversubscribeNode {
+		spec.Affinity = onePerNode()
+	}
+	return spec, nil
+}
+
+// onePerNode keeps two workers from sharing a Kubernetes node: each would believe that it has the whole machine.
+func onePerNode() *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: label.Name, Operator: metav1.LabelSelectorOpIn, Values: []string{slinkyv1beta1.NameSlurmd},
+			}}},
+		}},
+	}}
+}
+
+func slurmd(in Input) (corev1.Container, error) {
+	n := in.NodeSet
+	list, err := nodeConf(n)
+	if err != nil {
+		return corev1.Container{}, err
+	}
+	c, err := overlay.Container(corev1.Container{
+		Name:  slinkyv1beta1.NameSlurmd,
+		Image: in.Images.Slurmd(),
+		// The quotes are part of the argument: Slinky's images let a shell read the joined arguments, ours strip them.
+		Args:  []string{"-Z", "--conf-server", in.Controller.Endpoint(), "--conf", "'" + list + "'"},
+		Ports: []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmd, ContainerPort: slinkyv1beta1.SlurmdPort, Protocol: corev1.ProtocolTCP}},
+		// Jobs get cgroups, namespaces and devices from slurmd, which needs the right to make them.
+		SecurityContext: &corev1.SecurityContext{
+			Privileged:   new(true),
+			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}},
+		},
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 60, PeriodSeconds: 1},
+		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", goodbye}},
+		}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
+			{Name: pod.LogVolume, MountPath: pod.LogDir},
+		},
+	}, n.Spec.Slurmd, "spec.slurmd")
+	c.Env = append(c.Env, limits(c)...)
+	return c, err
+}
+
+// get asks slurmd's own health endpoints, which exist since Slurm 25.11.
+func get(path string) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(slinkyv1beta1.NameSlurmd)}}
+}
+
+// nodeConf is what the node registers with: the feature that puts it into its NodeSet, and the user's parameters.
+func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
+	user, mistakes := conf.ParseNodeConf(n.Spec.ExtraConf)
+	var own conf.NodeConf
+	own.Add("Features", n.SlurmName())
+	merged, refused := own.Merge(user, nil)
+	var errs []error
+	for _, m := range append(mistakes, refused...) {
+		errs = append(errs, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%s", m.Error()))
+	}
+	text, err := merged.Text()
+	if err != nil {
+		errs = append(errs, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+	}
+	return text, errors.Join(errs...)
+}
+
+// limits tells the image what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB.
+func limits(c corev1.Container) []corev1.EnvVar {
+	var env []corev1.EnvVar
+	if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
+		env = append(env, corev1.EnvVar{Name: "POD_CPUS", Value: strconv.FormatInt(cpu.Value(), 10)})
+	}
+	if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
+		env = append(env, corev1.EnvVar{Name: "POD_MEMORY", Value: strconv.FormatInt(memory.Value()>>20, 10)})
+	}
+	return env
+}

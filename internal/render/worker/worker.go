@@ -1,0 +1,184 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package worker renders the workers of a NodeSet: one pod with slurmd for each Slurm node, and what the workers of all
+// NodeSets of a cluster share, the headless Service that gives them host names and the disruption budget.
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// Input is a NodeSet and what is known about its surroundings.
+type Input struct {
+	NodeSet    *slinkyv1beta1.NodeSet
+	Controller *slinkyv1beta1.Controller
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+	Images        image.Set
+}
+
+// Labels is the identity of a NodeSet's pods.
+func Labels(n *slinkyv1beta1.NodeSet) label.Set {
+	return label.Set{Name: slinkyv1beta1.NameSlurmd, Instance: n.Name, Component: "worker"}
+}
+
+// Revision is a short digest of what makes workers of one NodeSet alike. It covers what the user wrote and where
+// slurmctld is, but not how this version of the operator renders it: an upgrade of the operator replaces no worker.
+func Revision(in Input) (string, error) {
+	spec := in.NodeSet.Spec
+	made := struct {
+		Template       slinkyv1beta1.PodTemplate
+		Slurmd         any
+		Logfile        any
+		ExtraConf      string
+		SSH            slinkyv1beta1.NodeSetSSH
+		OrdinalPadding int32
+		Oversubscribe  bool
+		Image          string
+		Endpoint       string
+		Claims         any
+	}{
+		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
+		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: in.Images.Slurmd(),
+		Endpoint: in.Controller.Endpoint(), Claims: claimNames(in.NodeSet),
+	}
+	data, err := json.Marshal(made)
+	if err != nil {
+		return "", fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
+	}
+	return label.Digest(map[string][]byte{"template": data})[:10], nil
+}
+
+// Pod returns the worker with an ordinal, of a revision.
+func Pod(in Input, ordinal int, revision string) (*corev1.Pod, error) {
+	n := in.NodeSet
+	set := Labels(n)
+	spec, err := podSpec(in)
+	if err != nil {
+		return nil, err
+	}
+	template, err := pod.Template(spec, n.Spec.Template, set, nil, "spec.template")
+	if err != nil {
+		return nil, err
+	}
+	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	out.Name, out.Namespace = n.PodName(ordinal), n.Namespace
+	out.Spec.Hostname = n.Hostname(ordinal)
+	out.Spec.Subdomain = n.WorkerServiceName()
+	// The scheduler has to act, or priorities and taints would not count.
+	out.Spec.NodeName = ""
+	for key, value := range map[string]string{
+		slinkyv1beta1.LabelCluster:      n.Spec.ControllerRef.Name,
+		slinkyv1beta1.LabelPodName:      out.Name,
+		slinkyv1beta1.LabelPodIndex:     n.PaddedOrdinal(ordinal),
+		slinkyv1beta1.LabelPodHostname:  out.Spec.Hostname,
+		slinkyv1beta1.LabelScalingMode:  string(n.ScalingMode()),
+		slinkyv1beta1.LabelRevisionHash: revision,
+	} {
+		out.Labels[key] = value
+	}
+	claims, err := Claims(n, ordinal)
+	for _, claim := range claims {
+		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
+	}
+	return out, err
+}
+
+// claimTemplateLabel on a claim names the template that it was made from, which is also the name of the volume.
+const claimTemplateLabel = "coxswain.dev/claim-template"
+
+// Claims returns the claims of the worker with an ordinal, one for each volumeClaimTemplate.
+func Claims(n *slinkyv1beta1.NodeSet, ordinal int) ([]*corev1.PersistentVolumeClaim, error) {
+	var out []*corev1.PersistentVolumeClaim
+	var errs []error
+	for i := range n.Spec.VolumeClaimTemplates {
+		path := fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)
+		template, err := n.Spec.VolumeClaimTemplates[i].Decode()
+		if err != nil || template == nil || template.Name == "" {
+			errs = append(errs, problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "must be a PersistentVolumeClaim with metadata.name: %v", err))
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        template.Name + "-" + n.PodName(ordinal),
+				Namespace:   n.Namespace,
+				Labels:      label.Merge(template.Labels, Labels(n).Selector(), map[string]string{claimTemplateLabel: template.Name}),
+				Annotations: template.Annotations,
+			},
+			Spec: template.Spec,
+		}
+		out = append(out, claim)
+	}
+	return out, errors.Join(errs...)
+}
+
+func claimNames(n *slinkyv1beta1.NodeSet) []string {
+	var names []string
+	claims, _ := Claims(n, 0)
+	for _, c := range claims {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// mountClaim puts the claim in the place of the volume of that name, as a StatefulSet does.
+func mountClaim(spec *corev1.PodSpec, volume, claim string) {
+	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
+	for i := range spec.Volumes {
+		if spec.Volumes[i].Name == volume {
+			spec.Volumes[i].VolumeSource = source
+			return
+		}
+	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: source})
+}
+
+// shared is the identity of what the workers of all NodeSets of a cluster share.
+func shared(n *slinkyv1beta1.NodeSet) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: n.Namespace, Labels: map[string]string{
+		label.Name: slinkyv1beta1.NameSlurmd, label.Component: "worker", label.ManagedBy: label.Manager,
+		slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name,
+	}}
+}
+
+// Service is the headless Service by which all workers of a cluster find each other, ready or not.
+func Service(n *slinkyv1beta1.NodeSet) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: shared(n)}
+	s.Name = n.WorkerServiceName()
+	s.Spec = corev1.ServiceSpec{
+		ClusterIP:                corev1.ClusterIPNone,
+		PublishNotReadyAddresses: true,
+		Selector:                 map[string]string{label.Name: slinkyv1beta1.NameSlurmd, slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
+		Ports: []corev1.ServicePort{{
+			Name: slinkyv1beta1.NameSlurmd, Protocol: corev1.ProtocolTCP, Port: slinkyv1beta1.SlurmdPort, TargetPort: intstr.FromString(slinkyv1beta1.NameSlurmd),
+		}},
+	}
+	return s
+}
+
+// DisruptionBudget keeps busy workers from being evicted; idle ones carry no label and may go.
+func DisruptionBudget(n *slinkyv1beta1.NodeSet) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: shared(n)}
+	b.Name = n.WorkerDisruptionBudgetName()
+	b.Spec = policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: new(intstr.FromInt32(0)),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
+			slinkyv1beta1.LabelPodProtect: "true", slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name,
+		}},
+	}
+	return b
+}
