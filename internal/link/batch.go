@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -253,12 +254,12 @@ func (l *Link) write(ctx context.Context, nodes []string, u update) Failures {
 	failures := Failures{}
 	var known []string
 	for _, name := range nodes {
-		switch _, presence := snapshot.Node(name); presence {
-		case Present:
+		switch _, exists := snapshot.Node(name); exists {
+		case node.Yes:
 			known = append(known, name)
-		case Missing:
+		case node.No:
 			failures[name] = absent
-		case Unknown:
+		case node.Unknown:
 			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "whether Slurm knows the node cannot be told: " + snapshot.Why}
 		}
 	}

@@ -7,8 +7,8 @@
 // and tells subscribers the names of nodes that changed. It never takes more than a twentieth of slurmrestd's time: an
 // answer that took t is followed by at least 20 t of silence. After a write it asks sooner.
 //
-// Every Snapshot has a Trust. Decisions that destroy something need Fresh, and only a Fresh snapshot says that a node is
-// Missing; from any other, a node that is not there is Unknown.
+// Every Snapshot has a Trust. Decisions that destroy something need Fresh, and only a Fresh snapshot says that Slurm does
+// not have a node, or what state it is in; all others answer Unknown.
 //
 // Writes that say the same about several nodes within 50 ms leave as one call with a hostlist, and every caller learns
 // what became of its own nodes.

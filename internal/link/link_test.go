@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
@@ -117,8 +118,11 @@ func TestSnapshotFollowsSlurm(t *testing.T) {
 		if got := states(l.Snapshot()); got != "worker-0=IDLE worker-1=ALLOCATED" {
 			t.Errorf("now: %s", got)
 		}
-		if _, presence := l.Snapshot().Node("worker-2"); presence != Missing {
-			t.Errorf("a deleted node is %s", presence)
+		if _, exists := l.Snapshot().Node("worker-2"); exists != node.No {
+			t.Errorf("a deleted node exists: %s", exists)
+		}
+		if busy := l.Snapshot().State("worker-1").Busy(); busy != node.Yes {
+			t.Errorf("an allocated node is busy: %s", busy)
 		}
 		s.Finish(job)
 		after(2100 * time.Millisecond)
@@ -185,8 +189,11 @@ func TestFailuresShowAsTrust(t *testing.T) {
 				if got.Trust != test.trust || got.Why == "" {
 					t.Errorf("it is %s because %q, want %s", got.Trust, got.Why, test.trust)
 				}
-				if _, presence := got.Node("nobody"); presence != Unknown {
-					t.Errorf("a node that was never there is %s", presence)
+				if _, exists := got.Node("nobody"); exists != node.Unknown {
+					t.Errorf("a node that was never there exists: %s", exists)
+				}
+				if drained := got.State("worker-0").Drained(); drained != node.Unknown {
+					t.Errorf("a node is drained: %s", drained)
 				}
 				if text := taken(changes); !strings.HasPrefix(text, "main:") {
 					t.Errorf("the loss of trust was not told: %q", text)

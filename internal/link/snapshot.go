@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -24,18 +25,6 @@ const (
 	Stale Trust = "Stale"
 	// Suspect is a snapshot that contradicts what was known, or that Slurm's answers contradict.
 	Suspect Trust = "Suspect"
-)
-
-// Presence says whether a node exists in Slurm.
-type Presence string
-
-const (
-	// Present means that Slurm has, or last had, a record of the node.
-	Present Presence = "Present"
-	// Missing means that Slurm said, credibly and just now, that it has none.
-	Missing Presence = "Missing"
-	// Unknown means that nobody can tell.
-	Unknown Presence = "Unknown"
 )
 
 // settle is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
@@ -70,15 +59,25 @@ func NewSnapshot(taken time.Time, trust Trust, nodes ...rest.Node) *Snapshot {
 	return s
 }
 
-// Node returns what is known of a node, which nobody may change, and whether it exists. The node is nil unless Present.
-func (s *Snapshot) Node(name string) (*rest.Node, Presence) {
+// Node returns what is known of a node, which nobody may change, and whether Slurm has it. The node is nil unless that is
+// Yes. It is No only in a Fresh snapshot; in others Yes means that Slurm had it last.
+func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 	if n, ok := s.nodes[name]; ok {
-		return n, Present
+		return n, node.Yes
 	}
 	if s.Trust == Fresh {
-		return nil, Missing
+		return nil, node.No
 	}
-	return nil, Unknown
+	return nil, node.Unknown
+}
+
+// State returns the state of a node for decisions. Of a node that Slurm does not have, and of every node while the
+// snapshot is not Fresh, it is the zero State, whose answers are all Unknown.
+func (s *Snapshot) State(name string) node.State {
+	if n, ok := s.nodes[name]; ok && s.Trust == Fresh {
+		return node.Parse(n.State)
+	}
+	return node.State{}
 }
 
 // Len is the number of nodes.

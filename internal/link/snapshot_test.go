@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -21,7 +22,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // listOf makes a list from "a=IDLE b=DRAIN".
 func listOf(text string) rest.NodeList {
 	list := rest.NodeList{Updated: noon}
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		name, state, _ := strings.Cut(field, "=")
 		list.Nodes = append(list.Nodes, &rest.Node{Name: name, State: []string{state}})
 	}
@@ -87,9 +88,12 @@ func TestTrustFollowsTheAnswers(t *testing.T) {
 			if (s.Trust == Fresh) != (s.Why == "") {
 				t.Errorf("snapshot is %s because %q", s.Trust, s.Why)
 			}
-			_, presence := s.Node("nobody")
-			if want := map[Trust]Presence{Fresh: Missing, Stale: Unknown, Suspect: Unknown}[s.Trust]; presence != want {
-				t.Errorf("an unknown node is %s in a snapshot that is %s", presence, s.Trust)
+			_, exists := s.Node("nobody")
+			if want := map[Trust]node.Answer{Fresh: node.No, Stale: node.Unknown, Suspect: node.Unknown}[s.Trust]; exists != want {
+				t.Errorf("an unknown node exists: %s, in a snapshot that is %s", exists, s.Trust)
+			}
+			if busy := s.State("n0").Busy(); (busy == node.No) != (s.Trust == Fresh && test.nodes > 0) || busy == node.Yes {
+				t.Errorf("an idle node is busy: %s, in a snapshot that is %s", busy, s.Trust)
 			}
 		})
 	}
@@ -160,7 +164,7 @@ func TestOnlyFreshSnapshotsMissNodes(t *testing.T) {
 			if s.Trust == Fresh && (s.Len()*2 < before.trusted && now.Sub(before.lost) < settle) {
 				t.Fatalf("a list of %d nodes after one of %d is fresh at once", s.Len(), before.trusted)
 			}
-			if _, presence := s.Node("none"); presence == Missing && s.Trust != Fresh {
+			if _, exists := s.Node("none"); exists == node.No && s.Trust != Fresh {
 				t.Fatalf("a node is missing in a snapshot that is %s", s.Trust)
 			}
 			if before.Len() > 0 && err == nil && list.Unchanged && s.Len() != before.Len() {

@@ -6,7 +6,7 @@
 // Register nodes, submit jobs, move the clock; ask it over HTTP what a real one would be asked. Answers have the shapes,
 // statuses and oddities of slurmrestd 24.11.5 or 26.05.5, as measured: an unknown node is a 200 with an error of number
 // 0, a hostlist with one unknown name changes the nodes before it, jobs that did not change come as an empty list with
-// last_update 0. What the fake emits is checked against the published OpenAPI documents.
+// last_update 0, and 24.11 fails to list nodes that changed when partitions did not. What the fake emits is checked against the published OpenAPI documents.
 //
 // Time passes only as Options.Now says, and nothing happens between two looks at it: jobs start and end, in their order,
 // when somebody asks next. There is no goroutine.
@@ -57,10 +57,10 @@ type Slurm struct {
 	events   eventQueue
 	lastJob  int64
 	clock    time.Time // up to here events have happened
-	started  time.Time
 	down     bool
 	nodeTime time.Time // last change of a node
 	jobTime  time.Time // last change of a job
+	partTime time.Time // last change of a partition
 	key      []byte
 	fault    func(*http.Request) *Fault
 	counters Counters
@@ -84,7 +84,7 @@ func New(options Options) *Slurm {
 		s.versions = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
 	}
 	now := options.Now()
-	s.clock, s.started, s.nodeTime, s.jobTime = now, now, now, now
+	s.clock, s.nodeTime, s.jobTime, s.partTime = now, now, now, now
 	return s
 }
 
@@ -118,7 +118,7 @@ func (s *Slurm) Start(keepState bool) {
 		s.clock = s.options.Now()
 	}
 	s.advance(s.options.Now())
-	s.started, s.nodeTime, s.jobTime = s.clock, s.clock, s.clock
+	s.nodeTime, s.jobTime, s.partTime = s.clock, s.clock, s.clock
 }
 
 // SetKey changes the key that tokens are checked with, as a rotation of the Secret and a restart do.

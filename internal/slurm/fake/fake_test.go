@@ -249,6 +249,35 @@ func TestUnchangedIsToldPerSecond(t *testing.T) {
 	}
 }
 
+// TestOldReleasesRefuseSomeConditions plays what was measured with 24.11.5.
+func TestOldReleasesRefuseSomeConditions(t *testing.T) {
+	c := start(t, fake.Slurm2411)
+	c.Register(fake.Node{Name: "a"})
+	c.clock.Step(time.Minute)
+	ask := func(version string) (status int) {
+		request := httptest.NewRequest(http.MethodGet, fmt.Sprintf("/slurm/%s/nodes/?update_time=%d", version, noon.Add(time.Second).Unix()), nil)
+		issuer, err := token.NewSigned(key, "slurm", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret, _, err := issuer.Token(c.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-SLURM-USER-TOKEN", secret)
+		recorder := httptest.NewRecorder()
+		c.ServeHTTP(recorder, request)
+		return recorder.Code
+	}
+	if got := [2]int{ask("v0.0.41"), ask("v0.0.42")}; got != [2]int{500, 304} {
+		t.Errorf("without a change it answers %v", got)
+	}
+	c.Register(fake.Node{Name: "b"})
+	if got := [2]int{ask("v0.0.41"), ask("v0.0.42")}; got != [2]int{500, 500} {
+		t.Errorf("after a change it answers %v", got)
+	}
+}
+
 func TestTokensAreChecked(t *testing.T) {
 	for _, release := range []string{fake.Slurm2411, fake.Slurm2605} {
 		t.Run(release, func(t *testing.T) {

@@ -170,8 +170,13 @@ func (s *Slurm) shape(version string) *shape {
 func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) reply {
 	switch resource {
 	case "nodes":
-		if unchanged(since, s.nodeTime) {
+		switch {
+		case since != "" && w.version == "v0.0.41":
+			return s.refuse(w.version, "Parsing of "+since+" for timestamp failed", &Error{Number: 9202, Text: "Unable to convert Data type"})
+		case unchanged(since, s.nodeTime):
 			return reply{status: http.StatusNotModified}
+		case s.old() && unchanged(since, s.partTime):
+			return s.refuse(w.version, "Unable to query partitions", &Error{Number: -1, Text: "Unspecified error"})
 		}
 		nodes := make([]*node, 0, len(s.order))
 		for _, name := range s.order {
@@ -200,7 +205,7 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		if user != "slurm" && user != "root" {
 			return s.refuse(w.version, "slurm_reconfigure() failed", &Error{Number: 2010, Text: "Invalid user id"})
 		}
-		s.nodeTime = s.clock
+		s.nodeTime, s.partTime = s.clock, s.clock
 		s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "reconfigure"})
 		w.result()
 	}

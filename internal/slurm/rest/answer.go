@@ -3,7 +3,14 @@
 
 package rest
 
-import "time"
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // Meta is what every answer of slurmrestd says about itself.
 type Meta struct {
@@ -90,4 +97,25 @@ func (r *reader) errors() []slurmError {
 		}
 	}
 	return list
+}
+
+// list asks for a list, or for what changed since an earlier answer when since is not zero.
+//
+// 24.11 cannot answer the latter when nodes changed but partitions did not (500, "Unable to query partitions"), nor in
+// v0.0.41 at all (500, it cannot parse the time), so that a refusal is followed by asking for the whole.
+func (c *Client) list(ctx context.Context, path string, since time.Time, decode func(r *reader, conditional bool) ([]slurmError, error)) (unchanged bool, err error) {
+	ask := func(query url.Values) (bool, error) {
+		return c.do(ctx, call{
+			method: http.MethodGet, path: path, query: query, repeatable: true,
+			decode: func(r *reader) ([]slurmError, error) { return decode(r, query != nil) },
+		})
+	}
+	if since.IsZero() {
+		return ask(nil)
+	}
+	unchanged, err = ask(url.Values{"update_time": {strconv.FormatInt(since.Unix(), 10)}})
+	if errors.Is(err, Refused) {
+		return ask(nil)
+	}
+	return unchanged, err
 }

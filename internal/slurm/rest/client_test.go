@@ -463,6 +463,50 @@ func TestOnlyUnavailableReadsAreRetried(t *testing.T) {
 	}
 }
 
+func TestAListIsAskedForAsAWholeWhenOnlyChangesAreRefused(t *testing.T) {
+	tests := map[string]struct {
+		status int
+		body   string
+		want   error
+		calls  string
+	}{
+		"24.11 fails on partitions":        {500, withError(-1, "Unspecified error"), nil, "since whole"},
+		"24.11 in v0.0.41 parses no time":  {500, withError(9202, "Unable to convert Data type"), nil, "since whole"},
+		"an unreachable slurmctld is left": {502, withError(1800, "Unable to contact slurm controller"), Unavailable, "since"},
+		"a bad token is left":              {511, withError(1007, "Protocol authentication error"), Unauthorized, "since"},
+		"nonsense is left":                 {200, `<html>`, Malformed, "since"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var calls []string
+			client := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/ping/"):
+					_, _ = io.WriteString(w, pingAnswer)
+				case r.URL.Query().Has("update_time"):
+					calls = append(calls, "since")
+					w.WriteHeader(test.status)
+					_, _ = io.WriteString(w, test.body)
+				default:
+					calls = append(calls, "whole")
+					_, _ = io.WriteString(w, `{"nodes":[{"name":"a"}],"jobs":[{"job_id":1}]}`)
+				}
+			})
+			nodes, err := client.Nodes(t.Context(), time.Unix(1, 0))
+			if !errors.Is(err, test.want) || (test.want == nil) != (len(nodes.Nodes) == 1) {
+				t.Errorf("nodes are %v, %v", nodes.Nodes, err)
+			}
+			jobs, err := client.Jobs(t.Context(), time.Unix(1, 0))
+			if !errors.Is(err, test.want) || (test.want == nil) != (len(jobs.Jobs) == 1) {
+				t.Errorf("jobs are %v, %v", jobs.Jobs, err)
+			}
+			if got := strings.Join(calls, " "); got != test.calls+" "+test.calls {
+				t.Errorf("calls are %s, want %s twice", got, test.calls)
+			}
+		})
+	}
+}
+
 func TestContextEndsACall(t *testing.T) {
 	arrived := make(chan struct{})
 	client := serve(t, Options{Retry: func(context.Context, int) bool { return true }}, func(_ http.ResponseWriter, r *http.Request) {

@@ -6,10 +6,7 @@ package rest
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -43,19 +40,10 @@ type JobList struct {
 // This is slurmrestd's most expensive answer: 12 kB for each job there is, pending ones included (10,000 jobs: 128 MB,
 // 11 s). It is decoded from the stream, and only jobs that occupy nodes are kept.
 func (c *Client) Jobs(ctx context.Context, since time.Time) (JobList, error) {
-	var query url.Values
-	if !since.IsZero() {
-		query = url.Values{"update_time": {strconv.FormatInt(since.Unix(), 10)}}
-	}
 	var list JobList
-	unchanged, err := c.do(ctx, call{
-		method: http.MethodGet, path: "jobs/", query: query, repeatable: true,
-		decode: func(r *reader) ([]slurmError, error) {
-			var errs []slurmError
-			var err error
-			list, errs, err = decodeJobs(r, !since.IsZero())
-			return errs, err
-		},
+	unchanged, err := c.list(ctx, "jobs/", since, func(r *reader, conditional bool) (errs []slurmError, err error) {
+		list, errs, err = decodeJobs(r, conditional)
+		return errs, err
 	})
 	if err != nil {
 		return JobList{}, fmt.Errorf("listing Slurm jobs of %s: %w", c, err)

@@ -89,19 +89,10 @@ type NodeList struct {
 //
 // No nodes are an answer only when the answer has a time; see the package comment.
 func (c *Client) Nodes(ctx context.Context, since time.Time) (NodeList, error) {
-	var query url.Values
-	if !since.IsZero() {
-		query = url.Values{"update_time": {strconv.FormatInt(since.Unix(), 10)}}
-	}
 	var list NodeList
-	unchanged, err := c.do(ctx, call{
-		method: http.MethodGet, path: "nodes/", query: query, repeatable: true,
-		decode: func(r *reader) ([]slurmError, error) {
-			var errs []slurmError
-			var err error
-			list, errs, err = decodeNodes(r, !since.IsZero())
-			return errs, err
-		},
+	unchanged, err := c.list(ctx, "nodes/", since, func(r *reader, conditional bool) (errs []slurmError, err error) {
+		list, errs, err = decodeNodes(r, conditional)
+		return errs, err
 	})
 	if err != nil {
 		return NodeList{}, fmt.Errorf("listing Slurm nodes of %s: %w", c, err)
