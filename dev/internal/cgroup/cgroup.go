@@ -70,6 +70,17 @@ func Create(mounts []Mount, path string) error {
 	return nil
 }
 
+// Join moves this process, and with it those that it will start, into the group
+// path of every hierarchy.
+func Join(mounts []Mount, path string) error {
+	for _, m := range mounts {
+		if err := os.WriteFile(filepath.Join(m.Path, path, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return fmt.Errorf("joining the cgroup %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
 // fillCpuset copies CPUs and memory nodes downwards: a new version 1 cpuset is
 // empty, and an empty one accepts no process.
 func fillCpuset(mount, path string) error {

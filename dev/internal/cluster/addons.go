@@ -60,7 +60,7 @@ func (c *Cluster) waitForDNS(ctx context.Context) error {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", server)
 	}}
-	err := c.poll(ctx, "CoreDNS", "", addonTimeout, func(ctx context.Context) error {
+	err := c.poll(ctx, "CoreDNS", addonTimeout, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		// The final dot keeps search domains of the host out of it.
@@ -68,7 +68,7 @@ func (c *Cluster) waitForDNS(ctx context.Context) error {
 			return fmt.Errorf("%w (see \"localkube kubectl -n kube-system describe pods\")", err)
 		}
 		return nil
-	})
+	}, c.expected()...)
 	if err != nil {
 		return err
 	}

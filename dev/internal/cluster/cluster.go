@@ -35,6 +35,7 @@ const (
 // Time-outs are for machines much slower than ours; each failure that can be
 // noticed earlier is.
 const (
+	portTimeout       = 5 * time.Second
 	apiTimeout        = 2 * time.Minute
 	nodeTimeout       = 3 * time.Minute
 	containerdTimeout = time.Minute
@@ -46,8 +47,7 @@ type Cluster struct {
 	layout.Cluster
 	progress *progress.Printer
 	state    state.State
-	// exited has a channel for each process started by this run.
-	exited map[string]<-chan struct{}
+	watched  watched
 }
 
 // Open returns the cluster of a name, which need not exist yet.
@@ -55,7 +55,7 @@ func Open(root layout.Root, name string, p *progress.Printer) (*Cluster, error) 
 	if err := layout.ValidateName(name); err != nil {
 		return nil, err
 	}
-	return &Cluster{Cluster: root.Cluster(name), progress: p, exited: map[string]<-chan struct{}{}}, nil
+	return &Cluster{Cluster: root.Cluster(name), progress: p}, nil
 }
 
 // ErrNotFound is the answer about a cluster that was never brought up.

@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -31,39 +30,31 @@ func (c *Cluster) startControlPlane(ctx context.Context, running map[string]proc
 	if err := pki.WriteFile(auditPolicyFile(c.Cluster), auditPolicy, 0o644); err != nil {
 		return err
 	}
-	if err := c.ensure(running, etcd, etcdFlags(c.Cluster, c.state)); err != nil {
+	if err := c.ensure(ctx, running, etcd, etcdFlags(c.Cluster, c.state)); err != nil {
 		return err
 	}
-	if err := c.ensure(running, apiserver, apiserverFlags(c.Cluster, c.state)); err != nil {
+	if err := c.ensure(ctx, running, apiserver, apiserverFlags(c.Cluster, c.state)); err != nil {
 		return err
 	}
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	ready := func(ctx context.Context) error {
-		select {
-		case <-c.exited[etcd]:
-			return fmt.Errorf("the process %s ended%s", etcd, c.tail(etcd))
-		default:
-			return client.Ready(ctx)
-		}
-	}
-	if err := c.poll(ctx, "the apiserver", apiserver, apiTimeout, ready); err != nil {
+	if err := c.poll(ctx, "the apiserver", apiTimeout, client.Ready, apiserver, etcd); err != nil {
 		return err
 	}
 	c.progress.Step("apiserver ready at %s", c.state.APIServer())
-	if err := c.ensure(running, controllerManager, controllerManagerFlags(c.Cluster, c.state)); err != nil {
+	if err := c.ensure(ctx, running, controllerManager, controllerManagerFlags(c.Cluster, c.state)); err != nil {
 		return err
 	}
-	if err := c.ensure(running, scheduler, schedulerFlags(c.Cluster)); err != nil {
+	if err := c.ensure(ctx, running, scheduler, schedulerFlags(c.Cluster)); err != nil {
 		return err
 	}
 	// The first thing that controllers make and that pods need.
 	account := func(ctx context.Context) error {
 		return client.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &struct{}{})
 	}
-	if err := c.poll(ctx, "the controller-manager", controllerManager, apiTimeout, account); err != nil {
+	if err := c.poll(ctx, "the controller-manager", apiTimeout, account, controllerManager, apiserver, etcd); err != nil {
 		return err
 	}
 	c.progress.Step("control plane ready")
@@ -71,11 +62,11 @@ func (c *Cluster) startControlPlane(ctx context.Context, running map[string]proc
 }
 
 // ensure starts a component of hyperkube on the host unless it runs.
-func (c *Cluster) ensure(running map[string]proc.Process, component string, flags []string) error {
+func (c *Cluster) ensure(ctx context.Context, running map[string]proc.Process, component string, flags []string) error {
 	if _, ok := running[component]; ok {
 		return nil
 	}
-	if err := c.portsFree(component); err != nil {
+	if err := c.waitForPorts(ctx, component); err != nil {
 		return err
 	}
 	_, exited, err := proc.Start(proc.Spec{
@@ -83,20 +74,30 @@ func (c *Cluster) ensure(running map[string]proc.Process, component string, flag
 		Path: c.program(component), Args: append([]string{component}, flags...),
 		Log: c.Log(component),
 	})
-	c.exited[component] = exited
-	return err
+	if err != nil {
+		return err
+	}
+	c.watched.add(component, exited)
+	return nil
 }
 
-// portsFree makes sure that nobody took the ports recorded for a component
-// that is about to be started.
-func (c *Cluster) portsFree(component string) error {
+// waitForPorts makes sure that nobody took the ports recorded for a component
+// that is about to be started. A predecessor that was just killed may hold them
+// for another moment.
+func (c *Cluster) waitForPorts(ctx context.Context, component string) error {
 	ports := map[string][]uint16{
 		etcd:      {c.state.Ports.Etcd, c.state.Ports.EtcdPeer},
 		apiserver: {c.state.Ports.API},
 	}
 	for _, port := range ports[component] {
-		if portInUse(port) {
-			return fmt.Errorf("starting %s: its port %d is in use by another program (see \"ss -ltnp\"): stop that one, or give the cluster other ports with \"localkube down --name %s\" and up again", component, port, c.Name)
+		err := c.poll(ctx, fmt.Sprintf("port %d of %s", port, component), portTimeout, func(context.Context) error {
+			if portInUse(port) {
+				return fmt.Errorf("another program uses it (see \"ss -ltnp\"): stop that one, or give the cluster other ports with \"localkube down --name %s\" and up again", c.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -233,17 +234,4 @@ func hostControllerFlags(l layout.Cluster, s state.State) []string {
 		"--storage=" + l.Storage(),
 		"--load-balancers=" + s.Network.LoadBalancers.String(),
 	}
-}
-
-// stillAlive makes sure that what was started did not end in the meantime.
-func (c *Cluster) stillAlive() error {
-	var errs []error
-	for component, exited := range c.exited {
-		select {
-		case <-exited:
-			errs = append(errs, fmt.Errorf("the process %s ended%s", component, c.tail(component)))
-		default:
-		}
-	}
-	return errors.Join(errs...)
 }

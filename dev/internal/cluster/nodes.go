@@ -57,7 +57,7 @@ func (c *Cluster) startAll(ctx context.Context, running map[string]proc.Process)
 	if err := c.applyAddons(ctx); err != nil {
 		return err
 	}
-	if err := c.ensure(running, hostController, hostControllerFlags(c.Cluster, c.state)); err != nil {
+	if err := c.ensure(ctx, running, hostController, hostControllerFlags(c.Cluster, c.state)); err != nil {
 		return err
 	}
 	err = c.eachNode(func(i int) error { return c.waitForNode(ctx, i, inits[i]) })
@@ -73,12 +73,16 @@ func (c *Cluster) startSwitch(running map[string]proc.Process) (int, error) {
 	if p, ok := running[netSwitch]; ok {
 		return p.PID, nil
 	}
-	pid, _, err := proc.Start(proc.Spec{
+	pid, exited, err := proc.Start(proc.Spec{
 		Dir: c.Dir, Component: netSwitch,
 		Path: c.program("pause"), Args: []string{"localkube-switch"},
 		Log: c.Log(netSwitch), Cloneflags: unix.CLONE_NEWNET,
 	})
-	return pid, err
+	if err != nil {
+		return 0, err
+	}
+	c.watched.add(netSwitch, exited)
+	return pid, nil
 }
 
 // nodeInit is a node's process 1 and when it was started by this run.
@@ -119,11 +123,11 @@ func (c *Cluster) startNode(ctx context.Context, i int, running map[string]proc.
 	}
 	// The groups of pods that died with the node would cost the kubelet
 	// seconds each.
-	group := c.cgroupParent() + "/" + name
+	group := c.nodeCgroup(name)
 	if err := cgroup.Remove(ctx, mounts, group); err != nil {
 		return nodeInit{}, err
 	}
-	if err := cgroup.Create(mounts, group); err != nil {
+	if err := cgroup.Create(mounts, daemonsCgroup(group)); err != nil {
 		return nodeInit{}, err
 	}
 	config := node.Config{
@@ -152,8 +156,11 @@ func (c *Cluster) startNode(ctx context.Context, i int, running map[string]proc.
 		Log:        c.Log(name),
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	})
-	c.exited[name] = exited
-	return nodeInit{pid: pid, started: started}, err
+	if err != nil {
+		return nodeInit{}, err
+	}
+	c.watched.add(name, exited)
+	return nodeInit{pid: pid, started: started}, nil
 }
 
 func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
@@ -167,6 +174,7 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 	}
 	return node.Spec{
 		Name: name, Root: string(c.Root), Var: dir.Var(), Resolv: dir.Config("resolv.conf"),
+		Cgroup:    daemonsCgroup(c.nodeCgroup(name)),
 		APIServer: c.state.APIServer(), CA: filepath.Join(c.PKI(), "ca.crt"),
 		Daemons: []node.Daemon{
 			daemon("containerd", containerd, false, "--config="+dir.Config("containerd.toml")),
@@ -189,7 +197,7 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 func (c *Cluster) importImages(ctx context.Context, i int, init nodeInit) error {
 	name := state.NodeName(i)
 	store := images.Store{Socket: containerdSocket(init.pid), Record: c.Node(name).Images()}
-	if err := c.poll(ctx, "containerd of "+name, name, containerdTimeout, store.Ready); err != nil {
+	if err := c.poll(ctx, "containerd of "+name, containerdTimeout, store.Ready, name); err != nil {
 		return err
 	}
 	archives, err := filepath.Glob(filepath.Join(c.Root.Images(), "*.tar"))
@@ -218,12 +226,7 @@ func (c *Cluster) waitForNode(ctx context.Context, i int, init nodeInit) error {
 		return err
 	}
 	kubelet := net.JoinHostPort(c.state.Network.Node(i).String(), "10250")
-	return c.poll(ctx, name, name+"-kubelet", nodeTimeout, func(ctx context.Context) error {
-		select {
-		case <-c.exited[name]:
-			return fmt.Errorf("the node's process 1 ended%s", c.tail(name))
-		default:
-		}
+	return c.poll(ctx, name, nodeTimeout, func(ctx context.Context) error {
 		n, err := client.Node(ctx, name)
 		if err != nil {
 			return err
@@ -240,8 +243,15 @@ func (c *Cluster) waitForNode(ctx context.Context, i int, init nodeInit) error {
 			return fmt.Errorf("connecting to the kubelet: %w", err)
 		}
 		return connection.Close()
-	})
+	}, name+"-kubelet", name, apiserver, etcd)
 }
+
+// nodeCgroup is the control group of a node, below which its kubelet makes that
+// of the pods.
+func (c *Cluster) nodeCgroup(name string) string { return c.cgroupParent() + "/" + name }
+
+// daemonsCgroup is that of the node's own processes.
+func daemonsCgroup(nodeCgroup string) string { return nodeCgroup + "/daemons" }
 
 // eachNode calls do for all nodes at the same time.
 func (c *Cluster) eachNode(do func(i int) error) error {

@@ -34,6 +34,10 @@ type UpOptions struct {
 	Source string
 }
 
+// attempts bounds how often Up begins again because a process ended that it
+// had found running.
+const attempts = 3
+
 // Up makes the cluster, or repairs what is not as it should be.
 func (c *Cluster) Up(ctx context.Context, o UpOptions) error {
 	release, err := c.lock(ctx)
@@ -41,10 +45,23 @@ func (c *Cluster) Up(ctx context.Context, o UpOptions) error {
 		return err
 	}
 	defer release()
+	for range attempts {
+		err = c.bringUp(ctx, o)
+		ended := (*endedError)(nil)
+		if !errors.As(err, &ended) || !ended.found {
+			return err
+		}
+		c.progress.Step("the process %s ended meanwhile, beginning again", ended.component)
+	}
+	return err
+}
+
+func (c *Cluster) bringUp(ctx context.Context, o UpOptions) error {
 	running, err := c.running()
 	if err != nil {
 		return err
 	}
+	c.watched.reset(running)
 	if err := c.prepare(ctx, o, running); err != nil {
 		return err
 	}
@@ -59,7 +76,7 @@ func (c *Cluster) Up(ctx context.Context, o UpOptions) error {
 	if err != nil {
 		return err
 	}
-	return c.stillAlive()
+	return c.ended(c.expected()...)
 }
 
 // prepare decides what the cluster is, makes sure that the machine can have it

@@ -16,15 +16,19 @@ import (
 
 const pollInterval = 50 * time.Millisecond
 
-// poll calls check until it returns nil, the process of component (if any) ends,
-// or the time is over. Its error holds the last reason and the end of the log.
-func (c *Cluster) poll(ctx context.Context, what, component string, timeout time.Duration, check func(context.Context) error) error {
+// poll calls check until it returns nil, the process of one of the components
+// ends, or the time is over. The error then holds the last reason and the end of
+// the first component's log.
+func (c *Cluster) poll(ctx context.Context, what string, timeout time.Duration, check func(context.Context) error, components ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %v", timeout))
 	defer cancel()
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
+		}
+		if err := c.ended(components...); err != nil {
+			return fmt.Errorf("waiting for %s: %w", what, err)
 		}
 		c.progress.Doing("waiting for %s", what)
 		select {
@@ -33,9 +37,11 @@ func (c *Cluster) poll(ctx context.Context, what, component string, timeout time
 			if errors.Is(cause, context.Canceled) {
 				return cause
 			}
-			return fmt.Errorf("waiting for %s: %w: %w%s", what, cause, err, c.tail(component))
-		case <-c.exited[component]:
-			return fmt.Errorf("waiting for %s: the process %s ended%s", what, component, c.tail(component))
+			log := ""
+			if len(components) > 0 {
+				log = c.tail(components[0])
+			}
+			return fmt.Errorf("waiting for %s: %w: %w%s", what, cause, err, log)
 		case <-time.After(pollInterval):
 		}
 	}
@@ -44,9 +50,6 @@ func (c *Cluster) poll(ctx context.Context, what, component string, timeout time
 // tail returns the end of a component's log, for an error message.
 func (c *Cluster) tail(component string) string {
 	const size, lines = 8 << 10, 12
-	if component == "" {
-		return ""
-	}
 	path := c.Log(component)
 	f, err := os.Open(path)
 	if err != nil {

@@ -68,10 +68,8 @@ func EnsureSwitch(ctx context.Context, id string, holder int, n state.Network) e
 func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n state.Network) error {
 	port := state.NodeName(i)
 	if !exists(ctx, holder, port) || !exists(ctx, node, "eth0") {
-		if exists(ctx, holder, port) {
-			if err := batch(ctx, holder, "link del "+port); err != nil {
-				return fmt.Errorf("linking %s to the switch: %w", port, err)
-			}
+		if err := remove(ctx, holder, port); err != nil {
+			return fmt.Errorf("linking %s to the switch: %w", port, err)
 		}
 		if err := batch(ctx, holder, fmt.Sprintf("link add %s type veth peer name eth0 netns %d", port, node)); err != nil {
 			return fmt.Errorf("linking %s to the switch: %w", port, err)
@@ -103,11 +101,20 @@ func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n st
 
 // RemoveLink removes the host's link, and with it its addresses and routes.
 func RemoveLink(ctx context.Context, id string) error {
-	if !exists(ctx, 0, Link(id)) {
+	if err := remove(ctx, 0, Link(id)); err != nil {
+		return fmt.Errorf("removing the host's link: %w", err)
+	}
+	return nil
+}
+
+// remove removes a link if it is there. It may vanish by itself meanwhile,
+// because its peer's namespace is coming to its end.
+func remove(ctx context.Context, pid int, link string) error {
+	if !exists(ctx, pid, link) {
 		return nil
 	}
-	if err := batch(ctx, 0, "link del "+Link(id)); err != nil && exists(ctx, 0, Link(id)) {
-		return fmt.Errorf("removing the host's link: %w", err)
+	if err := batch(ctx, pid, "link del "+link); err != nil && exists(ctx, pid, link) {
+		return err
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-hpc/coxswain/dev/internal/cgroup"
 )
 
 // enter turns a process with fresh namespaces into the start of a node.
@@ -22,10 +24,23 @@ func enter(spec Spec) error {
 	if err := raiseFileLimit(); err != nil {
 		return err
 	}
+	if err := joinCgroup(spec.Cgroup); err != nil {
+		return err
+	}
 	if err := mountAll(spec); err != nil {
 		return err
 	}
 	return tuneNetwork()
+}
+
+// joinCgroup takes the node out of the group of the shell or session that
+// happened to run localkube.
+func joinCgroup(path string) error {
+	mounts, err := cgroup.Mounts()
+	if err != nil {
+		return err
+	}
+	return cgroup.Join(mounts, path)
 }
 
 // mountAll gives the node a /proc, /var and /run of its own. Mounts of the

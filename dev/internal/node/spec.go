@@ -25,6 +25,8 @@ type Spec struct {
 	// Resolv is the file that becomes /etc/resolv.conf. The host's leads to
 	// servers that a node cannot reach, and waiting for them takes long.
 	Resolv string `json:"resolv"`
+	// Cgroup is the control group of the init and the daemons.
+	Cgroup string `json:"cgroup"`
 	// APIServer and CA are the URL of the apiserver and the file of its authority.
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`

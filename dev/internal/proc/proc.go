@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // markVariable holds "<cluster directory>:<component>".
@@ -119,6 +121,27 @@ func Find(dir string) (map[string]Process, error) {
 		}
 	}
 	return found, nil
+}
+
+// Watch returns a channel that is closed when a process ends.
+func Watch(pid int) <-chan struct{} {
+	done := make(chan struct{})
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		close(done) // It has ended already.
+		return done
+	}
+	go func() {
+		defer close(done)
+		defer unix.Close(fd)
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	}()
+	return done
 }
 
 // Kill kills processes at once and waits until they are gone, those of their
