@@ -294,8 +294,13 @@ func ldflags(version string) []string {
 	return flags
 }
 
-// Prune removes the programs that are not among the directories in use.
-func Prune(dir string, inUse []string) error {
+// unusedFor is how long programs are kept that no cluster uses, for those who
+// switch between branches.
+const unusedFor = 7 * 24 * time.Hour
+
+// Prune removes the programs that no cluster has used for a week; inUse are the
+// directories of those that are used now.
+func Prune(dir string, inUse []string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -306,9 +311,15 @@ func Prune(dir string, inUse []string) error {
 	var errs []error
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if !slices.Contains(inUse, strings.TrimSuffix(path, ".lock")) {
-			errs = append(errs, os.RemoveAll(path))
+		if slices.Contains(inUse, strings.TrimSuffix(path, ".lock")) {
+			errs = append(errs, os.Chtimes(path, now, now))
+			continue
 		}
+		info, err := e.Info()
+		if err == nil && now.Sub(info.ModTime()) > unusedFor {
+			err = os.RemoveAll(path)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

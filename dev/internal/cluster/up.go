@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/binaries"
 	"github.com/coxswain-hpc/coxswain/dev/internal/hostnet"
@@ -192,7 +193,7 @@ func (c *Cluster) settle(ctx context.Context, want state.State, fresh bool) erro
 	for _, o := range others {
 		inUse = append(inUse, o.Binaries)
 	}
-	if err := binaries.Prune(c.Root.Binaries(), inUse); err != nil {
+	if err := binaries.Prune(c.Root.Binaries(), inUse, time.Now()); err != nil {
 		return err
 	}
 	if want.ControlPlaneOnly {
