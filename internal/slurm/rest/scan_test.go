@@ -227,3 +227,32 @@ func TestFuzzReferenceReadsRealAnswers(t *testing.T) {
 		t.Errorf("the reference decoder is wrong: %v", nodes)
 	}
 }
+
+// FuzzAnswers holds the other decoders to the same: no panic, and nothing accepted that is no JSON.
+func FuzzAnswers(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		open := func() *reader { return newReader(newScanner(bytes.NewReader(body), 1<<20)) }
+		_, _, errJobs := decodeJobs(open(), true)
+		_, _, errPings := decodePings(open())
+		list, errResult := decodeResult(open())
+		if !json.Valid(body) && (errJobs == nil || errPings == nil || errResult == nil) {
+			t.Fatalf("accepted, but it is no JSON: %q", body)
+		}
+		if len(list) > 0 {
+			if text := fromSlurm(500, list, "secret").Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00\x1b") {
+				t.Fatalf("error is %q", text)
+			}
+		}
+	})
+}
