@@ -141,11 +141,14 @@ func (a *Applier) change(ctx context.Context, owner client.Object, want intent, 
 	if err != nil {
 		return Change{}, fmt.Errorf("updating %s: %w", want.ref(), err)
 	}
-	if want.object.GetResourceVersion() == live.GetResourceVersion() && a.memory.report(live.GetUID()) {
+	if want.object.GetResourceVersion() != live.GetResourceVersion() {
+		return change, nil
+	}
+	if a.memory.report(live.GetUID()) {
 		log.FromContext(ctx).Info("The server stores an object differently from what was applied; it is applied again only when the object changes",
 			"object", want.ref().String(), "field", change.Path)
 	}
-	return change, nil
+	return Change{Action: Unchanged, Object: want.ref()}, nil
 }
 
 // update sends the intent. The UID makes sure that the object which was compared is the object that is changed: the

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func TestWhatOthersChangeInOurFieldsIsSetRight(t *testing.T) {
@@ -188,6 +190,7 @@ func TestChangesThatKubernetesRefusesAreRecognisedWithoutAsking(t *testing.T) {
 				t.Errorf("got %v, want path %q from %q to %q", got, tt.want.Path, tt.want.From, tt.want.To)
 			}
 			e.server.Writes.ExpectNone(t)
+			expectProblem(t, err, ReasonImmutable)
 		})
 	}
 }
@@ -269,7 +272,7 @@ func TestDataAndKeysAreNeverRecreated(t *testing.T) {
 	claim.Spec, key.Type = claimSpec("1Mi"), "b"
 	for _, obj := range []client.Object{claim, key} {
 		_, err := e.Apply(t.Context(), e.owner, Recreate(obj))
-		expectError[*ImmutableError](t, err)
+		expectProblem(t, err, ReasonImmutable)
 	}
 	e.server.Writes.ExpectNone(t)
 }
@@ -284,6 +287,42 @@ func TestARefusalOfTheServerNamesTheObjectAndIsAProblem(t *testing.T) {
 		t.Errorf("the message does not name the field: %v", got)
 	}
 	expectProblem(t, err, ReasonRejected)
+}
+
+func TestAnObjectThatTheServerStoresDifferentlyIsAppliedOncePerVersionAndReportedOnce(t *testing.T) {
+	e := newEngine(t)
+	binding := e.kinds()["RoleBinding"].(*rbacv1.RoleBinding)
+	binding.RoleRef.APIGroup = "" // the server fills it in
+	var logged []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	apply := func() Action {
+		t.Helper()
+		result, err := e.Apply(ctx, e.owner, binding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.catchUp()
+		return result.Changes[0].Action
+	}
+	if got := apply(); got != Created {
+		t.Errorf("got %s", got)
+	}
+	e.forget()
+	for range 3 {
+		e.server.Writes.Reset()
+		for range 3 {
+			if got := apply(); got != Unchanged {
+				t.Errorf("got %s", got)
+			}
+		}
+		if writes := e.server.Writes.All(); len(writes) != 1 {
+			t.Errorf("calls for one version of the object: %v", writes)
+		}
+		edit(e, binding, func(b *rbacv1.RoleBinding) { metav1.SetMetaDataLabel(&b.ObjectMeta, "touched", b.ResourceVersion) })
+	}
+	if len(logged) != 1 || !strings.Contains(logged[0], "roleRef.apiGroup") {
+		t.Errorf("logged: %q", logged)
+	}
 }
 
 func setJobImage(o client.Object, image string) {

@@ -5,6 +5,8 @@ package kube
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +101,7 @@ func (s Summary) Write(conditions *[]metav1.Condition) {
 			stalled = append(stalled, p)
 		}
 	}
-	all := append(stalled[:len(stalled):len(stalled)], moving...)
+	all := append(slices.Clip(stalled), moving...)
 	s.set(conditions, ConditionReady, len(all) == 0, all, ReasonAvailable, s.readyMessage())
 	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonReconciled, "nothing is on its way")
 	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonReconciled, "nothing needs a person")
@@ -163,7 +165,7 @@ func statusOf(conditions []metav1.Condition, kind string) metav1.Condition {
 
 func note(message string) string {
 	if len(message) > noteLength {
-		return message[:noteLength-3] + "..."
+		return strings.ToValidUTF8(message[:noteLength-3], "") + "..."
 	}
 	return message
 }

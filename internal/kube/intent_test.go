@@ -12,7 +12,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,7 +31,7 @@ func mustIntent(t *testing.T, obj client.Object) intent {
 func TestAnIntentHasWhatWasFilledInAndNothingElse(t *testing.T) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "s", ResourceVersion: "7", UID: "u", Generation: 3, Annotations: map[string]string{IntentAnnotation: "old"}},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}, AllocateLoadBalancerNodePorts: ptr.To(false)},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}, AllocateLoadBalancerNodePorts: new(false)},
 		Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}}},
 	}
 	i := mustIntent(t, service)
@@ -79,7 +78,7 @@ func TestTheDigestOfASecretSaysNothingAboutItsValues(t *testing.T) {
 }
 
 func TestAnImmutableErrorNamesNoSecret(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "s"}, Immutable: ptr.To(true), Data: map[string][]byte{"k": []byte("hidden-1")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "s"}, Immutable: new(true), Data: map[string][]byte{"k": []byte("hidden-1")}}
 	live, err := fields(secret)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,7 +23,7 @@ func (e *engine) podTemplate() corev1.PodTemplateSpec {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "slurm"}},
 		Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{
-				Name: "reconfigure", Image: "slurm", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+				Name: "reconfigure", Image: "slurm", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 			}},
 			Containers: []corev1.Container{{
 				Name: "slurmctld", Image: "slurm", Command: []string{"slurmctld", "-D"},
@@ -40,26 +39,26 @@ func (e *engine) podTemplate() corev1.PodTemplateSpec {
 				},
 				LivenessProbe:   &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/livez", Port: intstr.FromInt32(6817)}}},
 				ReadinessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("slurmctld")}}},
-				SecurityContext: &corev1.SecurityContext{RunAsUser: ptr.To[int64](0), RunAsNonRoot: ptr.To(false), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}},
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(0)), RunAsNonRoot: new(false), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}},
 				VolumeMounts: []corev1.VolumeMount{
 					{Name: "etc", MountPath: "/etc/slurm"}, {Name: "state", MountPath: "/var/spool/slurmctld"}, {Name: "tmp", MountPath: "/tmp", SubPath: "a"},
 				},
 			}},
 			Volumes: []corev1.Volume{
 				{Name: "etc", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-					DefaultMode: ptr.To[int32](0o600),
+					DefaultMode: new(int32(0o600)),
 					Sources: []corev1.VolumeProjection{
 						{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}},
-						{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}, Items: []corev1.KeyToPath{{Key: "slurm.key", Path: "slurm.key", Mode: ptr.To[int32](0o400)}}}},
+						{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}, Items: []corev1.KeyToPath{{Key: "slurm.key", Path: "slurm.key", Mode: new(int32(0o400))}}}},
 					},
 				}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-				{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("0.5Gi"))}}},
+				{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("0.5Gi"))}}},
 				{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/sys/fs/cgroup"}}},
 			},
 			Tolerations:                  []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}},
 			NodeSelector:                 map[string]string{"kubernetes.io/arch": "amd64"},
-			AutomountServiceAccountToken: ptr.To(false),
+			AutomountServiceAccountToken: new(false),
 			HostAliases:                  []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a"}}},
 			ImagePullSecrets:             []corev1.LocalObjectReference{{Name: "pull"}},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
@@ -69,15 +68,15 @@ func (e *engine) podTemplate() corev1.PodTemplateSpec {
 			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "slurm"}},
 			}}}},
-			DNSConfig:       &corev1.PodDNSConfig{Searches: []string{"slurm.local"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptr.To("2")}}},
-			SecurityContext: &corev1.PodSecurityContext{FSGroup: ptr.To[int64](401)},
+			DNSConfig:       &corev1.PodDNSConfig{Searches: []string{"slurm.local"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}},
+			SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(401))},
 		},
 	}
 }
 
 func (e *engine) deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: e.meta("restapi"), Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "slurm"}}, Template: e.podTemplate(),
+		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "slurm"}}, Template: e.podTemplate(),
 	}}
 }
 
@@ -95,7 +94,7 @@ func (e *engine) statefulSet() *appsv1.StatefulSet {
 func (e *engine) job() *batchv1.Job {
 	template := e.podTemplate()
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever
-	return &batchv1.Job{ObjectMeta: e.meta("populate"), Spec: batchv1.JobSpec{Template: template, TTLSecondsAfterFinished: ptr.To[int32](60)}}
+	return &batchv1.Job{ObjectMeta: e.meta("populate"), Spec: batchv1.JobSpec{Template: template, TTLSecondsAfterFinished: new(int32(60))}}
 }
 
 func (e *engine) service(name string, spec corev1.ServiceSpec) *corev1.Service {
@@ -116,7 +115,7 @@ func (e *engine) kinds() map[string]client.Object {
 	tcp := corev1.ProtocolTCP
 	return map[string]client.Object{
 		"ConfigMap":            e.configMap(map[string]string{"slurm.conf": "ClusterName=a\n", "empty": ""}),
-		"ConfigMap with bytes": &corev1.ConfigMap{ObjectMeta: e.meta("bytes"), BinaryData: map[string][]byte{"b": {0, 255}}, Immutable: ptr.To(true)},
+		"ConfigMap with bytes": &corev1.ConfigMap{ObjectMeta: e.meta("bytes"), BinaryData: map[string][]byte{"b": {0, 255}}, Immutable: new(true)},
 		"Secret":               &corev1.Secret{ObjectMeta: e.meta("key"), Data: map[string][]byte{"slurm.key": {1, 2, 3}}},
 		"Secret with text":     &corev1.Secret{ObjectMeta: e.meta("text"), StringData: map[string]string{"password": "x"}, Type: corev1.SecretTypeOpaque},
 		"Service ClusterIP":    e.service("cluster-ip", corev1.ServiceSpec{}),
@@ -133,16 +132,16 @@ func (e *engine) kinds() map[string]client.Object {
 			Schedule: "0 3 * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: e.job().Spec},
 		}},
 		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{ObjectMeta: e.meta("budget"), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "slurm"}},
+			MaxUnavailable: new(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "slurm"}},
 		}},
 		"NetworkPolicy": &networkingv1.NetworkPolicy{ObjectMeta: e.meta("policy"), Spec: networkingv1.NetworkPolicySpec{
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
-				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: ptr.To(intstr.FromInt32(6817))}, {Port: ptr.To(intstr.FromString("dns"))}},
+				Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: new(intstr.FromInt32(6817))}, {Port: new(intstr.FromString("dns"))}},
 				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}},
 			}, {}},
 		}},
-		"ServiceAccount": &corev1.ServiceAccount{ObjectMeta: e.meta("account"), AutomountServiceAccountToken: ptr.To(false), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}},
+		"ServiceAccount": &corev1.ServiceAccount{ObjectMeta: e.meta("account"), AutomountServiceAccountToken: new(false), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}},
 		"Role": &rbacv1.Role{ObjectMeta: e.meta("role"), Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"},
 		}}},

@@ -76,6 +76,6 @@ func newOf(obj client.Object) client.Object {
 		empty.SetGroupVersionKind(u.GroupVersionKind())
 		return empty
 	}
-	empty, _ := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object) // the type of obj, which is one
+	empty, _ := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(obj).Elem())) // the type of obj, which is one
 	return empty
 }

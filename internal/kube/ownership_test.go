@@ -46,7 +46,7 @@ func (e *engine) gone(obj client.Object) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%T is still there: %v", obj, err)
+		return errors.Join(fmt.Errorf("%T is still there", obj), err)
 	})
 }
 

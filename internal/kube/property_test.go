@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -41,11 +40,11 @@ func drawDeployment(t *rapid.T, meta metav1.ObjectMeta) *appsv1.Deployment {
 				TerminationGracePeriodSeconds: optional(t, "grace", rapid.Int64Range(0, 60)),
 				HostNetwork:                   rapid.Bool().Draw(t, "hostNetwork"),
 				NodeSelector:                  rapid.MapOfN(rapid.StringMatching(`[a-z]{1,5}`), rapid.StringMatching(`[a-z]{0,5}`), 0, 2).Draw(t, "nodeSelector"),
-				SecurityContext:               rapid.SampledFrom([]*corev1.PodSecurityContext{nil, {}, {RunAsUser: ptr.To[int64](0)}}).Draw(t, "securityContext"),
+				SecurityContext:               rapid.SampledFrom([]*corev1.PodSecurityContext{nil, {}, {RunAsUser: new(int64(0))}}).Draw(t, "securityContext"),
 				Volumes: []corev1.Volume{
 					{Name: "v", VolumeSource: rapid.SampledFrom([]corev1.VolumeSource{
 						{EmptyDir: &corev1.EmptyDirVolumeSource{}},
-						{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: ptr.To(false)}},
+						{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: new(false)}},
 						{Secret: &corev1.SecretVolumeSource{SecretName: "s", Items: []corev1.KeyToPath{{Key: "k", Path: "p"}}}},
 					}).Draw(t, "volume")},
 				},
@@ -79,7 +78,7 @@ func drawContainer(t *rapid.T) corev1.Container {
 
 func optional[T any](t *rapid.T, name string, of *rapid.Generator[T]) *T {
 	if rapid.Bool().Draw(t, "has "+name) {
-		return ptr.To(of.Draw(t, name))
+		return new(of.Draw(t, name))
 	}
 	return nil
 }

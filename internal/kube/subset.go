@@ -6,6 +6,7 @@ package kube
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -177,17 +178,14 @@ func podMergeKey(field string) func(map[string]any) string {
 
 func byFields(names ...string) func(map[string]any) string {
 	return func(item map[string]any) string {
-		id := ""
-		for i, name := range names {
+		parts := make([]string, 0, len(names))
+		for _, name := range names {
 			value := item[name]
 			if value == nil && name == "protocol" {
 				value = "TCP" // the server's default for a key field
 			}
-			if i > 0 {
-				id += "/"
-			}
-			id += fmt.Sprint(value)
+			parts = append(parts, fmt.Sprint(value))
 		}
-		return id
+		return strings.Join(parts, "/")
 	}
 }

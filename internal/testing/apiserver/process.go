@@ -36,7 +36,7 @@ func startProcess(dir, name, binary string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(binary, append([]string{name}, args...)...) //nolint:noctx // it outlives every test; stop ends it
+	p.cmd = exec.Command(binary, append([]string{name}, args...)...) //nolint:noctx,gosec // outlives every test, stop ends it; the developer names the binary
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = log, log, dir
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 
