@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import "context"
+
+// Options say how to get to a Kubernetes in which the operator runs.
+type Options struct {
+	Repository Repository
+	Images     Images
+	// Kubeconfig leads to a Kubernetes of the user; empty for a local one.
+	Kubeconfig string
+	// Nodes is the number of nodes of a local Kubernetes.
+	Nodes int
+}
+
+// Bring goes the part of the walk that happens once per machine: it returns a Kubernetes in which the operator runs.
+func Bring(ctx context.Context, p *Progress, o Options) (*Kubernetes, error) {
+	local := o.Kubeconfig == ""
+	err := p.Step(ctx, "Programs: building them where they are not current", func(ctx context.Context) error {
+		return BuildPrograms(ctx, o.Repository, p, local)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var k *Kubernetes
+	title := "Kubernetes: that of " + o.Kubeconfig
+	if local {
+		title = "Kubernetes: a local one, or the one that runs"
+	}
+	err = p.Step(ctx, title, func(ctx context.Context) (err error) {
+		if local {
+			k, err = StartKubernetes(ctx, o.Repository, p, o.Nodes)
+		} else {
+			k, err = Connect(o.Kubeconfig)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = p.Step(ctx, "Images: of Slurm and of the operator", func(ctx context.Context) error {
+		if local {
+			return o.Images.Load(ctx, o.Repository, p)
+		}
+		return o.Images.Expect(p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, p.Step(ctx, "Operator: installing it with Helm", func(ctx context.Context) error {
+		return InstallOperator(ctx, o.Repository, p, k, o.Images)
+	})
+}

@@ -1,0 +1,117 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// Kubernetes is a cluster and ways to talk to it.
+type Kubernetes struct {
+	client.WithWatch
+	// Clientset is for what client.Client cannot: logs and port forwarding.
+	Clientset kubernetes.Interface
+	Config    *rest.Config
+	// Kubeconfig is the path of the file that leads to the cluster.
+	Kubeconfig string
+	// Local is true for the Kubernetes of localkube, whose Services can be reached from this machine.
+	Local bool
+	// AuditLog is the file in which a local Kubernetes notes every write; empty elsewhere.
+	AuditLog string
+}
+
+// BuildPrograms builds what the walk runs. With local false the user has a Kubernetes already.
+func BuildPrograms(ctx context.Context, r Repository, p *Progress, local bool) error {
+	targets := []string{"bin/helm", "bin/manager"}
+	if local {
+		targets = append(targets, "bin/localkube")
+	}
+	p.Waiting("the Go compiler")
+	_, err := r.run(ctx, p, "make", append([]string{"--no-print-directory"}, targets...)...)
+	return err
+}
+
+// StartKubernetes starts a local Kubernetes with so many nodes, or uses, repairs and grows the one that runs.
+func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int) (*Kubernetes, error) {
+	if os.Getuid() != 0 {
+		return nil, errors.New("starting a local Kubernetes needs root: run as root, or name a cluster of yours with KUBECONFIG=…")
+	}
+	out, err := r.run(ctx, p, "bin/localkube", "up", "--nodes", fmt.Sprint(nodes))
+	if err != nil {
+		return nil, err
+	}
+	k, err := Connect(strings.TrimSpace(out))
+	if err != nil {
+		return nil, err
+	}
+	out, err = r.run(ctx, nil, "bin/localkube", "status", "--json")
+	if err != nil {
+		return nil, err
+	}
+	var status struct{ Logs string }
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return nil, fmt.Errorf("reading the status of the local Kubernetes: %w", err)
+	}
+	k.Local = true
+	k.AuditLog = filepath.Join(status.Logs, "audit.log")
+	return k, nil
+}
+
+// Connect connects to the cluster of a kubeconfig and fails if nothing answers there.
+func Connect(kubeconfig string) (*Kubernetes, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	// Tests ask many things at once; the API server defends itself.
+	config.QPS = -1
+	config.Timeout = 30 * time.Second
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	if _, err := clientset.ServerVersion(); err != nil {
+		return nil, fmt.Errorf("asking %s for its version: %w", config.Host, err)
+	}
+	// Watches last as long as somebody waits.
+	watching := rest.CopyConfig(config)
+	watching.Timeout = 0
+	c, err := client.NewWithWatch(watching, client.Options{Scheme: newScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	return &Kubernetes{WithWatch: c, Clientset: clientset, Config: config, Kubeconfig: kubeconfig}, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme, slinkyv1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err) // two types of one name: a mistake in this program
+		}
+	}
+	return scheme
+}
