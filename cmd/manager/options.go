@@ -32,6 +32,7 @@ type options struct {
 	cacheSyncTimeout           time.Duration
 	imageRegistry, imageTag    string
 	clusterDomain              string
+	slurmrestdURL              string
 	profile                    bool
 	profileAddr                string
 	logLevel, logFormat        string
@@ -93,6 +94,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
+	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
 	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
 	o.logLevel, o.logFormat = "info", "json"

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +61,8 @@ type Plan struct {
 	Conditions []metav1.Condition
 	// Parts are what has to be ready for the object to be ready.
 	Parts []kube.Part
+	// Again is when the plan may change by the mere passing of time; zero when it does not.
+	Again time.Time
 }
 
 // Reconciler reconciles one kind of component.
@@ -101,7 +104,18 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	observeErr := r.Observe(ctx, obj, &plan)
 	r.summarize(obj, &plan, observeErr == nil)
 	_, statusErr := r.Applier.PatchStatus(ctx, before, obj)
-	return ctrl.Result{}, errors.Join(applyErr, observeErr, statusErr)
+	if err := errors.Join(applyErr, observeErr, statusErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.until(plan.Again)}, nil
+}
+
+// until is the time from now to t, at least a moment, or zero when t is not set.
+func (r *Reconciler[T]) until(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, t.Sub(r.Clock.Now()))
 }
 
 // apply writes what the plan asks for, unless the plan has problems. Problems that only the server can see join those of

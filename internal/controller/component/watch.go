@@ -33,6 +33,8 @@ type Watches[T Object] struct {
 	References func(obj T) []string
 	// Owns are the kinds of objects that it makes.
 	Owns []client.Object
+	// SharesWith are the kinds of objects that it makes together with others, none of which is their controller.
+	SharesWith []client.Object
 	// Components are kinds of component objects that it may refer to.
 	Components []client.Object
 	// Referrers are kinds of component objects that refer to it by controllerRef and take part in what it renders.
@@ -64,6 +66,9 @@ func (r *Reconciler[T]) Setup(ctx context.Context, mgr ctrl.Manager, list client
 	for _, owned := range w.Owns {
 		b = b.Owns(owned)
 	}
+	for _, shared := range w.SharesWith {
+		b = b.Watches(shared, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), obj))
+	}
 	for _, c := range w.Components {
 		componentKind, err := kindOf(mgr.GetScheme(), c)
 		if err != nil {
@@ -72,7 +77,7 @@ func (r *Reconciler[T]) Setup(ctx context.Context, mgr ctrl.Manager, list client
 		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(referrers(r.Client, list, componentKind)))
 	}
 	for _, c := range w.Referrers {
-		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(controllerOf))
+		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(ControllerOf))
 	}
 	r.watchReferences(b, list, w.KeysOfController)
 	if err := b.Complete(r); err != nil {
@@ -98,6 +103,14 @@ func (r *Reconciler[T]) watchReferences(b *builder.Builder, list client.ObjectLi
 	}
 }
 
+// WatchSecrets wakes the objects of list's kind that refer to a Secret when it changes.
+func WatchSecrets(b *builder.Builder, base *Base, list client.ObjectList) {
+	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	direct := referrers(base.Client, list, "Secret")
+	b.WatchesRawSource(source.Kind(base.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
+		func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request { return direct(ctx, o) })))
+}
+
 // referrers maps an object of a kind to the objects of list's kind that refer to it.
 func referrers(c client.Reader, list client.ObjectList, kind string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -105,8 +118,8 @@ func referrers(c client.Reader, list client.ObjectList, kind string) handler.Map
 	}
 }
 
-// controllerOf maps an object to the Controller that it refers to.
-func controllerOf(_ context.Context, o client.Object) []reconcile.Request {
+// ControllerOf maps an object to the Controller that it refers to.
+func ControllerOf(_ context.Context, o client.Object) []reconcile.Request {
 	var ref slinkyv1beta1.ObjectReference
 	switch o := o.(type) {
 	case *slinkyv1beta1.NodeSet:

@@ -1,0 +1,70 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command manager is the Coxswain operator: it keeps Slurm clusters on Kubernetes as their objects describe them.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// version is set by the linker.
+var version = "unknown" //nolint:gochecknoglobals // the linker sets it
+
+func main() {
+	if err := run(os.Args[1:], os.Getenv, os.Stderr); err != nil { //nolint:forbidigo // settings come in here and nowhere else
+		if errors.Is(err, flag.ErrHelp) {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, getenv func(string) string, output io.Writer) error {
+	o, err := parse(args, getenv, output)
+	if err != nil {
+		return err
+	}
+	handler, err := o.logHandler(output)
+	if err != nil {
+		return err
+	}
+	logger := logr.FromSlogHandler(handler)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger.WithName("kubernetes"))
+	ctx := ctrl.SetupSignalHandler()
+	if o.profile {
+		stop := serveProfiles(o.profileAddr, logger)
+		defer stop()
+	}
+	mgr, err := newManager(ctx, o, logger)
+	if err != nil {
+		return err
+	}
+	logger.Info("Starting the Coxswain manager", "version", version)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// serveProfiles serves Go profiles until the returned function is called.
+func serveProfiles(address string, logger logr.Logger) func() {
+	server := &http.Server{Addr: address, Handler: profiles(), ReadHeaderTimeout: readHeaderTimeout}
+	go func() {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error(err, "Could not serve profiles", "address", address)
+		}
+	}()
+	return func() { _ = server.Close() }
+}

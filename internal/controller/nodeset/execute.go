@@ -1,0 +1,116 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// marksOwner is the field manager of the marks that this controller puts on pods, apart from what others put on them.
+const marksOwner = kube.FieldManager + "-nodeset"
+
+// execute carries a plan out. Each of its steps stands for itself: what fails is tried again by the next reconcile, from
+// which the same plan follows.
+func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, plan plans.Plan) error {
+	byName := make(map[string]*corev1.Pod, len(pods))
+	for i := range pods {
+		byName[pods[i].Name] = &pods[i]
+	}
+	n := in.NodeSet
+	var errs []error
+	for _, ordinal := range plan.Create {
+		errs = append(errs, r.create(ctx, in, ordinal, revision))
+	}
+	for _, name := range plan.Delete {
+		pod := byName[name]
+		err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+		if err == nil {
+			r.Applier.Deleted(n, pod)
+			r.Recorder.Eventf(n, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s, which had finished", name)
+		}
+		errs = append(errs, wrap(ignoreGone(err), "deleting the finished", n, name))
+	}
+	for _, retirement := range plan.Retire {
+		err := r.mark(ctx, byName[retirement.Pod], map[string]string{
+			RetiredAnnotation: string(retirement.Cause), slinkyv1beta1.AnnotationPodCordon: "true",
+		})
+		if err == nil {
+			log.FromContext(ctx).Info("Retired a worker", "pod", retirement.Pod, "cause", string(retirement.Cause))
+			r.Recorder.Eventf(n, byName[retirement.Pod], corev1.EventTypeNormal, "Retiring", "Retire",
+				"Retiring Pod %s (%s): it is deleted when its Slurm node is drained", retirement.Pod, string(retirement.Cause))
+		}
+		errs = append(errs, wrap(err, "retiring", n, retirement.Pod))
+	}
+	for _, name := range plan.Reprieve {
+		errs = append(errs, wrap(r.mark(ctx, byName[name], nil), "reprieving", n, name))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reconciler) create(ctx context.Context, in worker.Input, ordinal int, revision string) error {
+	n := in.NodeSet
+	claims, err := worker.Claims(n, ordinal)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		err := r.Client.Create(ctx, claim, client.FieldOwner(kube.FieldManager))
+		if err != nil && !apierrors.IsAlreadyExists(err) { // a claim is kept for its ordinal
+			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+	}
+	pod, err := worker.Pod(in, ordinal, revision)
+	if err != nil {
+		return err
+	}
+	if err := controllerutil.SetControllerReference(n, pod, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if err := r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager)); err != nil {
+		if apierrors.IsInvalid(err) {
+			return &kube.RejectedError{Object: kube.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, Err: err}
+		}
+		return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	r.Applier.Wrote(n, pod)
+	r.Recorder.Eventf(n, pod, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created Pod %s", pod.Name)
+	return nil
+}
+
+// mark puts exactly these annotations of ours on a pod; those that we set before and that are not among them go.
+func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, annotations map[string]string) error {
+	stamp := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(types.UID(pod.UID)).WithAnnotations(annotations)
+	err := r.Client.Apply(ctx, stamp, client.FieldOwner(marksOwner), client.ForceOwnership)
+	return ignoreGone(err)
+}
+
+// ignoreGone forgives that the pod is gone, or another one has its name, or it has just changed: an event is on its way.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func wrap(err error, what string, n *slinkyv1beta1.NodeSet, pod string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s Pod %s of NodeSet %s/%s: %w", what, pod, n.Namespace, n.Name, err)
+}

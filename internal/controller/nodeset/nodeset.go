@@ -1,0 +1,145 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodeset reconciles NodeSets: it makes workers, marks those that are to go, and counts. Draining and deleting
+// the marked ones is the business of the worker controller, one pod at a time.
+package nodeset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets;controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch
+
+type reconciler struct {
+	component.Base
+	links *link.Registry
+}
+
+// Setup registers the controller of NodeSets.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry) error {
+	r := &reconciler{Base: base, links: links}
+	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
+		Base:    base,
+		New:     func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
+		Decide:  r.decide,
+		Observe: r.observe,
+	}
+	return generic.Setup(ctx, mgr, &slinkyv1beta1.NodeSetList{}, component.Watches[*slinkyv1beta1.NodeSet]{
+		References: func(n *slinkyv1beta1.NodeSet) []string {
+			return []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
+		},
+		Owns:       []client.Object{&corev1.Pod{}},
+		SharesWith: []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}},
+		Components: []client.Object{&slinkyv1beta1.Controller{}},
+	})
+}
+
+func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
+	n.Status.ObservedGeneration = n.Generation
+	in, revision, err := r.input(ctx, n)
+	if err == nil {
+		_, err = worker.Pod(in, 0, revision) // the user's mistakes show here, before any pod is made
+	}
+	problems, err := problem.FromError(err)
+	if err != nil || len(problems) > 0 {
+		return component.Plan{Output: component.Failed(problems)}, err
+	}
+	var out render.Output
+	out.Add(kube.Shared(worker.Service(n)))
+	if n.DisruptionProtection() {
+		out.Add(kube.Shared(worker.DisruptionBudget(n)))
+	}
+	ignore(n, &out)
+	return component.Plan{Output: out}, nil
+}
+
+// ignore lists what belongs to the worker engine and is not there yet.
+func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
+	whenDeleted, whenScaled := n.ClaimRetention()
+	out.Ignore(n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet, "spec.scalingMode")
+	out.Ignore(n.Spec.SSH.Enabled, "spec.ssh")
+	out.Ignore(n.Spec.PinToNode, "spec.pinToNode")
+	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes")
+	out.Ignore(n.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound, "spec.pruneSlurmNodeRecords")
+	out.Ignore(n.UpdateType() == slinkyv1beta1.UpdateScheduled, "spec.updateStrategy.scheduledUpdate")
+	out.Ignore(whenDeleted == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
+	out.Ignore(whenScaled == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenScaled")
+}
+
+func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, string, error) {
+	c, err := r.Controller(ctx, n.Namespace, n.Spec.ControllerRef)
+	if err != nil {
+		return worker.Input{}, "", err
+	}
+	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}
+	revision, err := worker.Revision(in)
+	return in, revision, err
+}
+
+// observe carries the plan for the pods out and counts them.
+func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out *component.Plan) error {
+	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: worker.Labels(n).Selector()})
+	n.Status.Desired = n.Replicas()
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)})
+	if err != nil {
+		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	if len(out.Problems) > 0 || n.ScalingMode() != slinkyv1beta1.ScalingModeStatefulSet {
+		r.count(n, list.Items, n.Status.NodeSetHash, out)
+		return nil
+	}
+	in, revision, err := r.input(ctx, n)
+	if err != nil {
+		return err
+	}
+	n.Status.NodeSetHash = revision
+	pods := make([]plans.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, Facts(&list.Items[i]))
+	}
+	plan := plans.Make(plans.Input{
+		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, Pods: pods,
+		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, MaxUnavailable: maxUnavailable(n),
+		MinReady: seconds(n.Spec.MinReadySeconds),
+	})
+	err = r.execute(ctx, in, revision, list.Items, plan)
+	problems, err := problem.FromError(err)
+	out.Problems = append(out.Problems, problems...)
+	out.Again = plan.Again
+	r.count(n, list.Items, revision, out)
+	return err
+}
+
+// maxUnavailable is the number that the spec means, at least one: with none nothing would ever be updated.
+func maxUnavailable(n *slinkyv1beta1.NodeSet) int {
+	limit := n.MaxUnavailable()
+	number, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(n.Replicas()), true)
+	if err != nil {
+		return 1
+	}
+	return max(1, number)
+}

@@ -1,0 +1,145 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package slurmlink keeps one link to Slurm for each Controller that has a RestApi: it tells the registry of links where
+// slurmrestd is and with which key to sign tokens. It writes nothing to Kubernetes.
+package slurmlink
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+)
+
+// slurmUser is whom the operator speaks for: draining nodes takes SlurmUser's or root's rights.
+const slurmUser = "slurm"
+
+type reconciler struct {
+	component.Base
+	links *link.Registry
+	// endpoint replaces that of every RestApi; for a manager that runs outside the cluster.
+	endpoint string
+
+	mu      sync.Mutex
+	issuers map[link.Key]issuer
+}
+
+// issuer is a token issuer and the key that it signs with, so that an unchanged key keeps its issuer.
+type issuer struct {
+	key    []byte
+	issuer token.Issuer
+}
+
+// Setup registers the controller. endpoint, when it is not empty, is asked instead of any RestApi's Service.
+func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint string) error {
+	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuer{}}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("slurmlink").
+		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
+	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
+	}
+	return nil
+}
+
+// Reconcile makes the link of one Controller follow its RestApi and its key.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	key := link.Key{Namespace: req.Namespace, Name: req.Name}
+	c := &slinkyv1beta1.Controller{}
+	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(key)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading Controller %s: %w", req, err)
+	}
+	endpoint, err := r.find(ctx, c)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if endpoint == "" || c.DeletionTimestamp != nil {
+		r.forget(key)
+		return ctrl.Result{}, nil
+	}
+	secret, err := r.SecretValue(ctx, c.Namespace, *c.AuthJwtRef(), "spec.jwtKeyRef")
+	if err != nil {
+		// The Controller's own reconciler tells users about a missing key; here its appearance is all that matters.
+		_, rest := problem.FromError(err)
+		return ctrl.Result{}, rest
+	}
+	signed, err := r.issuer(key, secret)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("using the JWT key of %s: %w", req, err)
+	}
+	if _, known := r.links.Get(key); !known {
+		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
+	}
+	if _, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", req, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// find returns the endpoint of the oldest RestApi of a Controller, or nothing.
+func (r *reconciler) find(ctx context.Context, c *slinkyv1beta1.Controller) (string, error) {
+	if r.endpoint != "" {
+		return r.endpoint, nil
+	}
+	var list slinkyv1beta1.RestApiList
+	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
+		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", c.Name)})
+	if err != nil {
+		return "", fmt.Errorf("listing the RestApis of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	going := func(a slinkyv1beta1.RestApi) bool { return a.DeletionTimestamp != nil }
+	candidates := slices.DeleteFunc(list.Items, going)
+	if len(candidates) == 0 {
+		return "", nil
+	}
+	oldest := slices.MinFunc(candidates, func(a, b slinkyv1beta1.RestApi) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return oldest.URL(), nil
+}
+
+func (r *reconciler) issuer(key link.Key, secret []byte) (token.Issuer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.issuers[key]; ok && bytes.Equal(known.key, secret) {
+		return known.issuer, nil
+	}
+	signed, err := token.NewSigned(secret, slurmUser, 0)
+	if err != nil {
+		return nil, err
+	}
+	r.issuers[key] = issuer{key: secret, issuer: signed}
+	return signed, nil
+}
+
+func (r *reconciler) forget(key link.Key) {
+	r.mu.Lock()
+	delete(r.issuers, key)
+	r.mu.Unlock()
+	r.links.Delete(key)
+}
