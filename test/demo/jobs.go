@@ -1,0 +1,81 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/test/login"
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+const (
+	// jobsTimeout is the time within which all jobs must have ended and been accounted for.
+	jobsTimeout = 2 * time.Minute
+	arrayTasks  = 4
+)
+
+const arrayScript = `echo "task $SLURM_ARRAY_TASK_ID of $(id -un) ran on $SLURMD_NODENAME"
+sleep 1
+`
+
+// jobs does what a user would do on the first day.
+func (d *demo) jobs(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, jobsTimeout, fmt.Errorf("the jobs have not ended within %s", jobsTimeout))
+	defer cancel()
+	d.progress.Waiting("the login node")
+	s, leave, err := walk.LogIn(ctx, d.k, d.door, d.sample.User, d.key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	d.progress.Waiting("the jobs")
+	job, err := s.Submit(ctx, login.Batch{Script: arrayScript, Options: []string{
+		"--job-name=array", fmt.Sprintf("--array=1-%d", arrayTasks), "--output=%x-%A-%a.out",
+	}})
+	if err != nil {
+		return err
+	}
+	d.progress.Say("  $ sbatch --array=1-%d array.sh", arrayTasks)
+	d.progress.Block(fmt.Sprintf("Submitted batch job %d", job))
+	if err := d.show(ctx, s, "srun --nodes=2 hostname"); err != nil {
+		return err
+	}
+	tasks, err := s.AwaitAccounted(ctx, job, arrayTasks)
+	if err != nil {
+		return err
+	}
+	if err := d.show(ctx, s, fmt.Sprintf("cat array-%d-*.out", job)); err != nil {
+		return err
+	}
+	if err := d.show(ctx, s, "sinfo"); err != nil {
+		return err
+	}
+	if err := d.show(ctx, s, fmt.Sprintf("sacct --allocations --jobs=%d,%d --format=JobID,JobName,Partition,User,NodeList,State,ExitCode", job, job+arrayTasks)); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if t.State != "COMPLETED" {
+			return fmt.Errorf("task %s is %s, not COMPLETED", t.ID, t.State)
+		}
+	}
+	return nil
+}
+
+// show runs a command and shows it with its output.
+func (d *demo) show(ctx context.Context, s *login.Session, command string) error {
+	out, err := s.Run(ctx, command)
+	if err != nil {
+		return err
+	}
+	d.progress.Say("  $ %s", command)
+	d.progress.Block(out)
+	if strings.TrimSpace(out) == "" {
+		return fmt.Errorf("%q printed nothing", command)
+	}
+	return nil
+}
