@@ -72,8 +72,8 @@ func (c *Cluster) Down(ctx context.Context, purge bool) error {
 	return nil
 }
 
-// removeFiles removes the cluster's files but the state, the lock, the logs
-// and the stores of images.
+// removeFiles removes the cluster's files but the state, the logs and the stores
+// of images.
 func (c *Cluster) removeFiles(purge bool) error {
 	var errs []error
 	for _, path := range []string{c.Kubeconfig(), c.PKI(), c.Config(), c.Etcd(), c.Storage()} {

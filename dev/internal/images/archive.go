@@ -48,6 +48,8 @@ func Read(path string) ([]Image, error) {
 	return images, nil
 }
 
+const wanted = `want an uncompressed archive of "docker save" or "buildah push … docker-archive:FILE"`
+
 // maxManifest bounds what is read into memory of a file that may be anything.
 const maxManifest = 4 << 20
 
@@ -58,10 +60,10 @@ func read(r io.ReadSeeker) ([]Image, error) {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("no manifest.json in it: want an archive of \"docker save\" or \"buildah push … docker-archive:FILE\"")
+			return nil, fmt.Errorf("no manifest.json in it: %s", wanted)
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %s", err, wanted)
 		}
 		if header.Name != "manifest.json" {
 			continue

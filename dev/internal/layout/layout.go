@@ -102,8 +102,9 @@ func (c Cluster) ID() string {
 // State is the file with the cluster's ports, subnets and size.
 func (c Cluster) State() string { return filepath.Join(c.Dir, "state.json") }
 
-// Lock is the file locked by each command that changes the cluster.
-func (c Cluster) Lock() string { return filepath.Join(c.Dir, "lock") }
+// Lock is the file locked by each command that changes the cluster. It lies
+// outside of the directory, which down may remove.
+func (c Cluster) Lock() string { return c.Dir + ".lock" }
 
 // Kubeconfig is the administrator's kubeconfig.
 func (c Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }

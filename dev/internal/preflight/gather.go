@@ -27,20 +27,17 @@ func Gather(dir string, built bool, w Wanted) (Facts, error) {
 	}
 	f.FreeBytes = stat.Bavail * uint64(stat.Bsize)
 	f.OverlayDirectory = stat.Type == unix.OVERLAYFS_SUPER_MAGIC
-	var commands []string
 	if !built {
-		commands = append(commands, "go")
-	}
-	if !w.ControlPlaneOnly {
-		commands = append(commands, "containerd", "ctr", "runc", "nft", "iptables", "ip", "nsenter", "mount")
-	}
-	for _, c := range commands {
-		if _, err := exec.LookPath(c); err != nil {
-			f.Missing = append(f.Missing, c)
-		}
+		_, err := exec.LookPath("go")
+		f.NoGo = err != nil
 	}
 	if w.ControlPlaneOnly {
 		return f, nil
+	}
+	for _, c := range []string{"containerd", "ctr", "runc", "nft", "iptables", "ip", "nsenter", "mount"} {
+		if _, err := exec.LookPath(c); err != nil {
+			f.Missing = append(f.Missing, c)
+		}
 	}
 	for _, plugin := range []string{"bridge", "portmap"} {
 		if _, err := os.Stat(filepath.Join(CNIPlugins(), plugin)); err != nil {

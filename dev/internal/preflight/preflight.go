@@ -14,6 +14,8 @@ import (
 // Facts is what was found out about the machine.
 type Facts struct {
 	Root bool
+	// NoGo is true if there is no Go and the programs are not built.
+	NoGo bool
 	// Missing programs were looked for and not found.
 	Missing []string
 	// FreeBytes is the space left for Directory.
@@ -45,7 +47,6 @@ const (
 
 // packages maps what is looked for to the Debian package that has it.
 var packages = map[string]string{
-	"go":                 "golang",
 	"containerd":         "containerd",
 	"ctr":                "containerd",
 	"runc":               "runc",
@@ -65,6 +66,9 @@ func Problems(f Facts, w Wanted) []string {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if !f.Root && !w.ControlPlaneOnly {
 		add("nodes need root: run localkube with sudo, or with --control-plane-only")
+	}
+	if f.NoGo {
+		add("Go is missing, which builds Kubernetes: install it from https://go.dev/dl (Debian's golang may be too old for this module)")
 	}
 	if len(f.Missing) > 0 {
 		add("missing programs: %s; install them with\n    apt-get install -y --no-install-recommends %s", strings.Join(f.Missing, ", "), strings.Join(packagesOf(f.Missing), " "))

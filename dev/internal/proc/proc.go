@@ -113,9 +113,14 @@ func Find(dir string) (map[string]Process, error) {
 			if !ok {
 				continue
 			}
-			started, err := startTime(pid)
+			// Children inherit the mark, but only Start makes sessions.
+			fields, err := stat(pid)
+			if err != nil || fields[statSession] != e.Name() {
+				continue
+			}
+			started, err := startTime(fields)
 			if err != nil {
-				continue // It has ended since.
+				return nil, fmt.Errorf("asking when process %d started: %w", pid, err)
 			}
 			found[string(component)] = Process{PID: pid, Component: string(component), Started: started}
 		}
@@ -144,12 +149,12 @@ func Watch(pid int) <-chan struct{} {
 	return done
 }
 
-// Kill kills processes at once and waits until they are gone, those of their
-// PID namespaces included.
+// Kill kills processes with their children at once and waits until they are
+// gone, those of their PID namespaces included.
 func Kill(ctx context.Context, processes map[string]Process) error {
 	var errs []error
 	for _, p := range processes {
-		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(-p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			errs = append(errs, fmt.Errorf("killing %s (process %d): %w", p.Component, p.PID, err))
 		}
 	}
@@ -168,18 +173,25 @@ func Kill(ctx context.Context, processes map[string]Process) error {
 // Alive says whether a process exists and is more than a zombie.
 func Alive(pid int) bool {
 	fields, err := stat(pid)
-	return err == nil && fields[0] != "Z" && fields[0] != "X"
+	return err == nil && fields[statState] != "Z" && fields[statState] != "X"
 }
 
-// stat returns the fields of /proc/PID/stat from the third, the state, on. The
-// second, the command, is in parentheses and may contain any character.
+// Fields of proc_pid_stat(5), counted from the third.
+const (
+	statState     = 3 - 3
+	statSession   = 6 - 3
+	statStartTime = 22 - 3
+)
+
+// stat returns the fields of /proc/PID/stat from the third on. The second, the
+// command, is in parentheses and may contain any character.
 func stat(pid int) ([]string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, err
 	}
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 {
+	if len(fields) <= statStartTime {
 		return nil, fmt.Errorf("parsing /proc/%d/stat: %q", pid, b)
 	}
 	return fields, nil
@@ -188,14 +200,10 @@ func stat(pid int) ([]string, error) {
 // ticksPerSecond is USER_HZ, 100 on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// startTime is when a process started: field 22 of proc_pid_stat(5), in ticks
-// since the machine started.
-func startTime(pid int) (time.Time, error) {
-	fields, err := stat(pid)
-	if err != nil {
-		return time.Time{}, err
-	}
-	ticks, err := strconv.ParseInt(fields[19], 10, 64)
+// startTime is when a process started; /proc has it in ticks since the machine
+// started.
+func startTime(fields []string) (time.Time, error) {
+	ticks, err := strconv.ParseInt(fields[statStartTime], 10, 64)
 	if err != nil {
 		return time.Time{}, err
 	}
