@@ -76,6 +76,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},
+			pod.TmpMount(), // where slurmdbd archives to, unless it is told otherwise
 		},
 	}, a.Spec.Slurmdbd, "spec.slurmdbd")
 	if err != nil {
@@ -97,7 +98,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
 		Containers:                   []corev1.Container{container},
 		// slurmdbd does not start when others may read its configuration.
-		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, sources...), pod.EmptyDir(runVolume, true)},
+		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, sources...), pod.EmptyDir(runVolume, true), pod.Tmp()},
 	}, a.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:     in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationJwtKeyHash:       in.JwtKeyDigest,

@@ -26,7 +26,6 @@ const (
 	passwordDir    = "/run/secrets/mariadb"
 	passwordFile   = "password"
 	mysqldVolume   = "mysqld"
-	tmpVolume      = "tmp"
 )
 
 // DatabaseLabels is the identity of the embedded database's objects.
@@ -59,7 +58,7 @@ func database(in Input, out *render.Output) {
 		Volumes: []corev1.Volume{
 			pod.Projected(passwordVolume, 0o400, pod.SecretItem(password, passwordFile)),
 			pod.EmptyDir(mysqldVolume, true),
-			pod.EmptyDir(tmpVolume, false),
+			pod.Tmp(),
 		},
 	}, a.Spec.EmbeddedDatabase.Template, set, nil, "spec.embeddedDatabase.template")
 	out.Fail("spec.embeddedDatabase.template", err)
@@ -106,7 +105,7 @@ func databaseContainer(in Input) corev1.Container {
 			{Name: dataVolume, MountPath: dataDir, SubPath: "mysql"},
 			{Name: passwordVolume, MountPath: passwordDir, ReadOnly: true},
 			{Name: mysqldVolume, MountPath: "/run/mysqld"},
-			{Name: tmpVolume, MountPath: "/tmp"},
+			pod.TmpMount(),
 		},
 	}
 }

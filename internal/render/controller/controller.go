@@ -6,6 +6,8 @@
 package controller
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -44,13 +46,18 @@ type File struct {
 	ConfigMap, Name, Content string
 }
 
-// All returns the files of all lists.
-func (f Files) All() []File {
-	var all []File
-	for _, list := range [][]File{f.Config, f.Prolog, f.Epilog, f.PrologSlurmctld, f.EpilogSlurmctld} {
-		all = append(all, list...)
+// list is the files of one reference list.
+type list struct {
+	path  string
+	files []File
+}
+
+// lists returns the five lists with the fields that they come from.
+func (f Files) lists() []list {
+	return []list{
+		{"spec.configFileRefs", f.Config}, {"spec.prologScriptRefs", f.Prolog}, {"spec.epilogScriptRefs", f.Epilog},
+		{"spec.prologSlurmctldScriptRefs", f.PrologSlurmctld}, {"spec.epilogSlurmctldScriptRefs", f.EpilogSlurmctld},
 	}
-	return all
 }
 
 // Output is what a Controller needs to exist.
@@ -104,33 +111,37 @@ func Render(in Input) Output {
 
 // checkFiles refuses files that would take the place of generated ones, and files that two ConfigMaps both have.
 func checkFiles(files Files, out *render.Output) {
+	refuse := func(path, format string, args ...any) {
+		out.Problems = append(out.Problems, problem.Errorf(path, config.ReasonInvalid, format, args...))
+	}
 	from := map[string]string{}
-	for _, f := range files.All() {
-		switch {
-		case f.Name == slurmConfFile || f.Name == "slurmdbd.conf" || f.Name == pod.SlurmKeyFile || f.Name == pod.JwtKeyFile:
-			out.Problems = append(out.Problems, problem.Errorf("spec.configFileRefs", config.ReasonInvalid,
-				"ConfigMap %s has a key %s, which the operator writes itself; use spec.extraConf", f.ConfigMap, f.Name))
-		case from[f.Name] != "" && from[f.Name] != f.ConfigMap:
-			out.Problems = append(out.Problems, problem.Errorf("spec.configFileRefs", config.ReasonInvalid,
-				"ConfigMaps %s and %s both have a key %s", from[f.Name], f.ConfigMap, f.Name))
+	for _, list := range files.lists() {
+		for _, f := range list.files {
+			switch other := from[f.Name]; {
+			case f.Name == slurmConfFile:
+				refuse(list.path, "ConfigMap %s has a key %s, which the operator writes itself; use spec.extraConf", f.ConfigMap, f.Name)
+			case f.Name == "slurmdbd.conf" || f.Name == pod.SlurmKeyFile || f.Name == pod.JwtKeyFile || f.Name == pod.JwksFile:
+				refuse(list.path, "ConfigMap %s has a key %s, which the operator writes itself", f.ConfigMap, f.Name)
+			case f.Name == cgroupConfFile && !has(files.Config, cgroupConfFile):
+				refuse(list.path, "ConfigMap %s has a key %s, which belongs into spec.configFileRefs", f.ConfigMap, f.Name)
+			case other != "" && other != f.ConfigMap:
+				refuse(list.path, "ConfigMaps %s and %s both have a key %s", other, f.ConfigMap, f.Name)
+			}
+			from[f.Name] = f.ConfigMap
 		}
-		from[f.Name] = f.ConfigMap
 	}
 }
 
 func has(files []File, name string) bool {
-	for _, f := range files {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(files, func(f File) bool { return f.Name == name })
 }
 
 func digest(own map[string]string, files Files) string {
 	content := map[string][]byte{}
-	for _, f := range files.All() {
-		content[f.Name] = []byte(f.Content)
+	for _, list := range files.lists() {
+		for _, f := range list.files {
+			content[f.Name] = []byte(f.Content)
+		}
 	}
 	for name, text := range own {
 		content[name] = []byte(text)

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 const (
@@ -80,6 +81,8 @@ func general(d *conf.Document, c *slinkyv1beta1.Controller) {
 	d.Add("ReturnToService", "2")
 	// Nodes register themselves; slurmctld wants to know how many may come.
 	d.Add("MaxNodeCount", "1024")
+	// The images have no mail program, and slurmctld complains at each start of one that is missing.
+	d.Add("MailProg", "/usr/bin/true")
 }
 
 // StateDir is where slurmctld saves its state.
@@ -162,6 +165,10 @@ func nodeSets(d *conf.Document, sets []slinkyv1beta1.NodeSet) error {
 	taken := map[string]string{}
 	for _, set := range sets {
 		name := set.SlurmName()
+		if err := hostlist.CheckName(name); err != nil {
+			errs = append(errs, problem.Errorf("", config.ReasonInvalid, "NodeSet %s, spec.template.spec.hostname: %v", set.Name, err))
+			continue
+		}
 		if other, ok := taken[name]; ok {
 			errs = append(errs, problem.Errorf("", config.ReasonInvalid,
 				"NodeSets %s and %s are both called %s in Slurm; give one of them another spec.template.spec.hostname", other, set.Name, name))

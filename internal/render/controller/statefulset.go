@@ -5,6 +5,7 @@ package controller
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,10 +32,7 @@ const etcMode = 0o610
 
 func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.StatefulSet, error) {
 	c := in.Controller
-	spec, err := podSpec(in)
-	if err != nil {
-		return nil, err
-	}
+	spec, specErr := podSpec(in)
 	annotations := map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationJwtKeyHash:   in.JwtKeyDigest,
@@ -42,10 +40,7 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 	if !c.Spec.InplaceReconfigure {
 		annotations[slinkyv1beta1.AnnotationSlurmConfigHash] = configDigest
 	}
-	template, err := pod.Template(spec, c.Spec.Template, set, annotations, "spec.template")
-	if err != nil {
-		return nil, err
-	}
+	template, templateErr := pod.Template(spec, c.Spec.Template, set, annotations, "spec.template")
 	out := &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(c, c.Key().Name, set, c.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
@@ -62,21 +57,18 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 			ObjectMeta: metav1.ObjectMeta{Name: stateVolume, Labels: set.Labels()}, Spec: *claim,
 		}}
 	}
-	return out, nil
+	return out, errors.Join(specErr, templateErr)
 }
 
+// podSpec reports the mistakes in all containers at once.
 func podSpec(in Input) (corev1.PodSpec, error) {
 	c := in.Controller
 	slurmctld, err := overlay.Container(slurmctld(in), c.Spec.Slurmctld, "spec.slurmctld")
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
+	errs := []error{err}
 	logfile := pod.Logfile(slurmctld.Image, slinkyv1beta1.NameSlurmctld)
 	logfile.SecurityContext = pod.Restricted(pod.SlurmUID)
 	logfile, err = overlay.Container(logfile, c.Spec.Logfile, "spec.logfile")
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
+	errs = append(errs, err)
 	sidecars := []corev1.Container{logfile}
 	if c.Spec.InplaceReconfigure {
 		reconfigure := pod.Reconfigure(slurmctld.Image, []corev1.VolumeMount{
@@ -84,9 +76,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		})
 		reconfigure.SecurityContext = pod.Restricted(pod.SlurmUID)
 		reconfigure, err = overlay.Container(reconfigure, c.Spec.Reconfigure, "spec.reconfigure")
-		if err != nil {
-			return corev1.PodSpec{}, err
-		}
+		errs = append(errs, err)
 		sidecars = append(sidecars, reconfigure)
 	}
 	return corev1.PodSpec{
@@ -96,7 +86,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),
-	}, nil
+	}, errors.Join(errs...)
 }
 
 func slurmctld(in Input) corev1.Container {
@@ -105,15 +95,17 @@ func slurmctld(in Input) corev1.Container {
 		Image:           in.Images.Slurmctld(),
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmctld, ContainerPort: in.Controller.ServicePort(), Protocol: corev1.ProtocolTCP}},
 		SecurityContext: pod.Restricted(pod.SlurmUID),
-		StartupProbe:    &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 60, PeriodSeconds: 1},
-		LivenessProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
+		// Before its very first start slurmctld waits for slurmdbd, which waits for its database.
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 600, PeriodSeconds: 1},
+		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},
 			{Name: authVolume, MountPath: authDir},
 			{Name: stateVolume, MountPath: StateDir(in.Controller)},
 			{Name: pod.LogVolume, MountPath: pod.LogDir},
+			pod.TmpMount(),
 		},
 	}
 }
@@ -142,6 +134,7 @@ func volumes(c *slinkyv1beta1.Controller) []corev1.Volume {
 		pod.EmptyDir(runVolume, true),
 		pod.EmptyDir(authVolume, false),
 		pod.LogFileVolume(),
+		pod.Tmp(),
 	}
 	switch {
 	case c.ExistingClaim() != "":

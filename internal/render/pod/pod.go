@@ -65,6 +65,15 @@ func EmptyDir(name string, inMemory bool) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: source}}
 }
 
+// TmpVolume is the name of the volume at /tmp, which daemons with a read-only root file system write to.
+const TmpVolume = "tmp"
+
+// Tmp is the volume at /tmp, and TmpMount its mount.
+func Tmp() corev1.Volume { return EmptyDir(TmpVolume, false) }
+
+// TmpMount mounts the volume that Tmp makes.
+func TmpMount() corev1.VolumeMount { return corev1.VolumeMount{Name: TmpVolume, MountPath: "/tmp"} }
+
 // SecretItem projects one key of a Secret as a file.
 func SecretItem(ref corev1.SecretKeySelector, file string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{

@@ -56,7 +56,7 @@ func Render(in Input) render.Output {
 				Items:                []corev1.KeyToPath{{Key: "slurm.conf", Path: "slurm.conf"}},
 			}},
 			pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile),
-		)},
+		), pod.Tmp()},
 	}, in.RestApi.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
 	}, "spec.template")
@@ -97,7 +97,7 @@ func container(in Input) (corev1.Container, error) {
 		StartupProbe:    &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 60, PeriodSeconds: 1},
 		LivenessProbe:   &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort},
-		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, pod.TmpMount()},
 	}, in.RestApi.Spec.Slurmrestd, "spec.slurmrestd")
 	// The address comes last, after the user's arguments, as the contract's tests expect.
 	c.Args = append(c.Args, "0.0.0.0:"+strconv.Itoa(int(slinkyv1beta1.SlurmrestdPort)))

@@ -1,0 +1,293 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+var images = image.Set{Registry: "example.com/coxswain", Tag: "26.05"}
+
+// aController is a Controller called demo in namespace ns1 with a spec.
+func aController(t testing.TB, spec string) *slinkyv1beta1.Controller {
+	t.Helper()
+	return manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec)
+}
+
+func aNodeSet(t testing.TB, name, spec string) slinkyv1beta1.NodeSet {
+	t.Helper()
+	return *manifest.Parse[slinkyv1beta1.NodeSet](t, "metadata: {name: "+name+", namespace: ns1}\nspec: "+spec)
+}
+
+func input(t testing.TB, spec string) controller.Input {
+	t.Helper()
+	return controller.Input{Controller: aController(t, spec), SlurmKeyDigest: "digest-of-slurm-key", JwtKeyDigest: "digest-of-jwt-key", Images: images}
+}
+
+// withNodeSets are the NodeSets of the contract's example and one more.
+func withNodeSets(t testing.TB, in *controller.Input) {
+	t.Helper()
+	in.NodeSets = []slinkyv1beta1.NodeSet{
+		aNodeSet(t, "demo-gpu", `{controllerRef: {name: demo}, template: {spec: {hostname: gpu-}}, partition: {enabled: true, config: "Default=YES State=UP"}}`),
+		aNodeSet(t, "cpu", `{controllerRef: {name: demo}, partition: {enabled: true}}`),
+		aNodeSet(t, "quiet", `{controllerRef: {name: demo}}`),
+	}
+}
+
+func TestRender(t *testing.T) {
+	tests := []struct {
+		name, file, spec string
+		with             func(t testing.TB, in *controller.Input)
+	}{
+		{name: "the smallest spec gets everything by default", file: "minimal.yaml", spec: `{}`},
+		{name: "an external slurmctld gets a slurm.conf for slurmrestd and nothing else", file: "external.yaml",
+			spec: `{external: true, externalConfig: {host: ctl.example.org, port: 7817}, slurmKeyRef: {name: keys, key: slurm.key}, accountingRef: {name: demo}}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}, spec: {external: true, externalConfig: {host: dbd.example.org, port: 7819}}}`)
+			}},
+		{name: "extraConf is merged: scalars replace, sets unite, lines are added", file: "extraconf.yaml", spec: `
+  extraConf: |
+    ReturnToService=1
+    SlurmctldParameters=idle_on_node_suspend
+    LaunchParameters=use_interactive_step
+    PartitionName=all Nodes=ALL Default=YES
+    NewKeyOfNextYear=7
+`},
+		{name: "NodeSets and partitions", file: "nodesets.yaml", spec: `{}`, with: withNodeSets},
+		{name: "accounting", file: "accounting.yaml", spec: `{accountingRef: {name: demo}}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)
+			}},
+		{name: "a cgroup.conf of the user's that disables cgroups changes what depends on them", file: "cgroups-off.yaml",
+			spec: `{configFileRefs: [{name: mine}], accountingRef: {name: demo}}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{ConfigMap: "mine", Name: "cgroup.conf", Content: "# ours\ncgroupplugin = Disabled\n"}}
+				in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)
+			}},
+		{name: "in-place reconfiguration adds the sidecar and leaves the digest off the pod", file: "inplace.yaml",
+			spec: `{inplaceReconfigure: true, reconfigure: {resources: {limits: {memory: 64Mi}}}}`},
+		{name: "state on an existing claim", file: "existing-claim.yaml", spec: `{persistence: {enabled: true, existingClaim: old}}`},
+		{name: "state that is not kept", file: "not-persistent.yaml", spec: `{persistence: {enabled: false}}`},
+		{name: "a claim of the user's size", file: "claim.yaml",
+			spec: `{persistence: {enabled: true, storageClassName: fast, accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}}`},
+		{name: "prolog and epilog scripts", file: "scripts.yaml",
+			spec: `{prologScriptRefs: [{name: prolog}], epilogScriptRefs: [{name: epilog}], prologSlurmctldScriptRefs: [{name: ctld}], epilogSlurmctldScriptRefs: [{name: ctld-end}], configFileRefs: [{name: a-file}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files = controller.Files{
+					Config: []controller.File{{"a-file", "plugstack.conf", "optional x.so\n"}},
+					Prolog: []controller.File{{"prolog", "20-b.sh", "#!/bin/sh\n"}, {"prolog", "10-a.sh", "#!/bin/sh\n"}},
+					Epilog: []controller.File{{"epilog", "90-end.sh", "#!/bin/sh\n"}}, PrologSlurmctld: []controller.File{{"ctld", "start.sh", "#!/bin/sh\n"}},
+					EpilogSlurmctld: []controller.File{{"ctld-end", "stop.sh", "#!/bin/sh\n"}},
+				}
+			}},
+		{name: "what users lay over: containers, pod, Service, metadata, keys, cluster name, metrics", file: "overlays.yaml", spec: `
+  clusterName: big
+  slurmKeyRef: {name: keys, key: slurm.key}
+  jwtHs256KeyRef: {name: jwt, key: jwt_hs256.key}
+  jwksKeyRef: {name: jwks, key: keys.json}
+  metrics: {enabled: true}
+  slurmctld: {image: "example.com/mine:1", args: [-v], resources: {requests: {cpu: "1"}}, readinessProbe: {tcpSocket: {port: 6817}}}
+  logfile: {image: busybox}
+  template: {metadata: {labels: {team: a}, annotations: {note: b}}, spec: {nodeSelector: {disk: ssd}, containers: [{name: exporter, image: exporter}]}}
+  service: {port: 16817, nodePort: 30817, metadata: {annotations: {lb: internal}}, spec: {type: NodePort, ports: [{name: extra, port: 9}]}}
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			if tt.with != nil {
+				tt.with(t, &in)
+			}
+			out := controller.Render(in)
+			if len(out.Problems) > 0 {
+				t.Fatal(out.Problems.Message())
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+// configOf is slurm.conf among the objects.
+func configOf(t testing.TB, objects []render.Object) string {
+	t.Helper()
+	for _, o := range objects {
+		if cm, ok := o.(*corev1.ConfigMap); ok {
+			return cm.Data["slurm.conf"]
+		}
+	}
+	t.Fatal("there is no ConfigMap")
+	return ""
+}
+
+func TestOrderOfInputDoesNotMatter(t *testing.T) {
+	base := func() controller.Input {
+		in := input(t, `{configFileRefs: [{name: b}, {name: a}], prologScriptRefs: [{name: p}]}`)
+		withNodeSets(t, &in)
+		in.Files.Config = []controller.File{{"a", "one.conf", "1"}, {"a", "two.conf", "2"}, {"b", "three.conf", "3"}}
+		in.Files.Prolog = []controller.File{{"p", "x.sh", "x"}, {"p", "y.sh", "y"}}
+		return in
+	}
+	want := controller.Render(base())
+	in := base()
+	slices.Reverse(in.NodeSets)
+	slices.Reverse(in.Files.Config)
+	slices.Reverse(in.Files.Prolog)
+	slices.Reverse(in.Controller.Spec.ConfigFileRefs)
+	got := controller.Render(in)
+	if diff := cmp.Diff(string(manifest.YAML(t, want.Objects...)), string(manifest.YAML(t, got.Objects...))); diff != "" {
+		t.Error(diff)
+	}
+	if want.ConfigDigest != got.ConfigDigest {
+		t.Errorf("the digest was %s and is %s", want.ConfigDigest, got.ConfigDigest)
+	}
+}
+
+func TestDigestCoversEveryFile(t *testing.T) {
+	seen := map[string]string{}
+	for name, change := range map[string]func(*controller.Input){
+		"nothing":              func(*controller.Input) {},
+		"extraConf":            func(in *controller.Input) { in.Controller.Spec.ExtraConf = "ReturnToService=0" },
+		"a referenced file":    func(in *controller.Input) { in.Files.Config[0].Content = "other" },
+		"a script":             func(in *controller.Input) { in.Files.Epilog[0].Content = "other" },
+		"the name of a script": func(in *controller.Input) { in.Files.Epilog[0].Name = "other.sh" },
+		"another NodeSet": func(in *controller.Input) {
+			in.NodeSets = append(in.NodeSets, aNodeSet(t, "x", `{controllerRef: {name: demo}}`))
+		},
+	} {
+		in := input(t, `{}`)
+		in.Files = controller.Files{Config: []controller.File{{"a", "a.conf", "1"}}, Epilog: []controller.File{{"e", "e.sh", "1"}}}
+		change(&in)
+		digest := controller.Render(in).ConfigDigest
+		if other, taken := seen[digest]; taken {
+			t.Errorf("%s and %s have the same digest", name, other)
+		}
+		seen[digest] = name
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		with       func(t testing.TB, in *controller.Input)
+		want       []string
+	}{
+		{name: "a key that the operator owns", spec: `{extraConf: "MaxNodeCount=2048\nClusterName=mine\n"}`,
+			want: []string{"spec.extraConf: line 2: ClusterName: it is set by the operator and cannot be set to something else; remove the line"}},
+		{name: "an item that the operator owns", spec: `{extraConf: "AuthAltParameters=jwt_key=/tmp/key"}`,
+			want: []string{"spec.extraConf: line 1: AuthAltParameters: jwt_key is set by the operator and cannot be set to something else; remove it"}},
+		{name: "a line without a value", spec: `{extraConf: "this is not configuration"}`,
+			want: []string{`spec.extraConf: line 1: "this is not configuration": this is not Key=Value`}},
+		{name: "a file of the operator's in a ConfigMap", spec: `{configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "slurm.conf", ""}, {"mine", "jwt.key", ""}, {"mine", "jwks.json", ""}}
+			},
+			want: []string{
+				"spec.configFileRefs: ConfigMap mine has a key jwks.json, which the operator writes itself",
+				"spec.configFileRefs: ConfigMap mine has a key jwt.key, which the operator writes itself",
+				"spec.configFileRefs: ConfigMap mine has a key slurm.conf, which the operator writes itself; use spec.extraConf",
+			}},
+		{name: "the same file in two ConfigMaps", spec: `{configFileRefs: [{name: a}], prologScriptRefs: [{name: b}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"a", "x", ""}}
+				in.Files.Prolog = []controller.File{{"b", "x", ""}}
+			},
+			want: []string{"spec.prologScriptRefs: ConfigMaps a and b both have a key x"}},
+		{name: "cgroup.conf among scripts", spec: `{prologScriptRefs: [{name: b}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Prolog = []controller.File{{"b", "cgroup.conf", ""}}
+			},
+			want: []string{"spec.prologScriptRefs: ConfigMap b has a key cgroup.conf, which belongs into spec.configFileRefs"}},
+		{name: "two NodeSets of one name in Slurm", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "b", `{template: {spec: {hostname: gpu}}}`), aNodeSet(t, "a", `{template: {spec: {hostname: gpu-}}}`)}
+			},
+			want: []string{"NodeSets a and b are both called gpu in Slurm; give one of them another spec.template.spec.hostname"}},
+		{name: "a partition line that is none", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Default"}}`)}
+			},
+			want: []string{`NodeSet a, spec.partition.config: "Default": this is not Key=Value`}},
+		{name: "a partition line that leaves its line", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Default=YES\nAuthType=auth/none"}}`)}
+			},
+			want: []string{"NodeSet a, spec.partition.config: the options stand on more than one line"}},
+		{name: "a NodeSet whose name is a word of Slurm's", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "all", `{partition: {enabled: true}}`), aNodeSet(t, "b", `{template: {spec: {hostname: "x y"}}}`)}
+			},
+			want: []string{
+				`NodeSet all, spec.template.spec.hostname: host name "all" is a reserved word of Slurm`,
+				`NodeSet b, spec.template.spec.hostname: host name "x y" has ' ' at position 2: letters, digits, '-', '_' and '.' are allowed`,
+			}},
+		{name: "a mistyped field in a container", spec: `{slurmctld: {imagePulPolicy: Never}}`,
+			want: []string{`spec.slurmctld: unknown field "imagePulPolicy"`}},
+		{name: "another name for the container", spec: `{slurmctld: {name: ctl}}`,
+			want: []string{`spec.slurmctld.name: this container is called "slurmctld"; leave the name out (it was "ctl")`}},
+		{name: "mistakes in every container and in the pod", spec: `{inplaceReconfigure: true, slurmctld: {a: 1}, logfile: {b: 1}, reconfigure: {c: 1}, template: {spec: {d: 1}}}`,
+			want: []string{
+				`spec.logfile: unknown field "b"`, `spec.reconfigure: unknown field "c"`,
+				`spec.slurmctld: unknown field "a"`, `spec.template.spec: unknown field "d"`,
+			}},
+		{name: "external IPs", spec: `{service: {spec: {externalIPs: [192.0.2.1]}}}`,
+			want: []string{"spec.service.spec.externalIPs: external IPs are not taken over; use a LoadBalancer or a NodePort"}},
+		{name: "more configuration than a ConfigMap holds", spec: `{}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Controller.Spec.ExtraConf = strings.Repeat("NodeName=n Feature="+strings.Repeat("x", 100)+"\n", 10000)
+			},
+			want: []string{"spec.extraConf: the configuration has 1201193 bytes and a ConfigMap holds 1032192; move parts of it to configFileRefs"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			if tt.with != nil {
+				tt.with(t, &in)
+			}
+			out := controller.Render(in)
+			var got []string
+			for _, p := range out.Problems.Sorted() {
+				got = append(got, p.Error())
+				if p.Waiting {
+					t.Errorf("%s heals by itself, it says", p.Error())
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			for _, o := range out.Objects {
+				if o.GetName() == "" {
+					t.Errorf("there is an object without a name: %T", o)
+				}
+			}
+		})
+	}
+}
+
+func TestIgnoredFieldsAreNamed(t *testing.T) {
+	out := controller.Render(input(t, `{ha: {enabled: true}, metrics: {serviceMonitor: {enabled: true}}}`))
+	if diff := cmp.Diff([]string{"spec.ha", "spec.metrics.serviceMonitor"}, out.Ignored); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNothingSecretIsRendered(t *testing.T) {
+	out := controller.Render(input(t, `{slurmKeyRef: {name: keys, key: slurm.key}}`))
+	text := manifest.YAML(t, out.Objects...)
+	if bytes.Contains(text, []byte("kind: Secret")) {
+		t.Error("a Secret is rendered")
+	}
+}
