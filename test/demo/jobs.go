@@ -42,21 +42,25 @@ func (d *demo) jobs(ctx context.Context) error {
 	}
 	d.progress.Say("  $ sbatch --array=1-%d array.sh", arrayTasks)
 	d.progress.Block(fmt.Sprintf("Submitted batch job %d", job))
-	if err := d.show(ctx, s, "srun --nodes=2 hostname"); err != nil {
+	out, err := d.show(ctx, s, "srun --nodes=2 hostname")
+	if err != nil {
 		return err
+	}
+	if hosts := strings.Fields(out); len(hosts) != 2 || hosts[0] == hosts[1] {
+		return fmt.Errorf("srun ran on %v, not on two nodes", hosts)
 	}
 	tasks, err := s.AwaitAccounted(ctx, job, arrayTasks)
 	if err != nil {
 		return err
 	}
-	if err := d.show(ctx, s, fmt.Sprintf("cat array-%d-*.out", job)); err != nil {
-		return err
-	}
-	if err := d.show(ctx, s, "sinfo"); err != nil {
-		return err
-	}
-	if err := d.show(ctx, s, fmt.Sprintf("sacct --allocations --jobs=%d,%d --format=JobID,JobName,Partition,User,NodeList,State,ExitCode", job, job+arrayTasks)); err != nil {
-		return err
+	for _, command := range []string{
+		fmt.Sprintf("cat array-%d-*.out", job),
+		"sinfo",
+		"sacct --allocations --starttime=now-2minutes --format=JobID,JobName,Partition,User,NodeList,State,ExitCode",
+	} {
+		if _, err := d.show(ctx, s, command); err != nil {
+			return err
+		}
 	}
 	for _, t := range tasks {
 		if t.State != "COMPLETED" {
@@ -67,15 +71,15 @@ func (d *demo) jobs(ctx context.Context) error {
 }
 
 // show runs a command and shows it with its output.
-func (d *demo) show(ctx context.Context, s *login.Session, command string) error {
+func (d *demo) show(ctx context.Context, s *login.Session, command string) (string, error) {
 	out, err := s.Run(ctx, command)
 	if err != nil {
-		return err
+		return "", err
 	}
 	d.progress.Say("  $ %s", command)
 	d.progress.Block(out)
 	if strings.TrimSpace(out) == "" {
-		return fmt.Errorf("%q printed nothing", command)
+		return "", fmt.Errorf("%q printed nothing", command)
 	}
-	return nil
+	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -96,6 +98,7 @@ func Connect(kubeconfig string) (*Kubernetes, error) {
 	// Watches last as long as somebody waits.
 	watching := rest.CopyConfig(config)
 	watching.Timeout = 0
+	log.SetLogger(logr.Discard())
 	c, err := client.NewWithWatch(watching, client.Options{Scheme: newScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)

@@ -16,10 +16,15 @@ func Poll(ctx context.Context, within, every time.Duration, what string, check f
 	defer cancel()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var last error
 	for {
-		last := check(ctx)
-		if last == nil {
+		err := check(ctx)
+		if err == nil {
 			return nil
+		}
+		// That time is up in the middle of a check says nothing of what was waited for.
+		if ctx.Err() == nil || last == nil {
+			last = err
 		}
 		select {
 		case <-ctx.Done():

@@ -34,6 +34,7 @@ type Progress struct {
 	start    time.Time
 	spoken   time.Time
 	waiting  string
+	since    time.Time
 	shown    bool
 	steps    []string
 }
@@ -47,7 +48,7 @@ func NewProgress(f *os.File) *Progress {
 // Step does something that takes time, between two lines that say what it is and how long it took.
 func (p *Progress) Step(ctx context.Context, title string, do func(context.Context) error) error {
 	p.Say("%s", title)
-	p.Waiting("")
+	p.Waiting("a moment")
 	begin := time.Now()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -92,8 +93,10 @@ func (p *Progress) Block(text string) {
 func (p *Progress) Waiting(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting = fmt.Sprintf(format, args...)
-	p.erase()
+	if waiting := fmt.Sprintf(format, args...); waiting != p.waiting {
+		p.waiting, p.since = waiting, time.Now()
+		p.erase()
+	}
 }
 
 // Lines returns a writer that prints each line written to it, as the output of programs is.
@@ -110,25 +113,20 @@ func (p *Progress) Summary() string {
 func (p *Progress) remind(stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	begin := time.Now()
 	for {
 		select {
 		case <-stop:
 			return
 		case now := <-ticker.C:
-			p.tick(now, now.Sub(begin))
+			p.tick(now)
 		}
 	}
 }
 
-func (p *Progress) tick(now time.Time, since time.Duration) {
+func (p *Progress) tick(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := "still at it"
-	if p.waiting != "" {
-		text = "waiting for " + p.waiting
-	}
-	text = fmt.Sprintf("  %s (%d s)", text, int(since.Seconds()))
+	text := fmt.Sprintf("  waiting for %s (%d s)", p.waiting, int(now.Sub(p.since).Seconds()))
 	switch {
 	case p.terminal:
 		p.erase()
