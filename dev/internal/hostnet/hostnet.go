@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -44,7 +45,7 @@ func EnsureSwitch(ctx context.Context, id string, holder int, n state.Network) e
 		if err := RemoveLink(ctx, id); err != nil {
 			return err
 		}
-		if err := batch(ctx, 0, fmt.Sprintf("link add %s type veth peer name host netns %d", Link(id), holder)); err != nil {
+		if err := batch(ctx, 0, fmt.Sprintf("link add %s address %s type veth peer name host netns %d", Link(id), hardware(n.Host()), holder)); err != nil {
 			return fmt.Errorf("linking the host to the switch: %w", err)
 		}
 	}
@@ -71,7 +72,7 @@ func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n st
 		if err := remove(ctx, holder, port); err != nil {
 			return fmt.Errorf("linking %s to the switch: %w", port, err)
 		}
-		if err := batch(ctx, holder, fmt.Sprintf("link add %s type veth peer name eth0 netns %d", port, node)); err != nil {
+		if err := batch(ctx, holder, fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %d", port, hardware(n.Node(i)), node)); err != nil {
 			return fmt.Errorf("linking %s to the switch: %w", port, err)
 		}
 	}
@@ -97,6 +98,13 @@ func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n st
 		return fmt.Errorf("routing the pods of %s: %w", port, err)
 	}
 	return nil
+}
+
+// hardware is the Ethernet address for an IP address: always the same, so that
+// neighbours still know a link that was made anew.
+func hardware(ip netip.Addr) string {
+	a := ip.As4()
+	return net.HardwareAddr{0x0a, 0x58, a[0], a[1], a[2], a[3]}.String()
 }
 
 // RemoveLink removes the host's link, and with it its addresses and routes.
