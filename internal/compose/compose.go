@@ -1,0 +1,148 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compose turns a SlurmCluster and its NodeSets into the component objects of group slinky.slurm.net that make
+// it up, and the few Services and files that only a SlurmCluster has. The relation is that of a Deployment to its
+// ReplicaSets: everything is visible with kubectl get, owned, and rolled up in status.
+//
+// Composing is pure: no client, no clock. What a user got wrong comes back as problems with the path of the field in the
+// SlurmCluster (never in a composed object, which the user did not write), and what is set but has no effect in this
+// version as a list of paths: nothing is ignored in silence.
+package compose
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+)
+
+// Input is a SlurmCluster and the NodeSets that belong to it, see OwnerOf. Their order does not matter.
+type Input struct {
+	Cluster  *nebiusv1.SlurmCluster
+	NodeSets []nebiusv1alpha1.NodeSet
+}
+
+// Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
+type Output struct {
+	render.Output
+	// Held are objects that are left as they are if they exist, neither changed nor deleted, because the NodeSet that they
+	// come from has a mistake in it: workers with running jobs must not vanish over a typing error.
+	Held []render.Object
+	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
+	Unresolved []string
+	// Components are the composed objects by role; nil where the spec asks for none.
+	Components Components
+}
+
+// Components are the composed objects by role.
+type Components struct {
+	Controller *slinkyv1beta1.Controller
+	RestAPI    *slinkyv1beta1.RestApi
+	LoginSet   *slinkyv1beta1.LoginSet
+	Accounting *slinkyv1beta1.Accounting
+	// NodeSets are the workers: that of slurmNodes.worker first, then those of NodeSets by name. One that is held stands
+	// here with its name only.
+	NodeSets []*slinkyv1beta1.NodeSet
+}
+
+// ReasonInvalid is the reason of the problems of this package.
+const ReasonInvalid = nebiusv1.ReasonInvalidSpec
+
+// composer collects the composition of one SlurmCluster.
+type composer struct {
+	findings
+	cluster  *nebiusv1.SlurmCluster
+	spec     *nebiusv1.SlurmClusterSpec
+	nodeSets []nebiusv1alpha1.NodeSet
+	sources  map[string]corev1.VolumeSource
+	out      Output
+}
+
+// Cluster composes a SlurmCluster. It always returns what it could; with any problem the objects are not to be applied.
+func Cluster(in Input) Output {
+	c := &composer{cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets)}
+	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
+	c.readVolumeSources()
+
+	parts := &c.out.Components
+	c.composeWorkers()
+	parts.Accounting = c.accounting()
+	files := c.configFiles()
+	parts.Controller = c.controller(parts.Accounting, files)
+	parts.RestAPI = c.restAPI()
+	parts.LoginSet = c.login()
+
+	// Files come before the Controller that mounts them, and workers before the Controller whose partitions name them.
+	c.out.Add(files)
+	if parts.Accounting != nil {
+		c.out.Add(parts.Accounting)
+	}
+	for _, set := range parts.NodeSets {
+		if !c.held(set) {
+			c.out.Add(set)
+		}
+	}
+	c.out.Add(parts.Controller, parts.RestAPI, parts.LoginSet)
+	c.services()
+
+	c.ineffective()
+	c.out.Problems = c.problems.Sorted()
+	slices.Sort(c.ignored)
+	c.out.Ignored = slices.Compact(c.ignored)
+	return c.out
+}
+
+func (c *composer) held(set *slinkyv1beta1.NodeSet) bool {
+	return slices.ContainsFunc(c.out.Held, func(o render.Object) bool { return o.GetName() == set.Name })
+}
+
+// meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied: those of Argo CD
+// or Helm, say, would make these tools believe that the composed object is theirs to delete.
+func (c *composer) meta(name, component string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: c.cluster.Namespace, Name: name, Labels: c.labels(component)}
+}
+
+// labels are the recommended labels in the form of the contract, soperator.md §3.0.
+func (c *composer) labels(component string) map[string]string {
+	return label.Merge(
+		label.Set{Name: "slurmcluster", Instance: c.cluster.Name, Component: component}.Labels(),
+		map[string]string{"app.kubernetes.io/part-of": label.Manager})
+}
+
+func (c *composer) controllerRef() slinkyv1beta1.ObjectReference {
+	return slinkyv1beta1.ObjectReference{Name: c.cluster.ControllerName()}
+}
+
+// findings are what is wrong with, and without effect in, the object that is read.
+type findings struct {
+	problems problem.List
+	ignored  []string
+}
+
+// fail records a mistake of the user.
+func (f *findings) fail(path, format string, args ...any) {
+	f.problems = append(f.problems, problem.Errorf(path, ReasonInvalid, format, args...))
+}
+
+// failIf records err, if any, as a mistake of the user.
+func (f *findings) failIf(path string, err error) {
+	if err != nil {
+		f.fail(path, "%v", err)
+	}
+}
+
+// ignore records that a field is set and has no effect.
+func (f *findings) ignore(set bool, path string) {
+	if set {
+		f.ignored = append(f.ignored, path)
+	}
+}

@@ -1,0 +1,177 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// definitions are the CRDs of both groups.
+type definitions struct {
+	nebius, slinky map[string]*crdcheck.CRD
+}
+
+func load(t testing.TB) definitions {
+	t.Helper()
+	return definitions{nebius: crdcheck.Load(t, "slurm.nebius.ai"), slinky: crdcheck.Load(t, "slinky.slurm.net")}
+}
+
+// input reads objects as the API server does: it fills in defaults, and refuses what it would refuse.
+func (d definitions) input(t testing.TB, text string) Input {
+	t.Helper()
+	in := Input{}
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := crdcheck.Parse(t, document)
+		kind, _ := object["kind"].(string)
+		crd := d.nebius[kind]
+		if crd == nil {
+			continue
+		}
+		if errs := crd.Create(t.Context(), object); len(errs) > 0 {
+			t.Fatalf("the API server refuses the %s: %v", kind, errs.ToAggregate())
+		}
+		if kind == "SlurmCluster" {
+			in.Cluster = &nebiusv1.SlurmCluster{}
+			crdcheck.Decode(t, object, in.Cluster)
+			in.Cluster.Namespace = "slurm"
+			continue
+		}
+		set := nebiusv1alpha1.NodeSet{}
+		delete(object, "status")
+		crdcheck.Decode(t, object, &set)
+		set.Namespace = "slurm"
+		in.NodeSets = append(in.NodeSets, set)
+	}
+	return in
+}
+
+// cluster is input for a SlurmCluster called demo with this spec.
+func (d definitions) cluster(t testing.TB, spec string, nodeSets ...string) Input {
+	t.Helper()
+	documents := []string{"apiVersion: slurm.nebius.ai/v1\nkind: SlurmCluster\nmetadata: {name: demo}\nspec: " + spec}
+	for _, set := range nodeSets {
+		name, spec, _ := strings.Cut(set, " ")
+		documents = append(documents, "apiVersion: slurm.nebius.ai/v1alpha1\nkind: NodeSet\nmetadata: {name: "+name+"}\nspec: "+spec)
+	}
+	return d.input(t, strings.Join(documents, "\n---\n"))
+}
+
+// kindOf is the kind of a composed object.
+func kindOf(t testing.TB, object render.Object) (apiVersion, kind string) {
+	t.Helper()
+	switch object.(type) {
+	case *corev1.ConfigMap:
+		return "v1", "ConfigMap"
+	case *corev1.Service:
+		return "v1", "Service"
+	case *slinkyv1beta1.Controller:
+		kind = "Controller"
+	case *slinkyv1beta1.Accounting:
+		kind = "Accounting"
+	case *slinkyv1beta1.RestApi:
+		kind = "RestApi"
+	case *slinkyv1beta1.LoginSet:
+		kind = "LoginSet"
+	case *slinkyv1beta1.NodeSet:
+		kind = "NodeSet"
+	default:
+		t.Fatalf("unexpected %T", object)
+	}
+	return slinkyv1beta1.GroupVersion.String(), kind
+}
+
+// plainObject is a composed object as it is sent: without status and empty metadata.
+func plainObject(t testing.TB, object render.Object) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := crdcheck.Parse(t, string(raw))
+	out["apiVersion"], out["kind"] = kindOf(t, object)
+	delete(out, "status")
+	return out
+}
+
+// expectValid fails the test when the API server would refuse a composed object.
+func (d definitions) expectValid(t *testing.T, objects []render.Object) {
+	t.Helper()
+	for _, object := range objects {
+		fields := plainObject(t, object)
+		if crd := d.slinky[fields["kind"].(string)]; crd != nil {
+			if errs := crd.Create(t.Context(), fields); len(errs) > 0 {
+				t.Errorf("the API server refuses %s %s: %v", fields["kind"], object.GetName(), errs.ToAggregate())
+			}
+		}
+	}
+}
+
+func expectGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a file of this package
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got), run with -update to accept:\n%s", path, diff)
+	}
+}
+
+func TestComposedObjects(t *testing.T) {
+	d := load(t)
+	for _, name := range []string{"minimal", "full", "nodesets"} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := Cluster(d.input(t, string(text)))
+			if len(out.Problems) > 0 {
+				t.Errorf("problems: %s", out.Problems.Message())
+			}
+			var b bytes.Buffer
+			for _, path := range out.Ignored {
+				b.WriteString("# without effect: " + path + "\n")
+			}
+			for _, sentence := range out.Unresolved {
+				b.WriteString("# unresolved: " + sentence + "\n")
+			}
+			for _, object := range out.Objects {
+				document, err := yaml.Marshal(plainObject(t, object))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.WriteString("---\n")
+				b.Write(document)
+			}
+			expectGolden(t, name+".golden.yaml", b.Bytes())
+			d.expectValid(t, out.Objects)
+		})
+	}
+}

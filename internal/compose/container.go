@@ -1,0 +1,159 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+)
+
+// limits says how the limits of a container follow from its requests.
+type limits int
+
+const (
+	// withoutCPU: limits equal requests, but CPU is not limited.
+	withoutCPU limits = iota
+	// sameAsRequests: slurmd, whose jobs must not take more than the node has promised to Slurm.
+	sameAsRequests
+)
+
+// container is what a NodeContainer says, to be laid over the generated container. Ports are not part of it: they belong
+// to the Service of the component.
+func (f *findings) container(n nebiusv1.NodeContainer, path string, l limits) corev1.Container {
+	out := corev1.Container{
+		Image:           n.Image,
+		Command:         n.Command,
+		Args:            n.Args,
+		ImagePullPolicy: n.ImagePullPolicy,
+		Resources:       resources(n.Resources, l),
+		Env:             f.env(n.CustomEnv, path+".customEnv"),
+		LivenessProbe:   f.probe(n.LivenessProbe, path+".livenessProbe"),
+		ReadinessProbe:  f.probe(n.ReadinessProbe, path+".readinessProbe"),
+		SecurityContext: f.securityContext(n.AppArmorProfile, n.ProcMount, path+".appArmorProfile"),
+	}
+	f.ignore(n.SecurityLimitsConfig != "", path+".securityLimitsConfig")
+	return out
+}
+
+// resources makes requests and limits of the one list that the API has.
+func resources(list corev1.ResourceList, l limits) corev1.ResourceRequirements {
+	if len(list) == 0 {
+		return corev1.ResourceRequirements{}
+	}
+	out := corev1.ResourceRequirements{Requests: list.DeepCopy(), Limits: list.DeepCopy()}
+	if l == withoutCPU {
+		delete(out.Limits, corev1.ResourceCPU)
+	}
+	if len(out.Limits) == 0 {
+		out.Limits = nil
+	}
+	return out
+}
+
+func (f *findings) env(vars []embedded.EnvVar, path string) []corev1.EnvVar {
+	var out []corev1.EnvVar
+	for i := range vars {
+		at := index(path, i)
+		decoded, err := vars[i].Decode()
+		switch {
+		case err != nil:
+			f.fail(at, "%v", err)
+		case decoded == nil || decoded.Name == "":
+			f.fail(at+".name", "must be given")
+		default:
+			out = append(out, *decoded)
+		}
+	}
+	return out
+}
+
+func (f *findings) probe(p *embedded.Probe, path string) *corev1.Probe {
+	decoded, err := p.Decode()
+	f.failIf(path, err)
+	return decoded
+}
+
+// securityContext leaves out the profile unconfined, which is the default of the API and not that of the components:
+// these run with the container runtime's own profile, and what needs more says so itself.
+func (f *findings) securityContext(appArmor string, procMount corev1.ProcMountType, path string) *corev1.SecurityContext {
+	out := &corev1.SecurityContext{}
+	if procMount != "" {
+		out.ProcMount = new(procMount)
+	}
+	profile, local := strings.CutPrefix(appArmor, "localhost/")
+	switch {
+	case appArmor == "" || appArmor == "unconfined":
+	case appArmor == "runtime/default":
+		out.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	case local && profile != "":
+		out.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}
+	default:
+		f.fail(path, "must be unconfined, runtime/default or localhost/<profile>")
+	}
+	if out.AppArmorProfile == nil && out.ProcMount == nil {
+		return nil
+	}
+	return out
+}
+
+// initContainers decodes the containers that a user adds.
+func (f *findings) initContainers(containers []embedded.Container, path string) []corev1.Container {
+	var out []corev1.Container
+	for i := range containers {
+		at := index(path, i)
+		decoded, err := containers[i].Decode()
+		switch {
+		case err != nil:
+			f.fail(at, "%v", err)
+		case decoded == nil || decoded.Name == "":
+			f.fail(at+".name", "must be given")
+		case slices.ContainsFunc(out, func(c corev1.Container) bool { return c.Name == decoded.Name }):
+			f.fail(at+".name", "another init container is called %q, too", decoded.Name)
+		default:
+			out = append(out, *decoded)
+		}
+	}
+	return out
+}
+
+// containerOverlay encodes a container for a field of a component; nil if it says nothing.
+func containerOverlay(c corev1.Container) *embedded.Container {
+	if raw := overlay(c); raw != nil {
+		out := &embedded.Container{}
+		out.Raw = raw
+		return out
+	}
+	return nil
+}
+
+// overlay encodes a core type without the fields that encoding/json writes although nobody has set them: as a part of a
+// patch they would erase what is generated. It is nil if nothing is left.
+func overlay(value any) []byte {
+	fields := overlayFields(value)
+	if len(fields) == 0 {
+		return nil
+	}
+	return embedded.From(fields).Raw
+}
+
+func overlayFields(value any) map[string]any {
+	fields := map[string]any{}
+	// What embedded.From has written can be read.
+	_ = json.Unmarshal(embedded.From(value).Raw, &fields)
+	maps.DeleteFunc(fields, func(_ string, v any) bool {
+		m, isMap := v.(map[string]any)
+		return v == nil || v == "" || isMap && len(m) == 0
+	})
+	return fields
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,179 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// LabelNodeSet on a composed NodeSet names the NodeSet of slurm.nebius.ai that it comes from.
+const LabelNodeSet = "slurm.nebius.ai/nodeset"
+
+// OwnerOf returns the name of the SlurmCluster that a NodeSet belongs to: the one it names, by spec.clusterName or by the
+// annotation that came before; else the oldest SlurmCluster of its namespace, since the first generation had neither
+// field nor annotation and only one cluster in a namespace. The oldest, because a further cluster must not take workers
+// away. It returns nothing if there is none.
+func OwnerOf(set *nebiusv1alpha1.NodeSet, clusters []nebiusv1.SlurmCluster) string {
+	if name := cmp.Or(set.Spec.ClusterName, set.Annotations[nebiusv1alpha1.AnnotationParentalClusterRef]); name != "" {
+		return name
+	}
+	if len(clusters) == 0 {
+		return ""
+	}
+	oldest := slices.MinFunc(clusters, func(a, b nebiusv1.SlurmCluster) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return oldest.Name
+}
+
+// NodeSetOutput is what a NodeSet of slurm.nebius.ai becomes.
+type NodeSetOutput struct {
+	// Object is always there; with problems it is not to be applied.
+	Object *slinkyv1beta1.NodeSet
+	// Problems and Ignored have paths in the NodeSet.
+	Problems problem.List
+	Ignored  []string
+}
+
+// NodeSetName is the name of the object that a NodeSet is composed to.
+func NodeSetName(cluster, nodeSet string) string { return cluster + "-" + nodeSet }
+
+// maxNodeSetName is the length that the API allows for the name of a composed NodeSet.
+const maxNodeSetName = 57
+
+// NodeSet composes one NodeSet of a cluster.
+func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSetOutput {
+	c := &composer{cluster: cluster, spec: &cluster.Spec}
+	spec := &set.Spec
+	w := workers{
+		object: NodeSetName(cluster.Name, set.Name), name: set.Name, replicas: c.unlessAtRest(replicas(set)),
+		container: c.slurmd(&spec.Slurmd), pod: c.nodeSetPod(spec), annotations: spec.WorkerAnnotations,
+		conf: c.nodeConf(spec), confPath: "spec.nodeConfig",
+		maxUnavailable: spec.MaxUnavailable, maxPath: "spec.maxUnavailable",
+	}
+	if len(w.object) > maxNodeSetName {
+		c.fail("metadata.name", "is too long: the names of SlurmCluster and NodeSet together must have at most %d characters", maxNodeSetName-1)
+	}
+	w.container.Env = append(w.container.Env, c.clusterType())
+	if spec.GPU.Nvidia.GDRCopyEnabled {
+		w.container.Env = append(w.container.Env, gdrCopy())
+	}
+	w.addGPUs(spec.Slurmd.Resources)
+	volumes := &spec.Slurmd.Volumes
+	c.add(&w.disk, true, c.nodeSetMounts(volumes)...)
+	w.disk.addSharedMemory(volumes.SharedMemorySize)
+	if policy := volumes.PersistentVolumeClaimRetentionPolicy; policy.WhenDeleted != "" || policy.WhenScaled != "" {
+		w.retention = &slinkyv1beta1.PersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: slinkyv1beta1.ClaimRetention(policy.WhenDeleted), WhenScaled: slinkyv1beta1.ClaimRetention(policy.WhenScaled),
+		}
+	}
+	for i, line := range spec.NodeConfig.GresConfig {
+		_, err := gresOptions(line)
+		c.failIf(index("spec.nodeConfig.gresConfig", i), err)
+	}
+	object := w.build(&c.findings, cluster)
+	object.Labels = label.Merge(c.labels("nodeset"), map[string]string{LabelNodeSet: set.Name})
+	c.ineffectiveNodeSet(spec)
+	slices.Sort(c.ignored)
+	return NodeSetOutput{Object: object, Problems: c.problems.Sorted(), Ignored: slices.Compact(c.ignored)}
+}
+
+// slurmd is the container of slurmd.
+func (c *composer) slurmd(s *nebiusv1alpha1.Slurmd) corev1.Container {
+	return c.container(nebiusv1.NodeContainer{
+		Image: s.Image.Reference(), ImagePullPolicy: s.Image.PullPolicy, Resources: s.Resources, CustomEnv: s.CustomEnv,
+		LivenessProbe: s.LivenessProbe, ReadinessProbe: s.ReadinessProbe,
+		AppArmorProfile: s.Security.AppArmorProfile, ProcMount: s.Security.ProcMount,
+	}, "spec.slurmd", sameAsRequests)
+}
+
+func (c *composer) nodeSetPod(spec *nebiusv1alpha1.NodeSetSpec) corev1.PodSpec {
+	affinity, err := spec.Affinity.Decode()
+	c.failIf("spec.affinity", err)
+	return corev1.PodSpec{
+		PriorityClassName: spec.PriorityClass,
+		HostUsers:         new(spec.EnableHostUserNamespace),
+		ImagePullSecrets:  spec.ImagePullSecrets,
+		InitContainers:    c.initContainers(spec.CustomInitContainers, "spec.customInitContainers"),
+		Affinity:          affinity,
+		NodeSelector:      spec.NodeSelector,
+		Tolerations:       spec.Tolerations,
+	}
+}
+
+// nodeConf is what the nodes say about themselves when they register. Their state is Slurm's business, as it always was.
+func (c *composer) nodeConf(spec *nebiusv1alpha1.NodeSetSpec) conf.NodeConf {
+	const at = "spec.nodeConfig.static"
+	parsed, mistakes := conf.ParseNodeConf(spec.NodeConfig.Static)
+	for _, m := range mistakes {
+		m.Line = 0
+		c.fail(at, "%s", m.Error())
+	}
+	// The identity of a node is that of its pod.
+	static, refused := conf.NodeConf{}.Merge(parsed, conf.Owned{"NodeName", "NodeHostname", "NodeAddr", "Port", "State"})
+	for _, r := range refused {
+		if r.Key == "State" {
+			c.ignore(true, at+" (State)")
+			continue
+		}
+		c.fail(at, "%s", r.Error())
+	}
+	for i, feature := range spec.NodeConfig.Features {
+		if strings.Contains(feature, ",") {
+			c.fail(index("spec.nodeConfig.features", i), "must be one feature; give each an entry of its own")
+			continue
+		}
+		c.failIf(index("spec.nodeConfig.features", i), conf.CheckNodeValue(feature))
+		static.Add("Features", feature)
+	}
+	return static
+}
+
+// nodeSetMounts are the spool directory and the user's mounts in the common form.
+func (c *composer) nodeSetMounts(volumes *nebiusv1alpha1.SlurmdVolumes) []mount {
+	var out []mount
+	if volumes.Spool != nil {
+		const at = "spec.slurmd.volumes.spool"
+		if source := c.volumeSource(volumes.Spool, at); source != nil {
+			out = append(out, mount{name: "worker-spool", mountPath: spoolDir, source: source, path: at})
+		}
+	}
+	for i, m := range volumes.CustomVolumeMounts {
+		at := index("spec.slurmd.volumes.customVolumeMounts", i)
+		next := mount{
+			name: m.Name, mountPath: m.MountPath, subPath: m.SubPath, readOnly: m.ReadOnly,
+			claim: m.VolumeClaimTemplateSpec, path: at, claimPath: at + ".volumeClaimTemplateSpec",
+		}
+		if (m.VolumeSource == nil) == (m.VolumeClaimTemplateSpec == nil) {
+			c.fail(at, "exactly one of volumeSource and volumeClaimTemplateSpec must be given")
+			continue
+		}
+		if m.VolumeSource != nil {
+			if next.source = c.volumeSource(m.VolumeSource, at+".volumeSource"); next.source == nil {
+				continue
+			}
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+// replicas is the number of workers of a NodeSet, whose default is one.
+func replicas(set *nebiusv1alpha1.NodeSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}

@@ -1,0 +1,223 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// slurmConf is what a SlurmCluster adds to the slurm.conf that its Controller generates: the keys of the contract
+// (soperator.md §3.1.1 in its newest form, without those that need the jail or a patched Slurm), the partitions, and over
+// all the user's own text.
+func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap) string {
+	d := &document{findings: &c.findings, Document: conf.New(conf.Slurm)}
+	c.generalKeys(d)
+	c.fixedKeys(d, cgroupsDisabled(files))
+	if accounting != nil {
+		c.accountingKeys(d, cgroupsDisabled(files))
+	}
+	c.partitions(d)
+
+	c.checkCustomConfig(controller, accounting, files)
+	user, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig)
+	merged, _ := conf.Merge(d.Document, user, nil)
+	data, err := merged.Bytes()
+	// Every value has been checked where it came from; what is left is a defect.
+	c.failIf("spec", err)
+	return string(data)
+}
+
+// checkCustomConfig finds the lines of the user's text that cannot be used, with their numbers. The Controller's renderer
+// is asked, since it decides which keys are the operator's; merged with ours, the lines would lose their numbers.
+func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap) {
+	trial := controller.DeepCopy()
+	trial.Spec.ExtraConf = c.spec.CustomSlurmConfig
+	in := rendercontroller.Input{Controller: trial, Accounting: accounting}
+	for name, content := range files.Data {
+		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: files.Name, Name: name, Content: content})
+	}
+	for _, p := range rendercontroller.Render(in).Problems {
+		if p.Path == "spec.extraConf" {
+			c.problems = append(c.problems, problem.Problem{Path: "spec.customSlurmConfig", Reason: ReasonInvalid, Message: p.Message})
+		}
+	}
+}
+
+// generalKeys are those with fields of their own.
+func (c *composer) generalKeys(d *document) {
+	s := &c.spec.SlurmConfig
+	const at = "spec.slurmConfig."
+	if s.DefMemPerNode > 0 {
+		d.set("DefMemPerNode", strconv.Itoa(int(s.DefMemPerNode)), at+"defMemPerNode")
+	}
+	gres := c.gresTypes()
+	if slices.Contains(gres, "gpu") {
+		d.number("DefCpuPerGPU", s.DefCPUPerGPU, at+"defCpuPerGPU")
+	}
+	d.text("GresTypes", strings.Join(gres, ","), "spec")
+	d.number("CompleteWait", s.CompleteWait, at+"completeWait")
+	d.text("Epilog", s.Epilog, at+"epilog")
+	d.text("Prolog", s.Prolog, at+"prolog")
+	d.text("TaskProlog", s.TaskProlog, at+"taskProlog")
+	d.text("TaskPluginParam", s.TaskPluginParam, at+"taskPluginParam")
+	d.number("MaxJobCount", s.MaxJobCount, at+"maxJobCount")
+	d.number("MinJobAge", s.MinJobAge, at+"minJobAge")
+	d.number("MessageTimeout", s.MessageTimeout, at+"messageTimeout")
+	d.number("ResumeTimeout", s.ResumeTimeout, at+"resumeTimeout")
+	if s.SuspendTime != nil && *s.SuspendTime != neverSuspend {
+		d.number("SuspendTime", s.SuspendTime, at+"suspendTime")
+	}
+	c.topologyKeys(d)
+	if h := c.spec.HealthCheckConfig; h != nil {
+		d.set("HealthCheckInterval", strconv.Itoa(int(h.HealthCheckInterval)), "spec.healthCheckConfig.healthCheckInterval")
+		d.text("HealthCheckProgram", h.HealthCheckProgram, "spec.healthCheckConfig.healthCheckProgram")
+		var states []string
+		for _, s := range h.HealthCheckNodeState {
+			states = append(states, s.State)
+		}
+		d.text("HealthCheckNodeState", strings.Join(states, ","), "spec.healthCheckConfig.healthCheckNodeState")
+	}
+}
+
+// neverSuspend is the API's way to say that no node is powered down, which is Slurm's default, too.
+const neverSuspend = 1_000_000_000
+
+// The topologies that need a topology.conf, without which slurmctld does not start. Nothing makes one yet.
+const (
+	topologyTree  = "topology/tree"
+	topologyBlock = "topology/block"
+)
+
+// topologyKeys leaves the default, topology/tree, out: the network is not known, and Slurm takes it to be flat.
+func (c *composer) topologyKeys(d *document) {
+	plugin, param := value(c.spec.SlurmConfig.TopologyPlugin), value(c.spec.SlurmConfig.TopologyParam)
+	if plugin == topologyTree || plugin == topologyBlock {
+		c.ignore(plugin == topologyBlock, "spec.slurmConfig.topologyPlugin")
+		plugin = ""
+	}
+	d.text("TopologyPlugin", plugin, "spec.slurmConfig.topologyPlugin")
+	if param != "SwitchAsNodeRank" || plugin != "" {
+		d.text("TopologyParam", param, "spec.slurmConfig.topologyParam")
+	}
+}
+
+// fixedKeys are what the contract sets for every cluster.
+func (c *composer) fixedKeys(d *document, cgroupsDisabled bool) {
+	for _, kv := range [][2]string{
+		{"MailProg", "/usr/bin/true"},
+		{"LaunchParameters", "use_interactive_step"},
+		{"ScronParameters", "enable,explicit_scancel"},
+		{"PropagateResourceLimits", "NONE"},
+		{"SchedulerParameters", "nohold_on_prolog_fail,extra_constraints,pack_serial_at_end,salloc_wait_nodes,sbatch_wait_nodes,defer_batch," +
+			"max_rpc_cnt=100,bf_continue,bf_max_time=60,bf_max_job_test=1000,bf_max_job_part=300,bf_running_job_reserve"},
+		{"KillOnBadExit", "1"},
+		{"KillWait", "180"},
+		{"UnkillableStepTimeout", "600"},
+		{"SlurmctldTimeout", "180"},
+		{"SlurmdTimeout", "180"},
+		{"TCPTimeout", "15"},
+		{"SelectType", "select/cons_tres"},
+		{"SelectTypeParameters", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK"},
+		{"PreemptMode", "REQUEUE"},
+		{"PreemptType", "preempt/partition_prio"},
+	} {
+		d.set(kv[0], kv[1], "spec")
+	}
+	nodes := c.nodes()
+	if most := powerOfTwo(2 * nodes); most > 1024 {
+		d.set("MaxNodeCount", strconv.Itoa(most), "spec")
+		d.set("SlurmctldParameters", "conmgr_max_connections="+strconv.Itoa(most), "spec")
+	}
+	d.set("MaxArraySize", strconv.Itoa(max(1024, 5*nodes)), "spec")
+	if !cgroupsDisabled {
+		// Without cgroups, the Controller chooses what works without them.
+		d.set("TaskPlugin", "task/cgroup,task/affinity", "spec")
+		d.set("PrologFlags", "Contain", "spec")
+	}
+}
+
+// accountingKeys are those of spec.slurmNodes.accounting.slurmConfig.
+func (c *composer) accountingKeys(d *document, cgroupsDisabled bool) {
+	s := &c.spec.SlurmNodes.Accounting.SlurmConfig
+	const at = "spec.slurmNodes.accounting.slurmConfig."
+	tres := strings.FieldsFunc(s.AccountingStorageTRES, func(r rune) bool { return r == ',' })
+	if !slices.Contains(c.gresTypes(), "gpu") {
+		// Slurm counts only what GresTypes has.
+		tres = slices.DeleteFunc(tres, func(name string) bool { return strings.EqualFold(name, "Gres/gpu") })
+	}
+	d.text("AccountingStorageTRES", strings.Join(tres, ","), at+"accountingStorageTRES")
+	d.text("AccountingStoreFlags", s.AccountingStoreFlags, at+"accountingStoreFlags")
+	d.text("AcctGatherFilesystemType", s.AcctGatherFilesystemType, at+"acctGatherFilesystemType")
+	d.text("AcctGatherInterconnectType", s.AcctGatherInterconnectType, at+"acctGatherInterconnectType")
+	d.text("AcctGatherProfileType", s.AcctGatherProfileType, at+"acctGatherProfileType")
+	d.positive("JobAcctGatherFrequency", s.JobAcctGatherFrequency, at+"jobAcctGatherFrequency")
+	d.text("JobAcctGatherParams", s.JobAcctGatherParams, at+"jobAcctGatherParams")
+	if cgroupsDisabled && s.JobAcctGatherType == "jobacct_gather/cgroup" {
+		c.fail(at+"jobAcctGatherType", "needs cgroups, which spec.customCgroupConfig disables; use jobacct_gather/linux")
+	} else {
+		d.text("JobAcctGatherType", s.JobAcctGatherType, at+"jobAcctGatherType")
+	}
+	d.positive("PriorityWeightAge", s.PriorityWeightAge, at+"priorityWeightAge")
+	d.positive("PriorityWeightFairshare", s.PriorityWeightFairshare, at+"priorityWeightFairshare")
+	d.positive("PriorityWeightQOS", s.PriorityWeightQOS, at+"priorityWeightQOS")
+	d.text("PriorityWeightTRES", s.PriorityWeightTRES, at+"priorityWeightTRES")
+}
+
+// gresTypes are the generic resources of the cluster: GPUs, where it may have any, and whatever gres.conf names.
+func (c *composer) gresTypes() []string {
+	var out []string
+	// The default of the API; GresTypes without devices is harmless.
+	if c.spec.ClusterType != nebiusv1.ClusterTypeCPU || c.hasGPUs() {
+		out = append(out, "gpu")
+	}
+	for i := range c.nodeSets {
+		for _, line := range c.nodeSets[i].Spec.NodeConfig.GresConfig {
+			options, _ := conf.ParseOptions(line)
+			for _, o := range options {
+				if strings.EqualFold(o.Key, "Name") && !slices.Contains(out, o.Value) {
+					out = append(out, o.Value)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// nodes is the number of workers when all are there.
+func (c *composer) nodes() int {
+	total := 0
+	if worker := c.spec.SlurmNodes.Worker; worker != nil {
+		total += int(worker.Size)
+	}
+	for i := range c.nodeSets {
+		total += int(replicas(&c.nodeSets[i]))
+	}
+	return total
+}
+
+// powerOfTwo is the least power of two that is n or more.
+func powerOfTwo(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len(uint(n-1)) //nolint:gosec // n is positive
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
