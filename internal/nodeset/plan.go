@@ -187,7 +187,9 @@ func firstToGo(a, b Pod) int {
 	)
 }
 
-func phaseRank(phase string) int { return slices.Index([]string{"Pending", "Unknown", "Running"}, phase) }
+func phaseRank(phase string) int {
+	return slices.Index([]string{"Pending", "Unknown", "Running"}, phase)
+}
 
 // boolean puts false before true.
 func boolean(a, b bool) int {

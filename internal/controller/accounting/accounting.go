@@ -76,7 +76,8 @@ func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *
 	condition := component.KeysPresent(a)
 	err := component.EnsureKeys(ctx, &r.Base, a)
 	if err == nil {
-		in.SlurmKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
+		in.SealingKey, err = r.SecretValue(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
+		in.SlurmKeyDigest = component.KeyDigest(*a.AuthSlurmRef(), in.SealingKey)
 	}
 	if err == nil {
 		in.JwtKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *a.AuthJwtRef(), "spec.jwtKeyRef")
@@ -86,19 +87,16 @@ func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *
 
 // password reads the password of the database, and generates that of an embedded one when the spec names none.
 func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) error {
-	ref, path := a.DatabasePasswordRef(), "spec.storageConfig.passwordKeyRef"
+	ref := a.DatabasePasswordRef()
 	if ref == nil {
 		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
 	}
-	if a.Spec.EmbeddedDatabase != nil {
-		path = "spec.embeddedDatabase.passwordKeyRef"
-		if a.Spec.EmbeddedDatabase.PasswordKeyRef == nil {
-			if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, component.RandomText(ref.Key)); err != nil {
-				return err
-			}
+	if a.Spec.EmbeddedDatabase != nil && a.Spec.EmbeddedDatabase.PasswordKeyRef == nil {
+		if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, component.RandomText(ref.Key)); err != nil {
+			return err
 		}
 	}
-	value, err := r.SecretValue(ctx, a.Namespace, *ref, path)
+	value, err := r.SecretValue(ctx, a.Namespace, *ref, render.PasswordPath(a))
 	in.Password = string(value)
 	return err
 }

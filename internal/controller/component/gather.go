@@ -49,7 +49,12 @@ func (b *Base) SecretDigest(ctx context.Context, namespace string, ref corev1.Se
 	if err != nil {
 		return "", err
 	}
-	return label.Digest(map[string][]byte{ref.Key: value}), nil
+	return KeyDigest(ref, value), nil
+}
+
+// KeyDigest is the digest of a key that has been read. The keys are random, so that nobody can guess them by it.
+func KeyDigest(ref corev1.SecretKeySelector, value []byte) string {
+	return label.Digest(map[string][]byte{ref.Key: value})
 }
 
 // ConfigMap reads a ConfigMap that the field at path names, binary keys included.

@@ -5,6 +5,9 @@
 package accounting
 
 import (
+	"errors"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +28,9 @@ type Input struct {
 	SlurmKeyDigest, JwtKeyDigest string
 	// Password is the password of the database. It is written into the Secret of slurmdbd.conf and nowhere else.
 	Password string
-	Images   image.Set
+	// SealingKey is a secret with which digests of the password are made, so that they cannot be used to guess it.
+	SealingKey []byte
+	Images     image.Set
 }
 
 const runVolume = "run"
@@ -44,6 +49,8 @@ func Render(in Input) render.Output {
 	}
 	set := Labels(a)
 
+	// A file that ends with a line break is the usual way to make such a Secret by hand.
+	in.Password = strings.TrimRight(in.Password, "\r\n")
 	text, err := slurmdbdConf(in)
 	out.Fail("spec.extraConf", err)
 	config := &corev1.Secret{
@@ -57,7 +64,7 @@ func Render(in Input) render.Output {
 	if a.Spec.EmbeddedDatabase != nil {
 		database(in, &out)
 	}
-	statefulSet, err := statefulSet(in, set, label.Digest(config.Data))
+	statefulSet, err := statefulSet(in, set, label.Seal(in.SealingKey, config.Data))
 	out.Fail("spec", err)
 	out.Add(statefulSet)
 	return out
@@ -65,7 +72,7 @@ func Render(in Input) render.Output {
 
 func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSet, error) {
 	a := in.Accounting
-	container, err := overlay.Container(corev1.Container{
+	container, containerErr := overlay.Container(corev1.Container{
 		Name:            slinkyv1beta1.NameSlurmdbd,
 		Image:           in.Images.Slurmdbd(),
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmdbd, ContainerPort: slinkyv1beta1.SlurmdbdPort, Protocol: corev1.ProtocolTCP}},
@@ -79,9 +86,6 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 			pod.TmpMount(), // where slurmdbd archives to, unless it is told otherwise
 		},
 	}, a.Spec.Slurmdbd, "spec.slurmdbd")
-	if err != nil {
-		return nil, err
-	}
 	sources := []corev1.VolumeProjection{
 		pod.SecretItem(corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: slurmdbdConfFile,
@@ -92,7 +96,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 	if ref := a.Spec.JwksKeyRef; ref != nil {
 		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
 	}
-	template, err := pod.Template(corev1.PodSpec{
+	template, templateErr := pod.Template(corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
@@ -114,5 +118,13 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
 			Template:             template,
 		},
-	}, err
+	}, errors.Join(containerErr, templateErr)
+}
+
+// PasswordPath is the field that says where the password of the database is.
+func PasswordPath(a *slinkyv1beta1.Accounting) string {
+	if a.Spec.EmbeddedDatabase != nil {
+		return "spec.embeddedDatabase.passwordKeyRef"
+	}
+	return "spec.storageConfig.passwordKeyRef"
 }

@@ -28,6 +28,9 @@ const (
 	mysqldVolume   = "mysqld"
 )
 
+// passwordHash on the database's pod is a digest of its password; another one restarts it.
+const passwordHash = "coxswain.dev/password-hash"
+
 // DatabaseLabels is the identity of the embedded database's objects.
 func DatabaseLabels(a *slinkyv1beta1.Accounting) label.Set {
 	return label.Set{Name: slinkyv1beta1.NameMariaDB, Instance: a.Name, Component: "database"}
@@ -60,7 +63,10 @@ func database(in Input, out *render.Output) {
 			pod.EmptyDir(mysqldVolume, true),
 			pod.Tmp(),
 		},
-	}, a.Spec.EmbeddedDatabase.Template, set, nil, "spec.embeddedDatabase.template")
+	}, a.Spec.EmbeddedDatabase.Template, set, map[string]string{
+		// The database takes its password over when it starts.
+		passwordHash: label.Seal(in.SealingKey, map[string][]byte{passwordFile: []byte(in.Password)}),
+	}, "spec.embeddedDatabase.template")
 	out.Fail("spec.embeddedDatabase.template", err)
 	out.Add(&appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(a, name, set, a.Spec.EmbeddedDatabase.Template.Metadata),

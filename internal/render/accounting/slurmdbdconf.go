@@ -4,9 +4,11 @@
 package accounting
 
 import (
+	"errors"
 	"strconv"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
@@ -44,12 +46,15 @@ func slurmdbdConf(in Input) (string, error) {
 	d.Add("StoragePort", strconv.Itoa(int(storage.Port)))
 	d.Add("StorageUser", storage.Username)
 	d.Add("StorageLoc", storage.Database)
-	if in.Password != "" {
+	var passwordErr error
+	if err := conf.CheckValue(in.Password); err != nil {
+		passwordErr = problem.Errorf(PasswordPath(a), config.ReasonInvalid, "slurmdbd.conf cannot hold this password: %v", err)
+	} else if in.Password != "" {
 		d.Add("StoragePass", in.Password)
 	}
 	d.Section("LOGGING")
 	d.Add("LogFile", "/dev/null")
 	d.Add("LogTimeFormat", "iso8601,format_stderr")
 	data, err := config.Merge(d, a.Spec.ExtraConf, ownedKeys, "spec.extraConf")
-	return string(data), err
+	return string(data), errors.Join(passwordErr, err)
 }

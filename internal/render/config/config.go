@@ -6,7 +6,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
@@ -18,6 +17,10 @@ const ReasonInvalid = "InvalidSpec"
 // Merge lays the user's text, found at path, over base and returns the file. The error joins a problem.Problem for each
 // line that cannot be used; the file is then not to be applied.
 func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]byte, error) {
+	// What cannot be written of base came from another field than the text.
+	if _, err := base.Bytes(); err != nil {
+		return nil, problem.Errorf("spec", ReasonInvalid, "%v", err)
+	}
 	user, mistakes := conf.Parse(base.File(), text)
 	merged, refused := conf.Merge(base, user, owned)
 	var errs []error
@@ -26,7 +29,7 @@ func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]b
 	}
 	data, err := merged.Bytes()
 	if err != nil {
-		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%v", fmt.Errorf("writing %s: %w", base.File(), err)))
+		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%v", err))
 	}
 	return data, errors.Join(errs...)
 }

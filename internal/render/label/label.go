@@ -5,8 +5,10 @@
 package label
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"maps"
 	"slices"
 )
@@ -60,8 +62,15 @@ func Merge(all ...map[string]string) map[string]string {
 
 // Digest is the SHA-256 of content by name, in hexadecimal, independent of order. Annotations carry it so that pods
 // notice changed content without showing it.
-func Digest(content map[string][]byte) string {
-	h := sha256.New()
+func Digest(content map[string][]byte) string { return digest(sha256.New(), content) }
+
+// Seal is a Digest for content that somebody could guess, such as a password: without the key, which is a secret itself,
+// guesses cannot be tried against it.
+func Seal(key []byte, content map[string][]byte) string {
+	return digest(hmac.New(sha256.New, key), content)
+}
+
+func digest(h hash.Hash, content map[string][]byte) string {
 	for _, key := range slices.Sorted(maps.Keys(content)) {
 		sum := sha256.Sum256(content[key])
 		h.Write([]byte(key))

@@ -1,0 +1,200 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package accounting_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+const storage = `storageConfig: {host: db.example.org, passwordKeyRef: {name: db, key: pw}}`
+
+func input(t testing.TB, spec string) accounting.Input {
+	t.Helper()
+	return accounting.Input{
+		Accounting:     manifest.Parse[slinkyv1beta1.Accounting](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec),
+		SlurmKeyDigest: "digest-of-slurm-key", JwtKeyDigest: "digest-of-jwt-key", Password: "the-password", SealingKey: []byte("sealing"),
+		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"},
+	}
+}
+
+func TestRender(t *testing.T) {
+	tests := []struct{ name, file, spec string }{
+		{"a database of the user's", "storage.yaml", `{` + storage + `}`},
+		{"an embedded database", "embedded.yaml", `{embeddedDatabase: {storage: {size: 5Gi, storageClassName: fast}, mariadb: {args: ["--innodb-buffer-pool-size=1G"]}}}`},
+		{"everything that can be laid over", "overlays.yaml", `
+  slurmKeyRef: {name: keys, key: slurm.key}
+  jwtKeyRef: {name: jwt, key: jwt.key}
+  jwksKeyRef: {name: jwks, key: keys.json}
+  storageConfig: {host: db, port: 3307, database: acct, username: dbd, passwordKeyRef: {name: db, key: pw}}
+  extraConf: |
+    DebugFlags=DB_QUERY
+    ArchiveJobs=yes
+  slurmdbd: {image: "example.com/dbd:1", args: [-vv]}
+  template: {metadata: {labels: {team: a}}, spec: {priorityClassName: high}}
+  service: {port: 16819, spec: {type: LoadBalancer}}
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := accounting.Render(input(t, tt.spec))
+			if len(out.Problems) > 0 {
+				t.Fatal(out.Problems.Message())
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+func TestExternalNeedsNothing(t *testing.T) {
+	out := accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}}`))
+	if len(out.Objects)+len(out.Problems) > 0 {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestThePasswordStandsInItsSecretOnly(t *testing.T) {
+	for _, spec := range []string{`{` + storage + `}`, `{embeddedDatabase: {}}`} {
+		for _, o := range accounting.Render(input(t, spec)).Objects {
+			if secret, ok := o.(*corev1.Secret); ok {
+				if !strings.Contains(string(secret.Data["slurmdbd.conf"]), "StoragePass=the-password\n") {
+					t.Errorf("slurmdbd.conf lacks the password:\n%s", secret.Data["slurmdbd.conf"])
+				}
+				continue
+			}
+			if strings.Contains(string(manifest.YAML(t, o)), "the-password") {
+				t.Errorf("%T %s has the password", o, o.GetName())
+			}
+		}
+	}
+}
+
+// annotationsOf are those of all pod templates, by the name of the StatefulSet.
+func annotationsOf(objects []render.Object) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, o := range objects {
+		if s, ok := o.(*appsv1.StatefulSet); ok {
+			out[s.Name] = s.Spec.Template.Annotations
+		}
+	}
+	return out
+}
+
+func TestAnotherPasswordRestartsSlurmdbdAndItsDatabase(t *testing.T) {
+	in := input(t, `{embeddedDatabase: {}}`)
+	before := annotationsOf(accounting.Render(in).Objects)
+	in.Password = "another"
+	after := annotationsOf(accounting.Render(in).Objects)
+	for _, name := range []string{"demo-accounting", "demo-database"} {
+		if cmp.Equal(before[name], after[name]) {
+			t.Errorf("the pods of %s stay the same", name)
+		}
+	}
+}
+
+func TestDigestsOfThePasswordAreSealed(t *testing.T) {
+	in := input(t, `{embeddedDatabase: {}}`)
+	one := annotationsOf(accounting.Render(in).Objects)
+	in.SealingKey = []byte("another key")
+	other := annotationsOf(accounting.Render(in).Objects)
+	for _, name := range []string{"demo-accounting", "demo-database"} {
+		if cmp.Equal(one[name], other[name]) {
+			t.Errorf("whoever can read the annotations of %s can try passwords against them", name)
+		}
+	}
+}
+
+func TestAPasswordFileMayEndWithALineBreak(t *testing.T) {
+	in := input(t, `{`+storage+`}`)
+	in.Password = "the-password\r\n"
+	out := accounting.Render(in)
+	if len(out.Problems) > 0 || !strings.Contains(string(manifest.YAML(t, out.Objects...)), "demo-accounting") {
+		t.Error(out.Problems.Message())
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, spec, password string
+		want                 []string
+	}{
+		{name: "a password of two lines", spec: `{` + storage + `}`, password: "a\nStorageUser=root",
+			want: []string{"spec.storageConfig.passwordKeyRef: slurmdbd.conf cannot hold this password: the text has the control character U+000A"}},
+		{name: "a password with a quote and a blank", spec: `{embeddedDatabase: {}}`, password: `a" b`,
+			want: []string{"spec.embeddedDatabase.passwordKeyRef: slurmdbd.conf cannot hold this password: the value has a double quote and a blank, which Slurm cannot read together"}},
+		{name: "a host that leaves its line", spec: `{storageConfig: {host: "db\nAuthType=auth/none", passwordKeyRef: {name: db, key: pw}}}`,
+			want: []string{"spec: writing slurmdbd.conf: StorageHost: the text has the control character U+000A"}},
+		{name: "keys that the operator owns", spec: `{` + storage + `, extraConf: "StorageHost=mine\nStoragePass=x\nDbdHost=y"}`,
+			want: []string{
+				"spec.extraConf: line 1: StorageHost: it is set by the operator and cannot be set to something else; remove the line",
+				"spec.extraConf: line 2: StoragePass: it is set by the operator and cannot be set to something else; remove the line",
+				"spec.extraConf: line 3: DbdHost: it is set by the operator and cannot be set to something else; remove the line",
+			}},
+		{name: "mistyped fields everywhere", spec: `{slurmdbd: {a: 1}, template: {spec: {b: 1}}, embeddedDatabase: {mariadb: {c: 1}, template: {spec: {d: 1}}}, service: {spec: {e: 1}}}`,
+			want: []string{
+				`spec.embeddedDatabase.mariadb: unknown field "c"`, `spec.embeddedDatabase.template.spec: unknown field "d"`,
+				`spec.service.spec: unknown field "e"`, `spec.slurmdbd: unknown field "a"`, `spec.template.spec: unknown field "b"`,
+			}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			if tt.password != "" {
+				in.Password = tt.password
+			}
+			var got []string
+			for _, p := range accounting.Render(in).Problems.Sorted() {
+				got = append(got, p.Error())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func FuzzSlurmdbdConf(f *testing.F) {
+	f.Add("DebugFlags=DB_QUERY", "password", "host", "user")
+	f.Add("StorageHost=x\\\nDbdHost=y", "a\nb", "h # c", "u\"")
+	f.Fuzz(func(t *testing.T, extra, password, host, user string) {
+		in := input(t, `{`+storage+`}`)
+		in.Password, in.Accounting.Spec.ExtraConf = password, extra
+		in.Accounting.Spec.StorageConfig.Host, in.Accounting.Spec.StorageConfig.Username = host, user
+		out := accounting.Render(in)
+		if len(out.Problems) > 0 {
+			return
+		}
+		secret, ok := out.Objects[0].(*corev1.Secret)
+		if !ok {
+			t.Fatalf("%T comes first", out.Objects[0])
+		}
+		doc, problems := conf.Parse(conf.Slurmdbd, string(secret.Data["slurmdbd.conf"]))
+		if len(problems) > 0 {
+			t.Fatalf("%v\n%s", problems, secret.Data["slurmdbd.conf"])
+		}
+		if user == "" {
+			user = "slurm"
+		}
+		for key, want := range map[string]string{
+			"DbdHost": "demo-accounting-0", "AuthType": "auth/slurm", "StorageHost": host, "StorageUser": user,
+			"StoragePass": strings.TrimRight(password, "\r\n"), "StorageType": "accounting_storage/mysql",
+		} {
+			if got, ok := doc.Get(key); got != want && (ok || want != "") {
+				t.Errorf("%s is %q, want %q", key, got, want)
+			}
+		}
+	})
+}
