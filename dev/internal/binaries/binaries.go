@@ -152,8 +152,12 @@ func build(ctx context.Context, source, out string, p *progress.Printer, package
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
-	work, err := os.MkdirTemp(out, ".build-")
-	if err != nil {
+	// One place, so that what a killed build left is removed by the next.
+	work := filepath.Join(out, "building")
+	if err := os.RemoveAll(work); err != nil {
+		return fmt.Errorf("building %s: %w", names, err)
+	}
+	if err := os.Mkdir(work, 0o755); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
 	defer os.RemoveAll(work)
@@ -180,7 +184,7 @@ func runBuild(cmd *exec.Cmd, p *progress.Printer, names string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
-	p.Step("building %s; the first time takes about five minutes on two cores", names)
+	p.Step("building %s, which takes minutes the first time", names)
 	var compiled, downloaded atomic.Int64
 	stop := make(chan struct{})
 	done := make(chan struct{})

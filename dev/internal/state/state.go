@@ -115,7 +115,8 @@ func (s State) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the state: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	// The directories of volumes are open to all, so this one is not.
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("saving the state: %w", err)
 	}
 	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
