@@ -62,22 +62,24 @@ func references(l *slinkyv1beta1.LoginSet) []string {
 func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (component.Plan, error) {
 	l.Status.ObservedGeneration = l.Generation
 	in := render.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}
-	controllerErr := r.controller(ctx, l, &in)
-	problems, err := problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &in), r.sssd(ctx, l, &in)))
+	slurmKey, controllerErr := r.controller(ctx, l, &in)
+	problems, err := problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &in), r.sssd(ctx, l, slurmKey, &in)))
 	if err != nil || len(problems) > 0 {
 		return component.Plan{Output: component.Failed(problems)}, err
 	}
 	return component.Plan{Output: render.Render(in)}, nil
 }
 
-func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+// controller reads the Controller and returns its auth/slurm key.
+func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) ([]byte, error) {
 	c, err := r.Controller(ctx, l.Namespace, l.Spec.ControllerRef)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in.Controller = c
-	in.SlurmKeyDigest, err = r.SecretDigest(ctx, l.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
-	return err
+	key, err := r.SecretValue(ctx, l.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
+	in.SlurmKeyDigest = component.KeyDigest(*c.AuthSlurmRef(), key)
+	return key, err
 }
 
 // hostKeys generates the ssh host keys once: when they changed, every user's ssh client would warn of an attack.
@@ -94,12 +96,13 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	return nil
 }
 
-func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+// sssd reads sssd.conf. It may hold a password, so its digest is sealed.
+func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal []byte, in *render.Input) error {
 	if l.Spec.SssdConfRef == nil {
 		return nil
 	}
-	var err error
-	in.SssdDigest, err = r.SecretDigest(ctx, l.Namespace, *l.Spec.SssdConfRef, "spec.sssdConfRef")
+	value, err := r.SecretValue(ctx, l.Namespace, *l.Spec.SssdConfRef, "spec.sssdConfRef")
+	in.SssdDigest = label.Seal(seal, map[string][]byte{l.Spec.SssdConfRef.Key: value})
 	return err
 }
 

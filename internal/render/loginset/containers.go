@@ -5,12 +5,14 @@ package loginset
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
@@ -43,10 +45,10 @@ done
 chown -R 401:401 /mnt/etc/slurm
 `
 
-func initContainer(in Input) (corev1.Container, error) {
+func initContainer(in Input, image string) (corev1.Container, error) {
 	return overlay.Container(corev1.Container{
 		Name:    "initconf",
-		Image:   in.Images.Login(),
+		Image:   image,
 		Command: []string{"sh", "-c", initScript},
 		Env:     []corev1.EnvVar{{Name: "SLURM_USER", Value: pod.SlurmUser}},
 		VolumeMounts: []corev1.VolumeMount{
@@ -84,22 +86,30 @@ func loginContainer(in Input) (corev1.Container, error) {
 		}},
 		VolumeMounts: mounts,
 	}, in.LoginSet.Spec.Login, "spec.login")
+	for _, e := range c.Env {
+		if e.Name == sackdOptions && e.ValueFrom != nil {
+			err = errors.Join(err, problem.Errorf("spec.login.env["+sackdOptions+"]", "InvalidSpec",
+				"options are added to its value, so it must be given by value and not by valueFrom"))
+		}
+	}
 	c.Env = withSackdOptions(c.Env, "--conf-server "+in.Controller.Endpoint())
 	return c, err
 }
 
+// sackdOptions is the variable with the command line of sackd.
+const sackdOptions = "SACKD_OPTIONS"
+
 // withSackdOptions puts options after those that the user gave sackd, and sorts the variables by name.
 func withSackdOptions(env []corev1.EnvVar, options string) []corev1.EnvVar {
-	const name = "SACKD_OPTIONS"
 	out := make([]corev1.EnvVar, 0, len(env)+1)
 	for _, e := range env {
-		if e.Name == name {
+		if e.Name == sackdOptions {
 			options = strings.TrimSpace(e.Value + " " + options)
 			continue
 		}
 		out = append(out, e)
 	}
-	out = append(out, corev1.EnvVar{Name: name, Value: options})
+	out = append(out, corev1.EnvVar{Name: sackdOptions, Value: options})
 	slices.SortStableFunc(out, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }

@@ -5,6 +5,8 @@
 package loginset
 
 import (
+	"errors"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,14 +96,8 @@ func digest(files map[string]string) string {
 }
 
 func podSpec(in Input) (corev1.PodSpec, error) {
-	initconf, err := initContainer(in)
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
-	login, err := loginContainer(in)
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
+	login, loginErr := loginContainer(in)
+	initconf, initErr := initContainer(in, login.Image)
 	return corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
@@ -111,5 +107,5 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		InitContainers: []corev1.Container{initconf},
 		Containers:     []corev1.Container{login},
 		Volumes:        volumes(in),
-	}, nil
+	}, errors.Join(initErr, loginErr)
 }

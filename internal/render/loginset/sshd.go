@@ -5,6 +5,7 @@ package loginset
 
 import (
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,24 +26,39 @@ func sshConfigMap(l *slinkyv1beta1.LoginSet, set label.Set) *corev1.ConfigMap {
 }
 
 // sshdConfig is /etc/ssh/sshd_config, see sshd_config(5). The first value of a keyword wins there, so the user's lines
-// come before those that they may want to replace.
+// come before those that they may want to replace. A Match block lasts until the end of the file, so the user's come last.
 func sshdConfig(l *slinkyv1beta1.LoginSet) string {
 	var b strings.Builder
+	global, blocks := cutMatch(l.Spec.ExtraSshdConfig)
 	b.WriteString("Include /etc/ssh/sshd_config.d/*.conf\n")
-	if l.Spec.ExtraSshdConfig != "" && !strings.Contains(strings.ToLower(l.Spec.ExtraSshdConfig), "match ") {
-		b.WriteString("### EXTRA CONFIG ###\n" + terminated(l.Spec.ExtraSshdConfig))
-	}
+	extra(&b, global)
 	b.WriteString("UsePAM yes\nX11Forwarding yes\nSubsystem sftp internal-sftp\n")
 	if len(l.Spec.Users) > 0 {
 		// A command rather than a file, since sshd distrusts the permissions of directories that the kubelet fills. It
 		// reads the keys anew at each login, so that a changed list counts without a restart.
 		b.WriteString("AuthorizedKeysCommand /usr/bin/cat " + usersDir + "/" + keyPrefix + "%u\nAuthorizedKeysCommandUser nobody\n")
 	}
-	if l.Spec.ExtraSshdConfig != "" && strings.Contains(strings.ToLower(l.Spec.ExtraSshdConfig), "match ") {
-		// A Match block lasts until the end of the file.
-		b.WriteString("### EXTRA CONFIG ###\n" + terminated(l.Spec.ExtraSshdConfig))
-	}
+	extra(&b, blocks)
 	return b.String()
+}
+
+func extra(b *strings.Builder, text string) {
+	if strings.TrimSpace(text) != "" {
+		b.WriteString("### EXTRA CONFIG ###\n" + terminated(text))
+	}
+}
+
+// cutMatch cuts sshd's configuration before its first Match block.
+func cutMatch(text string) (global, blocks string) {
+	at := 0
+	for line := range strings.Lines(text) {
+		keyword := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || r == '=' || r == '"' })
+		if len(keyword) > 0 && strings.EqualFold(keyword[0], "Match") {
+			return text[:at], text[at:]
+		}
+		at += len(line)
+	}
+	return text, ""
 }
 
 func terminated(text string) string {

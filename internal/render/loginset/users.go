@@ -34,17 +34,18 @@ func usersConfigMap(l *slinkyv1beta1.LoginSet, set label.Set) (*corev1.ConfigMap
 
 func userFiles(users []slinkyv1beta1.User) (map[string]string, error) {
 	users = slices.SortedFunc(slices.Values(users), func(a, b slinkyv1beta1.User) int { return cmp.Compare(a.Name, b.Name) })
-	groups, err := groups(users)
+	var errs []error
 	files := map[string]string{}
 	var passwd, shadow strings.Builder
 	owner := map[int64]string{}
 	for _, u := range users {
 		if other, taken := owner[u.UID]; taken {
-			err = errors.Join(err, problem.Errorf("spec.users", "InvalidSpec", "users %s and %s have the same uid %d", other, u.Name, u.UID))
+			errs = append(errs, problem.Errorf("spec.users", "InvalidSpec", "users %s and %s have the same uid %d", other, u.Name, u.UID))
 		}
 		owner[u.UID] = u.Name
 		if bad := unsafeField(u); bad != "" {
-			err = errors.Join(err, problem.Errorf("spec.users["+u.Name+"]."+bad, "InvalidSpec", "must be one line without a colon"))
+			errs = append(errs, problem.Errorf(fmt.Sprintf("spec.users[%q].%s", u.Name, bad), "InvalidSpec",
+				"must be one line without a colon; the name of a group has no comma either"))
 			continue
 		}
 		fmt.Fprintf(&passwd, "%s:x:%d:%d:%s:%s:%s\n", u.Name, u.UID, u.PrimaryGID(), u.Gecos, u.HomeDirectory(), u.LoginShell())
@@ -55,16 +56,24 @@ func userFiles(users []slinkyv1beta1.User) (map[string]string, error) {
 		}
 		files[keyPrefix+u.Name] = keys.String()
 	}
+	groups, err := groups(users)
 	files["passwd"], files["shadow"], files["group"] = passwd.String(), shadow.String(), groupFile(groups)
-	return files, err
+	return files, errors.Join(append(errs, err)...)
 }
 
-// unsafeField names a field of u that would break out of its place in passwd or authorized_keys. Admission refuses these
-// already; objects stored before the rule existed come here.
+// unsafeField names the first field of u that would break out of its place in passwd, group or authorized_keys. Admission
+// refuses these already; objects stored before the rule existed come here.
 func unsafeField(u slinkyv1beta1.User) string {
-	for field, value := range map[string]string{"name": u.Name, "gecos": u.Gecos, "home": u.HomeDirectory(), "shell": u.LoginShell()} {
-		if strings.ContainsAny(value, ":\n\r\x00") {
-			return field
+	for _, f := range []struct{ field, value string }{
+		{"name", u.Name}, {"gecos", u.Gecos}, {"home", u.HomeDirectory()}, {"shell", u.LoginShell()},
+	} {
+		if strings.ContainsAny(f.value, ":\n\r\x00") {
+			return f.field
+		}
+	}
+	for _, g := range u.Groups {
+		if strings.ContainsAny(g.Name, ":,\n\r\x00") {
+			return "groups"
 		}
 	}
 	for _, k := range u.SSHAuthorizedKeys {

@@ -3,13 +3,15 @@
 
 // Package overlay lays what users wrote over what Coxswain generated: containers, pod specs and Service specs. The rules
 // are those of a strategic merge patch (containers, variables, ports and mounts meet by their key; null deletes), with
-// three exceptions that the contract names: arguments follow the generated ones, a probe with another handler replaces
-// the generated handler but keeps its thresholds, and a generated container keeps its name.
+// four exceptions: arguments follow the generated ones, a probe with another handler replaces the generated handler but
+// keeps its thresholds, a generated container keeps its name, and search domains follow the generated ones, without
+// which workers do not find each other.
 package overlay
 
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -64,6 +66,9 @@ func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.P
 	out, err := merge(base, patch)
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
+	}
+	if base.DNSConfig != nil && decoded.DNSConfig != nil && out.DNSConfig != nil {
+		out.DNSConfig.Searches = append(slices.Clone(base.DNSConfig.Searches), decoded.DNSConfig.Searches...)
 	}
 	return out, nil
 }

@@ -137,6 +137,41 @@ func TestServiceSpecKeepsSelectorAndDropsExternalIPs(t *testing.T) {
 	}
 }
 
+func TestSearchDomainsFollowTheGeneratedOnes(t *testing.T) {
+	generated := corev1.PodSpec{DNSConfig: &corev1.PodDNSConfig{Searches: []string{"workers"}}}
+	for user, want := range map[string][]string{
+		`{}`:                                  {"workers"},
+		`{"dnsConfig":{"searches":["mine"]}}`: {"workers", "mine"},
+		`{"dnsConfig":{"nameservers":["1.2.3.4"]}}`: {"workers"},
+		`{"dnsConfig":null}`:                        nil,
+	} {
+		got, err := PodSpec(generated, &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: []byte(user)}}, "spec.template.spec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var searches []string
+		if got.DNSConfig != nil {
+			searches = got.DNSConfig.Searches
+		}
+		if diff := cmp.Diff(want, searches); diff != "" {
+			t.Errorf("%s: %s", user, diff)
+		}
+	}
+}
+
+func FuzzPodSpec(f *testing.F) {
+	f.Add([]byte(`{"dnsConfig":{"$patch":"delete"},"containers":[{"name":"slurmctld","$patch":"delete"}]}`))
+	f.Add([]byte(`{"containers":null,"dnsConfig":{"searches":["a"]},"volumes":[{"name":"etc","emptyDir":{}}]}`))
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		generated := corev1.PodSpec{
+			DNSConfig:  &corev1.PodDNSConfig{Searches: []string{"workers"}},
+			Containers: []corev1.Container{base()}, Volumes: []corev1.Volume{{Name: "etc"}},
+		}
+		// Whatever is written, it is laid over or refused.
+		_, _ = PodSpec(generated, &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: raw}}, "spec.template.spec")
+	})
+}
+
 func FuzzContainer(f *testing.F) {
 	f.Add([]byte(`{"image":"x","args":["a"],"livenessProbe":{"exec":{"command":["true"]}}}`))
 	f.Add([]byte(`{"env":[{"$patch":"replace"}]}`))

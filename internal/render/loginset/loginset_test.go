@@ -1,0 +1,184 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package loginset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+func input(t testing.TB, spec string) loginset.Input {
+	t.Helper()
+	return loginset.Input{
+		LoginSet:   manifest.Parse[slinkyv1beta1.LoginSet](t, "metadata: {name: demo-login, namespace: ns1}\nspec: "+spec),
+		Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}}`),
+		Images:     image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
+		SlurmKeyDigest: "digest-of-slurm-key", HostKeysDigest: "digest-of-host-keys", SssdDigest: "digest-of-sssd",
+	}
+}
+
+const users = `[{name: bob, uid: 1001, gecos: "Bob B., lab 7", groups: [{name: lab, gid: 5000}], sshAuthorizedKeys: ["ssh-ed25519 AAAAbob bob@home"]},
+  {name: alice, uid: 1000, gid: 5000, shell: /bin/zsh, home: /work/alice, groups: [{name: lab, gid: 5000}, {name: wheel, gid: 10}], sshAuthorizedKeys: ["ssh-rsa AAAAone", "ssh-rsa AAAAtwo"]}]`
+
+func TestRender(t *testing.T) {
+	tests := []struct{ name, file, spec string }{
+		{"the smallest spec", "minimal.yaml", `{controllerRef: {name: demo}}`},
+		{"users without a directory", "users.yaml", `{controllerRef: {name: demo}, replicas: 2, users: ` + users + `}`},
+		{"users of a directory", "sssd.yaml", `{controllerRef: {name: demo}, sssdConfRef: {name: sssd, key: sssd.conf}, rootSshAuthorizedKeys: "ssh-rsa AAAAroot admin"}`},
+		{"everything that can be laid over", "overlays.yaml", `
+  controllerRef: {name: demo}
+  strategy: {type: Recreate}
+  login: {image: "example.com/login:1", env: [{name: SACKD_OPTIONS, value: "-v"}, {name: A, value: b}]}
+  initconf: {resources: {limits: {memory: 32Mi}}}
+  template: {metadata: {labels: {team: a}}, spec: {dnsConfig: {searches: [example.org]}, containers: [{name: login, tty: true}]}}
+  extraSshdConfig: |
+    X11Forwarding no
+    Match User root
+      PermitRootLogin no
+  service: {port: 2222, nodePort: 30022, spec: {type: LoadBalancer}}
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := loginset.Render(input(t, tt.spec))
+			if len(out.Problems) > 0 {
+				t.Fatal(out.Problems.Message())
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+func TestSshdConfig(t *testing.T) {
+	const before, generated = "Include /etc/ssh/sshd_config.d/*.conf\n", "UsePAM yes\nX11Forwarding yes\nSubsystem sftp internal-sftp\n"
+	const banner = "### EXTRA CONFIG ###\n"
+	tests := []struct{ name, extra, want string }{
+		{"nothing extra", "", before + generated},
+		{"lines come first, where the first value wins", "X11Forwarding no", before + banner + "X11Forwarding no\n" + generated},
+		{"a Match block comes last, where it holds for nothing else", "Match User x\n  X11Forwarding no\n", before + generated + banner + "Match User x\n  X11Forwarding no\n"},
+		{"lines before a Match block come first all the same", "UsePAM no\nmatch\tAddress 10.0.0.0/8\nX11Forwarding no", before + banner + "UsePAM no\n" + generated + banner + "match\tAddress 10.0.0.0/8\nX11Forwarding no\n"},
+		{"a keyword may be followed by a sign", " Match=User x\n", before + generated + banner + " Match=User x\n"},
+		{"the word match elsewhere is no block", "# a rematch would be nice\nBanner /etc/match me\n", before + banner + "# a rematch would be nice\nBanner /etc/match me\n" + generated},
+		{"blank text is nothing", " \n\n", before + generated},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, `{controllerRef: {name: demo}}`)
+			in.LoginSet.Spec.ExtraSshdConfig = tt.extra
+			if diff := cmp.Diff(tt.want, dataOf(t, in, "demo-login-ssh-config")["sshd_config"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// dataOf is the content of a rendered ConfigMap.
+func dataOf(t testing.TB, in loginset.Input, name string) map[string]string {
+	t.Helper()
+	for _, o := range loginset.Render(in).Objects {
+		if cm, ok := o.(*corev1.ConfigMap); ok && cm.Name == name {
+			return cm.Data
+		}
+	}
+	t.Fatalf("there is no ConfigMap %s", name)
+	return nil
+}
+
+func TestOrderOfUsersDoesNotMatter(t *testing.T) {
+	in := input(t, `{controllerRef: {name: demo}, users: `+users+`}`)
+	want := dataOf(t, in, "demo-login-users")
+	slices.Reverse(in.LoginSet.Spec.Users)
+	if diff := cmp.Diff(want, dataOf(t, in, "demo-login-users")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		want       []string
+	}{
+		{"two users of one uid", `{users: [{name: a, uid: 1000}, {name: b, uid: 1000}]}`, []string{"spec.users: users a and b have the same uid 1000"}},
+		{"a group of two gids", `{users: [{name: a, uid: 1000, groups: [{name: g, gid: 1}]}, {name: b, uid: 1001, groups: [{name: g, gid: 2}]}]}`,
+			[]string{"spec.users[b].groups[g].gid: is 2, and 1 with another user; a group has one gid"}},
+		{"a user called like a group of another gid", `{users: [{name: a, uid: 1000}, {name: b, uid: 1001, groups: [{name: a, gid: 7}]}]}`,
+			[]string{"spec.users[a].gid: is 1000, but a group called a has gid 7; add a group with gid 1000 to its groups"}},
+		{"fields that leave their line, stored before there was a rule",
+			`{users: [{name: a, uid: 1000, gecos: "x:0:0", home: "/a\nroot::0:0"}, {name: b, uid: 1001, sshAuthorizedKeys: ["ssh-rsa A\nssh-rsa B"]}, {name: c, uid: 1002, groups: [{name: "g:x:0:c\ng", gid: 7}]}]}`,
+			[]string{
+				`spec.users["a"].gecos: must be one line without a colon; the name of a group has no comma either`,
+				`spec.users["b"].sshAuthorizedKeys: must be one line without a colon; the name of a group has no comma either`,
+				`spec.users["c"].groups: must be one line without a colon; the name of a group has no comma either`,
+			}},
+		{"options of sackd from elsewhere", `{login: {env: [{name: SACKD_OPTIONS, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`,
+			[]string{"spec.login.env[SACKD_OPTIONS]: options are added to its value, so it must be given by value and not by valueFrom"}},
+		{"mistyped fields everywhere", `{login: {a: 1}, initconf: {b: 1}, template: {spec: {c: 1}}, service: {spec: {d: 1}}}`,
+			[]string{`spec.initconf: unknown field "b"`, `spec.login: unknown field "a"`, `spec.service.spec: unknown field "d"`, `spec.template.spec: unknown field "c"`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			first := loginset.Render(in).Problems
+			var got []string
+			for _, p := range first.Sorted() {
+				got = append(got, p.Error())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			for range 20 {
+				if again := loginset.Render(in).Problems; again.Message() != first.Message() {
+					t.Fatalf("the message is not stable: %s, then %s", first.Message(), again.Message())
+				}
+			}
+		})
+	}
+}
+
+func FuzzUserFiles(f *testing.F) {
+	f.Add("alice", "Alice", "/home/alice", "/bin/sh", "lab", "ssh-rsa AAAA")
+	f.Add("a:b", "x\ny", "", "/bin/\r", "g,h", "k\n")
+	f.Fuzz(func(t *testing.T, name, gecos, home, shell, group, key string) {
+		in := input(t, `{controllerRef: {name: demo}}`)
+		in.LoginSet.Spec.Users = []slinkyv1beta1.User{
+			{Name: name, UID: 1000, Gecos: gecos, Home: home, Shell: shell, SSHAuthorizedKeys: []slinkyv1beta1.AuthorizedKey{slinkyv1beta1.AuthorizedKey(key)},
+				Groups: []slinkyv1beta1.UserGroup{{Name: group, GID: 5000}}},
+			{Name: "last", UID: 1001},
+		}
+		out := loginset.Render(in)
+		if len(out.Problems) > 0 {
+			return
+		}
+		data := dataOf(t, in, "demo-login-users")
+		for file, shape := range map[string][2]int{"passwd": {2, 7}, "shadow": {2, 9}} {
+			lines := strings.Split(strings.TrimSuffix(data[file], "\n"), "\n")
+			if len(lines) != shape[0] {
+				t.Fatalf("%s has %d lines:\n%s", file, len(lines), data[file])
+			}
+			for _, line := range lines {
+				if got := len(strings.Split(line, ":")); got != shape[1] {
+					t.Errorf("%s: %d fields in %q", file, got, line)
+				}
+			}
+		}
+		for line := range strings.Lines(data["group"]) {
+			if got := len(strings.Split(line, ":")); got != 4 {
+				t.Errorf("group: %d fields in %q", got, line)
+			}
+		}
+		if got := strings.Count(data["authorized_keys."+name], "\n"); got != 1 {
+			t.Errorf("%d lines of keys", got)
+		}
+	})
+}
