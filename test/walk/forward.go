@@ -48,7 +48,7 @@ func (k *Kubernetes) readyPod(ctx context.Context, service *corev1.Service) (*co
 		return nil, fmt.Errorf("listing the pods of the Service %s/%s: %w", service.Namespace, service.Name, err)
 	}
 	for _, p := range pods.Items {
-		if isReady(&p) {
+		if IsReady(&p) {
 			return &p, nil
 		}
 	}

@@ -133,7 +133,7 @@ func (k *Kubernetes) pods(ctx context.Context, w io.Writer, namespace string, al
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	for _, p := range pods.Items {
-		if !all && isReady(&p) {
+		if !all && IsReady(&p) {
 			continue
 		}
 		fmt.Fprintf(w, "  %s on %s: %s%s\n", p.Name, cmp.Or(p.Spec.NodeName, "no node"), p.Status.Phase, troubles(&p))
@@ -141,7 +141,8 @@ func (k *Kubernetes) pods(ctx context.Context, w io.Writer, namespace string, al
 	return nil
 }
 
-func isReady(p *corev1.Pod) bool {
+// IsReady is true for a pod that is ready or has done its work.
+func IsReady(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded {
 		return true
 	}
@@ -210,7 +211,7 @@ func (k *Kubernetes) logs(ctx context.Context, w io.Writer, namespace string, li
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	for _, p := range pods.Items {
-		if !all && isReady(&p) {
+		if !all && IsReady(&p) {
 			continue
 		}
 		for _, s := range containerStatuses(&p) {

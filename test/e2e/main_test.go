@@ -1,0 +1,85 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests Coxswain with nothing left out: a real Kubernetes, real images, the operator as Helm installs it, real
+// Slurm, and users who log in by ssh. Each test has a namespace of its own.
+//
+//	go test -v -parallel 4 ./test/e2e [-run TestName] [-e2e.keep]
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/test/login"
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+var (
+	required   = flag.Bool("e2e.required", false, "fail where a machine on which the tests cannot run would skip them")
+	keep       = flag.Bool("e2e.keep", false, "keep the namespaces of the tests, to look around")
+	kubeconfig = flag.String("e2e.kubeconfig", "", "`file` that leads to a Kubernetes; default: a local one is started or used")
+	registry   = flag.String("e2e.registry", walk.LocalRegistry, "`registry` of the images")
+	tag        = flag.String("e2e.tag", "dev", "`tag` of the images")
+	nodes      = flag.Int("e2e.nodes", 2, "`number` of nodes of a local Kubernetes")
+	restFor    = flag.Duration("e2e.rest", 2*time.Minute, "`time` for which a cluster at rest is watched for writes")
+)
+
+// stage is what all tests have in common. TestMain sets it before the first test starts.
+var stage struct {
+	k          *walk.Kubernetes
+	repository walk.Repository
+	images     walk.Images
+	key        *login.Key
+	// skip says why there is no stage; empty if there is one.
+	skip string
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *kubeconfig == "" && os.Getuid() != 0 {
+		stage.skip = "a local Kubernetes needs root; run as root, or name a cluster with -e2e.kubeconfig"
+		if *required {
+			fmt.Fprintln(os.Stderr, "e2e:", stage.skip)
+			return 1
+		}
+		return m.Run()
+	}
+	if err := prepare(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func prepare(ctx context.Context) error {
+	var err error
+	if stage.repository, err = walk.FindRepository(); err != nil {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return fmt.Errorf("finding the cache directory: %w", err)
+	}
+	if stage.key, err = login.EnsureKey(filepath.Join(cache, "coxswain", "e2e", "id_ed25519")); err != nil {
+		return err
+	}
+	stage.images = walk.Images{Registry: *registry, Tag: *tag}
+	stage.k, err = walk.Bring(ctx, walk.NewProgress(os.Stderr), walk.Options{
+		Repository: stage.repository, Images: stage.images, Kubeconfig: *kubeconfig, Nodes: *nodes,
+	})
+	return err
+}

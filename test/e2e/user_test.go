@@ -1,0 +1,100 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/test/login"
+)
+
+// user is somebody who is logged in. What fails for the user fails the test.
+type user struct{ *login.Session }
+
+// runs runs a shell command and returns what it printed.
+func (u *user) runs(t *testing.T, command string) string {
+	t.Helper()
+	out, err := u.Run(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// submits submits a batch script and returns the number of the job.
+func (u *user) submits(t *testing.T, script string, options ...string) int {
+	t.Helper()
+	job, err := u.Submit(t.Context(), login.Batch{Script: script, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// awaits waits until all tasks of a job are in a state, as squeue says.
+func (u *user) awaits(t *testing.T, job int, state string) []login.Task {
+	t.Helper()
+	var tasks []login.Task
+	eventually(t, patient, fmt.Sprintf("job %d to be %s", job, state), func(ctx context.Context) error {
+		var err error
+		if tasks, err = u.Queue(ctx, job); err != nil {
+			return err
+		}
+		for _, task := range tasks {
+			if task.State != state {
+				return fmt.Errorf("task %s is %s", task.ID, task.State)
+			}
+		}
+		if len(tasks) == 0 {
+			return fmt.Errorf("squeue does not know the job")
+		}
+		return nil
+	})
+	return tasks
+}
+
+// seesAccounted waits until slurmdbd has so many tasks of a job, all of them COMPLETED.
+func (u *user) seesAccounted(t *testing.T, job, tasks int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	all, err := u.AwaitAccounted(ctx, job, tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range all {
+		if task.State != "COMPLETED" {
+			t.Errorf("slurmdbd says that task %s is %s, not COMPLETED", task.ID, task.State)
+		}
+	}
+}
+
+// walksThrough does what the demo does: an array of jobs, and a step on two nodes.
+func (u *user) walksThrough(t *testing.T) {
+	t.Helper()
+	job := u.submits(t, "echo task $SLURM_ARRAY_TASK_ID of $(id -un)\n", "--array=1-4", "--output=array-%A-%a.out")
+	hosts := strings.Fields(u.runs(t, "srun --nodes=2 hostname"))
+	slices.Sort(hosts)
+	if len(slices.Compact(hosts)) != 2 {
+		t.Errorf("srun --nodes=2 hostname printed %v, not two hosts", hosts)
+	}
+	for _, task := range u.awaits(t, job, "COMPLETED") {
+		t.Logf("task %s ran on %s", task.ID, task.Nodes)
+	}
+	name := u.runs(t, "id -un")
+	var want []string
+	for i := range 4 {
+		want = append(want, fmt.Sprintf("task %d of %s", i+1, name))
+	}
+	got := strings.Split(u.runs(t, fmt.Sprintf("cat array-%d-*.out", job)), "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the array's output differs (-want +got):\n%s", diff)
+	}
+}
