@@ -34,9 +34,8 @@ type Input struct {
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
 type Output struct {
 	render.Output
-	// Held are objects that are left as they are if they exist, neither changed nor deleted, because the NodeSet that they
-	// come from has a mistake in it: workers with running jobs must not vanish over a typing error.
-	Held []render.Object
+	// Held are what is left as it is if it exists, neither changed nor deleted.
+	Held []Held
 	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
 	Unresolved []string
 	// Components are the composed objects by role; nil where the spec asks for none.
@@ -52,6 +51,15 @@ type Components struct {
 	// NodeSets are the workers: that of slurmNodes.worker first, then those of NodeSets by name. One that is held stands
 	// here with its name only.
 	NodeSets []*slinkyv1beta1.NodeSet
+}
+
+// Held is a composed object that is not applied because the NodeSet that it comes from has mistakes in it. Nor is it
+// deleted: workers with running jobs must not vanish over a typing error.
+type Held struct {
+	Object *slinkyv1beta1.NodeSet
+	// NodeSet is the name of the NodeSet with the mistakes, and Problems are these, with paths in it.
+	NodeSet  string
+	Problems problem.List
 }
 
 // ReasonInvalid is the reason of the problems of this package.
@@ -102,7 +110,7 @@ func Cluster(in Input) Output {
 }
 
 func (c *composer) held(set *slinkyv1beta1.NodeSet) bool {
-	return slices.ContainsFunc(c.out.Held, func(o render.Object) bool { return o.GetName() == set.Name })
+	return slices.ContainsFunc(c.out.Held, func(h Held) bool { return h.Object == set })
 }
 
 // meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied: those of Argo CD

@@ -49,7 +49,7 @@ func (c *composer) composeWorkers() {
 		composed := NodeSet(c.cluster, &c.nodeSets[i])
 		*sets = append(*sets, composed.Object)
 		if len(composed.Problems) > 0 {
-			c.out.Held = append(c.out.Held, composed.Object)
+			c.out.Held = append(c.out.Held, Held{Object: composed.Object, NodeSet: c.nodeSets[i].Name, Problems: composed.Problems})
 		}
 	}
 }
@@ -118,6 +118,8 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	}
 	out.Namespace, out.Name = cluster.Namespace, w.object
 	for i := range w.disk.claims {
+		// So that whose claim it is can be seen when all else of the cluster is gone.
+		w.disk.claims[i].Labels = map[string]string{slinkyv1beta1.LabelCluster: cluster.ControllerName()}
 		out.Spec.VolumeClaimTemplates = append(out.Spec.VolumeClaimTemplates,
 			embedded.PersistentVolumeClaim{RawExtension: embedded.From(overlayFields(w.disk.claims[i]))})
 	}

@@ -1,0 +1,90 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmcluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+)
+
+// Setup registers the controller of SlurmClusters.
+func Setup(_ context.Context, mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
+	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("SlurmCluster").
+		For(&nebiusv1.SlurmCluster{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency}).
+		Owns(&slinkyv1beta1.Controller{}).
+		Owns(&slinkyv1beta1.Accounting{}).
+		Owns(&slinkyv1beta1.RestApi{}).
+		Owns(&slinkyv1beta1.LoginSet{}).
+		Owns(&slinkyv1beta1.NodeSet{}).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&corev1.Service{}).
+		Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf), specs).
+		Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of SlurmCluster: %w", err)
+	}
+	return (&farewell{Base: base}).setup(mgr)
+}
+
+// clusterOf maps a NodeSet to its cluster.
+func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []reconcile.Request {
+	set, ok := o.(*nebiusv1alpha1.NodeSet)
+	if !ok {
+		return nil
+	}
+	clusters, err := Clusters(ctx, r.Client, set.Namespace)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the cluster of a NodeSet", "namespace", set.Namespace, "nodeSet", set.Name)
+		return nil
+	}
+	name := compose.OwnerOf(set, clusters)
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: name}}}
+}
+
+// neighbours maps a cluster to the others of its namespace: which of them is the oldest decides to whom NodeSets belong
+// that name no cluster.
+func (r *reconciler) neighbours(ctx context.Context, o client.Object) []reconcile.Request {
+	clusters, err := Clusters(ctx, r.Client, o.GetNamespace())
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the neighbours of a SlurmCluster", "namespace", o.GetNamespace(), "cluster", o.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range clusters {
+		if clusters[i].Name != o.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&clusters[i])})
+		}
+	}
+	return out
+}
+
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
