@@ -59,9 +59,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 
 func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
 	n.Status.ObservedGeneration = n.Generation
-	in, revision, err := r.input(ctx, n)
+	in, _, err := r.input(ctx, n)
 	if err == nil {
-		_, err = worker.Pod(in, 0, revision) // the user's mistakes show here, before any pod is made
+		err = worker.Check(in) // before any pod is made
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {

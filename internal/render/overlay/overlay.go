@@ -4,8 +4,8 @@
 // Package overlay lays what users wrote over what Coxswain generated: containers, pod specs and Service specs. The rules
 // are those of a strategic merge patch (containers, variables, ports and mounts meet by their key; null deletes), with
 // four exceptions: arguments follow the generated ones, a probe with another handler replaces the generated handler but
-// keeps its thresholds, a generated container keeps its name, and search domains follow the generated ones, without
-// which workers do not find each other.
+// keeps its thresholds, a generated container keeps its name, and tolerations and search domains follow the generated
+// ones, without which workers do not find each other.
 package overlay
 
 import (
@@ -69,6 +69,9 @@ func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.P
 	}
 	if base.DNSConfig != nil && decoded.DNSConfig != nil && out.DNSConfig != nil {
 		out.DNSConfig.Searches = append(slices.Clone(base.DNSConfig.Searches), decoded.DNSConfig.Searches...)
+	}
+	if len(decoded.Tolerations) > 0 {
+		out.Tolerations = append(slices.Clone(base.Tolerations), decoded.Tolerations...)
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. It must not hold up
@@ -25,14 +27,8 @@ const goodbye = `timeout 5 scontrol update nodename="$(hostname)" state=down rea
 
 func podSpec(in Input) (corev1.PodSpec, error) {
 	n := in.NodeSet
-	slurmd, err := slurmd(in)
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
-	logfile, err := overlay.Container(pod.Logfile(slurmd.Image, slinkyv1beta1.NameSlurmd), n.Spec.Logfile, "spec.logfile")
-	if err != nil {
-		return corev1.PodSpec{}, err
-	}
+	slurmd, slurmdErr := slurmd(in)
+	logfile, logfileErr := overlay.Container(pod.Logfile(slurmd.Image, slinkyv1beta1.NameSlurmd), n.Spec.Logfile, "spec.logfile")
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
@@ -52,7 +48,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 	if !n.Spec.OversubscribeNode {
 		spec.Affinity = onePerNode()
 	}
-	return spec, nil
+	return spec, errors.Join(slurmdErr, logfileErr)
 }
 
 // onePerNode keeps two workers from sharing a Kubernetes node: each would believe that it has the whole machine.
@@ -69,10 +65,7 @@ func onePerNode() *corev1.Affinity {
 
 func slurmd(in Input) (corev1.Container, error) {
 	n := in.NodeSet
-	list, err := nodeConf(n)
-	if err != nil {
-		return corev1.Container{}, err
-	}
+	list, confErr := nodeConf(n)
 	c, err := overlay.Container(corev1.Container{
 		Name:  slinkyv1beta1.NameSlurmd,
 		Image: in.Images.Slurmd(),
@@ -95,8 +88,12 @@ func slurmd(in Input) (corev1.Container, error) {
 			{Name: pod.LogVolume, MountPath: pod.LogDir},
 		},
 	}, n.Spec.Slurmd, "spec.slurmd")
-	c.Env = append(c.Env, limits(c)...)
-	return c, err
+	for _, e := range limits(c) {
+		if !slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name }) {
+			c.Env = append(c.Env, e)
+		}
+	}
+	return c, errors.Join(confErr, err)
 }
 
 // get asks slurmd's own health endpoints, which exist since Slurm 25.11.
@@ -104,13 +101,20 @@ func get(path string) corev1.ProbeHandler {
 	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(slinkyv1beta1.NameSlurmd)}}
 }
 
+// ownedKeys are those by which the operator finds the node of a pod again.
+var ownedKeys = conf.Owned{"NodeName", "NodeHostname"} //nolint:gochecknoglobals // a constant list
+
 // nodeConf is what the node registers with: the feature that puts it into its NodeSet, and the user's parameters.
 func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
-	user, mistakes := conf.ParseNodeConf(n.Spec.ExtraConf)
-	var own conf.NodeConf
-	own.Add("Features", n.SlurmName())
-	merged, refused := own.Merge(user, nil)
 	var errs []error
+	var own conf.NodeConf
+	if err := hostlist.CheckName(n.SlurmName()); err != nil {
+		errs = append(errs, problem.Errorf("spec.template.spec.hostname", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+	} else {
+		own.Add("Features", n.SlurmName())
+	}
+	user, mistakes := conf.ParseNodeConf(n.Spec.ExtraConf)
+	merged, refused := own.Merge(user, ownedKeys)
 	for _, m := range append(mistakes, refused...) {
 		errs = append(errs, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%s", m.Error()))
 	}

@@ -6,6 +6,7 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // Input is a NodeSet and what is known about its surroundings.
@@ -36,10 +38,12 @@ func Labels(n *slinkyv1beta1.NodeSet) label.Set {
 	return label.Set{Name: slinkyv1beta1.NameSlurmd, Instance: n.Name, Component: "worker"}
 }
 
-// Revision is a short digest of what makes workers of one NodeSet alike. It covers what the user wrote and where
-// slurmctld is, but not how this version of the operator renders it: an upgrade of the operator replaces no worker.
+// Revision is a short digest of what makes workers of one NodeSet alike. It covers what the user wrote, in whatever order,
+// and where slurmctld and the key to it are, but not how this version of the operator renders it: an upgrade of the
+// operator replaces no worker, unless it brings another image and the user has not named one.
 func Revision(in Input) (string, error) {
 	spec := in.NodeSet.Spec
+	key := in.Controller.AuthSlurmRef()
 	made := struct {
 		Template       slinkyv1beta1.PodTemplate
 		Slurmd         any
@@ -50,31 +54,61 @@ func Revision(in Input) (string, error) {
 		Oversubscribe  bool
 		Image          string
 		Endpoint       string
+		Key            string
 		Claims         any
 	}{
 		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
-		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: in.Images.Slurmd(),
-		Endpoint: in.Controller.Endpoint(), Claims: claimNames(in.NodeSet),
+		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
+		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
 	}
-	data, err := json.Marshal(made)
+	data, err := canonical(made)
 	if err != nil {
 		return "", fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
 	}
 	return label.Digest(map[string][]byte{"template": data})[:10], nil
 }
 
-// Pod returns the worker with an ordinal, of a revision.
+// defaultImage is the image that counts for the revision: none when the user names one.
+func defaultImage(in Input) string {
+	if c, err := in.NodeSet.Spec.Slurmd.Decode(); err == nil && c != nil && c.Image != "" {
+		return ""
+	}
+	return in.Images.Slurmd()
+}
+
+// canonical is v as JSON with sorted keys, inside of what users wrote too.
+func canonical(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain)
+}
+
+// Check returns the mistakes of the user's: those that would show in a pod, and those that slurm.conf cannot hold. The
+// error joins problem.Problems.
+func Check(in Input) error {
+	n := in.NodeSet
+	_, err := Pod(in, 0, "")
+	errs := []error{err}
+	if _, err := conf.ParseOptions(n.Spec.Partition.Config); n.Spec.Partition.Enabled && err != nil {
+		errs = append(errs, problem.Errorf("spec.partition.config", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+	}
+	return errors.Join(errs...)
+}
+
+// Pod returns the worker with an ordinal, of a revision. The error joins problem.Problems.
 func Pod(in Input, ordinal int, revision string) (*corev1.Pod, error) {
 	n := in.NodeSet
 	set := Labels(n)
-	spec, err := podSpec(in)
-	if err != nil {
-		return nil, err
-	}
-	template, err := pod.Template(spec, n.Spec.Template, set, nil, "spec.template")
-	if err != nil {
-		return nil, err
-	}
+	spec, specErr := podSpec(in)
+	template, templateErr := pod.Template(spec, n.Spec.Template, set, nil, "spec.template")
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	out.Name, out.Namespace = n.PodName(ordinal), n.Namespace
 	out.Spec.Hostname = n.Hostname(ordinal)
@@ -91,11 +125,11 @@ func Pod(in Input, ordinal int, revision string) (*corev1.Pod, error) {
 	} {
 		out.Labels[key] = value
 	}
-	claims, err := Claims(n, ordinal)
+	claims, claimsErr := Claims(n, ordinal)
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
 	}
-	return out, err
+	return out, errors.Join(specErr, templateErr, claimsErr)
 }
 
 // claimTemplateLabel on a claim names the template that it was made from, which is also the name of the volume.
@@ -108,15 +142,19 @@ func Claims(n *slinkyv1beta1.NodeSet, ordinal int) ([]*corev1.PersistentVolumeCl
 	for i := range n.Spec.VolumeClaimTemplates {
 		path := fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)
 		template, err := n.Spec.VolumeClaimTemplates[i].Decode()
-		if err != nil || template == nil || template.Name == "" {
-			errs = append(errs, problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "must be a PersistentVolumeClaim with metadata.name: %v", err))
+		switch {
+		case err != nil:
+			errs = append(errs, problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+			continue
+		case template == nil || template.Name == "":
+			errs = append(errs, problem.Errorf(path+".metadata.name", slinkyv1beta1.ReasonInvalidSpec, "is the name of the volume and must not be empty"))
 			continue
 		}
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:        template.Name + "-" + n.PodName(ordinal),
 				Namespace:   n.Namespace,
-				Labels:      label.Merge(template.Labels, Labels(n).Selector(), map[string]string{claimTemplateLabel: template.Name}),
+				Labels:      label.Merge(Labels(n).Labels(template.Labels), map[string]string{claimTemplateLabel: template.Name}),
 				Annotations: template.Annotations,
 			},
 			Spec: template.Spec,

@@ -1,0 +1,84 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restapi_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+func input(t testing.TB, spec, controller string) restapi.Input {
+	t.Helper()
+	return restapi.Input{
+		RestApi:        manifest.Parse[slinkyv1beta1.RestApi](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec),
+		Controller:     manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: ctl, namespace: ns1}\nspec: "+controller),
+		SlurmKeyDigest: "digest-of-slurm-key", Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"},
+	}
+}
+
+func TestRender(t *testing.T) {
+	tests := []struct{ name, file, spec, controller string }{
+		{"the smallest spec", "minimal.yaml", `{controllerRef: {name: ctl}}`, `{}`},
+		{"everything that can be laid over", "overlays.yaml", `
+  controllerRef: {name: ctl}
+  replicas: 2
+  slurmrestd: {image: "example.com/restd:1", args: [-vv], env: [{name: SLURM_JWT, value: mine}]}
+  template: {metadata: {labels: {team: a}}, spec: {priorityClassName: high}}
+  service: {port: 80, nodePort: 30080, spec: {type: NodePort}}
+`, `{accountingRef: {name: acc}, slurmKeyRef: {name: keys, key: k}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := restapi.Render(input(t, tt.spec, tt.controller))
+			if len(out.Problems) > 0 {
+				t.Fatal(out.Problems.Message())
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+// TestArguments has the lists that the predecessor's end-to-end test asserts, contract slinky.md §3.6.
+func TestArguments(t *testing.T) {
+	tests := []struct {
+		name, spec, controller string
+		want                   []string
+	}{
+		{"without accounting only slurmctld's part of the API is loaded", `{}`, `{}`, []string{"-s", "openapi/slurmctld", "0.0.0.0:6820"}},
+		{"with accounting all of it is", `{}`, `{accountingRef: {name: a}}`, []string{"0.0.0.0:6820"}},
+		{"the user's arguments stand before the address", `{slurmrestd: {args: [-v, -t, "8"]}}`, `{}`, []string{"-s", "openapi/slurmctld", "-v", "-t", "8", "0.0.0.0:6820"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out := restapi.Render(input(t, tt.spec, tt.controller))
+			deployment, ok := out.Objects[1].(*appsv1.Deployment)
+			if !ok {
+				t.Fatalf("%T comes second", out.Objects[1])
+			}
+			if diff := cmp.Diff(tt.want, deployment.Spec.Template.Spec.Containers[0].Args); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	out := restapi.Render(input(t, `{slurmrestd: {a: 1}, template: {spec: {b: 1}}, service: {spec: {c: 1}}}`, `{}`))
+	var got []string
+	for _, p := range out.Problems.Sorted() {
+		got = append(got, p.Error())
+	}
+	want := []string{`spec.service.spec: unknown field "c"`, `spec.slurmrestd: unknown field "a"`, `spec.template.spec: unknown field "b"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

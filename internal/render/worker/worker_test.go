@@ -1,0 +1,267 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+func input(t testing.TB, spec string) worker.Input {
+	t.Helper()
+	return worker.Input{
+		NodeSet:    manifest.Parse[slinkyv1beta1.NodeSet](t, "metadata: {name: demo-gpu, namespace: ns1}\nspec: "+spec),
+		Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}}`),
+		Images:     image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
+	}
+}
+
+func TestPod(t *testing.T) {
+	tests := []struct {
+		name, file, spec string
+		ordinal          int
+	}{
+		{"the smallest spec: the pod's name is the node's", "minimal.yaml", `{controllerRef: {name: demo}}`, 0},
+		{"the example of the contract: a prefix for host names, and extraConf", "example.yaml",
+			`{controllerRef: {name: demo, namespace: ns1}, template: {spec: {hostname: gpu-}}, extraConf: "Gres=gpu:8 Weight=10"}`, 1},
+		{"ordinals with zeros in front", "padding.yaml", `{controllerRef: {name: demo}, ordinalPadding: 3}`, 7},
+		{"limits tell slurmd what it has", "limits.yaml",
+			`{controllerRef: {name: demo}, slurmd: {resources: {limits: {cpu: 7500m, memory: 16Gi, nvidia.com/gpu: 1}}, env: [{name: POD_CPUS, value: "6"}]}}`, 0},
+		{"claims of each ordinal, in the place of a volume of that name", "claims.yaml",
+			`{controllerRef: {name: demo}, template: {spec: {volumes: [{name: scratch, emptyDir: {}}]}}, volumeClaimTemplates: [
+			{metadata: {name: scratch, labels: {tier: fast}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}},
+			{metadata: {name: home}, spec: {storageClassName: nfs}}]}`, 2},
+		{"several workers on one Kubernetes node", "oversubscribe.yaml", `{controllerRef: {name: demo}, oversubscribeNode: true}`, 0},
+		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0},
+		{"everything that can be laid over", "overlays.yaml", `
+  controllerRef: {name: demo}
+  extraConf: feature=a100,nvme
+  slurmd: {image: "example.com/slurmd:1", args: [-v], securityContext: {privileged: false}}
+  logfile: {image: busybox}
+  template:
+    metadata: {labels: {team: a, app.kubernetes.io/name: stolen}, annotations: {note: b}}
+    spec: {tolerations: [{key: gpu, operator: Exists}], containers: [{name: slurmd, volumeMounts: [{name: data, mountPath: /data}]}], volumes: [{name: data, emptyDir: {}}]}
+`, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			if err := worker.Check(in); err != nil {
+				t.Fatal(err)
+			}
+			pod, err := worker.Pod(in, tt.ordinal, "0123456789")
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims, err := worker.Claims(in.NodeSet, tt.ordinal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := []render.Object{pod}
+			for _, c := range claims {
+				objects = append(objects, c)
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, objects...))
+		})
+	}
+}
+
+func TestSharedObjects(t *testing.T) {
+	in := input(t, `{controllerRef: {name: demo}}`)
+	golden.Check(t, "shared.yaml", manifest.YAML(t, []render.Object{worker.Service(in.NodeSet), worker.DisruptionBudget(in.NodeSet)}...))
+	other := input(t, `{controllerRef: {name: demo}, replicas: 7, ordinalPadding: 2}`)
+	other.NodeSet.Name, other.NodeSet.Labels = "other", map[string]string{"a": "b"}
+	if diff := cmp.Diff(worker.Service(in.NodeSet), worker.Service(other.NodeSet)); diff != "" {
+		t.Errorf("two NodeSets of a cluster would fight over the Service:\n%s", diff)
+	}
+	if diff := cmp.Diff(worker.DisruptionBudget(in.NodeSet), worker.DisruptionBudget(other.NodeSet)); diff != "" {
+		t.Errorf("two NodeSets of a cluster would fight over the PodDisruptionBudget:\n%s", diff)
+	}
+}
+
+func revision(t testing.TB, in worker.Input) string {
+	t.Helper()
+	r, err := worker.Revision(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const detailed = `
+  controllerRef: {name: demo}
+  replicas: 3
+  slurmd: {image: "example.com/slurmd:1", resources: {limits: {cpu: "8"}}}
+  extraConf: Gres=gpu:8
+  template: {metadata: {labels: {a: b, c: d}}, spec: {hostname: gpu-, nodeSelector: {disk: ssd}}}
+  volumeClaimTemplates: [{metadata: {name: scratch}, spec: {resources: {requests: {storage: 1Ti}}}}]
+`
+
+// TestRevisionOutlivesTheOperator has the digests as they were when they were first made. Should this test fail, an
+// upgrade of the operator replaces every worker of every cluster: find another way.
+func TestRevisionOutlivesTheOperator(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{controllerRef: {name: demo}}`: "minimal",
+		detailed:                        "detailed",
+	} {
+		golden.Check(t, "revision-"+want+".txt", []byte(revision(t, input(t, spec))+"\n"))
+	}
+}
+
+func TestRevisionIgnoresOrderAndWhatWorkersDoNotShow(t *testing.T) {
+	want := revision(t, input(t, detailed))
+	for name, change := range map[string]func(*worker.Input){
+		"the order of what a user wrote": func(in *worker.Input) {
+			in.NodeSet.Spec.Slurmd.Raw = []byte(`{"resources": {"limits": {"cpu": "8"}},` + "\n" + ` "image": "example.com/slurmd:1"}`)
+			in.NodeSet.Spec.Template.Spec.Raw = []byte(`{"nodeSelector":{"disk":"ssd"},"hostname":"gpu-"}`)
+			in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"c": "d", "a": "b"}
+		},
+		"the number of replicas": func(in *worker.Input) { in.NodeSet.Spec.Replicas = new(int32(9)) },
+		"a partition":            func(in *worker.Input) { in.NodeSet.Spec.Partition.Enabled = true },
+		"labels of the NodeSet":  func(in *worker.Input) { in.NodeSet.Labels = map[string]string{"helm": "v2"} },
+		"the strategy":           func(in *worker.Input) { in.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateOnDelete },
+		"the default image, when the user names one": func(in *worker.Input) {
+			in.Images.Tag = "99.01"
+		},
+	} {
+		in := input(t, detailed)
+		change(&in)
+		if got := revision(t, in); got != want {
+			t.Errorf("%s changes the revision", name)
+		}
+	}
+}
+
+func TestRevisionCoversWhatWorkersAreMadeOf(t *testing.T) {
+	seen := map[string]string{}
+	for name, change := range map[string]func(*worker.Input){
+		"nothing":       func(*worker.Input) {},
+		"the image":     func(in *worker.Input) { in.Images.Tag = "99.01" },
+		"the container": func(in *worker.Input) { in.NodeSet.Spec.Slurmd = container(`{"args":["-v"]}`) },
+		"the sidecar":   func(in *worker.Input) { in.NodeSet.Spec.Logfile = container(`{"image":"busybox"}`) },
+		"the template":  func(in *worker.Input) { in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"a": "b"} },
+		"extraConf":     func(in *worker.Input) { in.NodeSet.Spec.ExtraConf = "Weight=1" },
+		"the padding":   func(in *worker.Input) { in.NodeSet.Spec.OrdinalPadding = 3 },
+		"the node":      func(in *worker.Input) { in.NodeSet.Spec.OversubscribeNode = true },
+		"the port":      func(in *worker.Input) { in.Controller.Spec.Service.Port = 7817 },
+		"the key": func(in *worker.Input) {
+			in.Controller = manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {slurmKeyRef: {name: other, key: k}}}`)
+		},
+		"a claim": func(in *worker.Input) {
+			in.NodeSet.Spec.VolumeClaimTemplates = []embedded.PersistentVolumeClaim{{}}
+			in.NodeSet.Spec.VolumeClaimTemplates[0].Raw = []byte(`{"metadata":{"name":"x"}}`)
+		},
+	} {
+		in := input(t, `{controllerRef: {name: demo}}`)
+		change(&in)
+		got := revision(t, in)
+		if other, taken := seen[got]; taken {
+			t.Errorf("%s and %s have the same revision", name, other)
+		}
+		seen[got] = name
+	}
+}
+
+func container(raw string) *embedded.Container {
+	c := &embedded.Container{}
+	c.Raw = []byte(raw)
+	return c
+}
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		want       []string
+	}{
+		{"extraConf that is none", `{extraConf: "Gres=gpu:8 Weight"}`, []string{`spec.extraConf: line 1: "Weight" is not Key=Value`}},
+		{"extraConf that leaves its quotes", `{extraConf: "Gres=gpu:8'; reboot; '"}`, []string{
+			`spec.extraConf: line 1: "'" is not Key=Value`,
+			`spec.extraConf: line 1: "reboot;" is not Key=Value`,
+			`spec.extraConf: line 1: Gres: the value has the character '\'', which cannot be passed to slurmd safely`,
+		}},
+		{"a name for the node", `{extraConf: "NodeName=mine"}`, []string{
+			"spec.extraConf: NodeName: it is set by the operator and cannot be set to something else; remove the line",
+		}},
+		{"a prefix that is no host name", `{template: {spec: {hostname: "gpu 'x'"}}}`, []string{
+			`spec.template.spec.hostname: host name "gpu 'x'" has ' ' at position 4: letters, digits, '-', '_' and '.' are allowed`,
+		}},
+		{"a partition line that is none", `{partition: {enabled: true, config: "Default"}}`, []string{`spec.partition.config: "Default": this is not Key=Value`}},
+		{"a claim without a name", `{volumeClaimTemplates: [{spec: {}}, {metadata: {name: a}, spex: {}}]}`, []string{
+			"spec.volumeClaimTemplates[0].metadata.name: is the name of the volume and must not be empty",
+			`spec.volumeClaimTemplates[1]: unknown field "spex"`,
+		}},
+		{"mistyped fields everywhere", `{slurmd: {a: 1}, logfile: {b: 1}, template: {spec: {c: 1}}}`, []string{
+			`spec.logfile: unknown field "b"`, `spec.slurmd: unknown field "a"`, `spec.template.spec: unknown field "c"`,
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			problems, rest := problem.FromError(worker.Check(input(t, tt.spec)))
+			if rest != nil {
+				t.Errorf("not a problem: %v", rest)
+			}
+			var got []string
+			for _, p := range problems.Sorted() {
+				got = append(got, p.Error())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzNodeConf holds that nothing a user writes leaves the one argument in single quotes that a shell will see.
+func FuzzNodeConf(f *testing.F) {
+	f.Add("Gres=gpu:8 Weight=10", "gpu-")
+	f.Add("a='b $(reboot)`x`", "x'; y")
+	f.Add("Features=a\nGres=b", "$(X)")
+	f.Fuzz(func(t *testing.T, extra, hostname string) {
+		in := input(t, `{controllerRef: {name: demo}, template: {spec: {hostname: x}}}`)
+		in.NodeSet.Spec.ExtraConf = extra
+		in.NodeSet.Spec.Template.Spec.Raw = manifestOf(t, map[string]string{"hostname": hostname})
+		if worker.Check(in) != nil {
+			return
+		}
+		pod, err := worker.Pod(in, 0, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := pod.Spec.Containers[0].Args
+		if len(args) != 5 || args[3] != "--conf" {
+			t.Fatalf("arguments %q", args)
+		}
+		inner, quoted := strings.CutPrefix(args[4], "'")
+		inner, ends := strings.CutSuffix(inner, "'")
+		if !quoted || !ends || strings.ContainsAny(inner, "'\n\r$`\\\"") {
+			t.Errorf("the argument is %s", args[4])
+		}
+		for pair := range strings.FieldsSeq(inner) {
+			if key, value, ok := strings.Cut(pair, "="); !ok || key == "" || value == "" || strings.EqualFold(key, "NodeName") {
+				t.Errorf("%q in %s", pair, args[4])
+			}
+		}
+	})
+}
+
+func manifestOf(t testing.TB, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
