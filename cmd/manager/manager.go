@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"reflect"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,8 +36,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/controller/controller"
 	"github.com/coxswain-hpc/coxswain/internal/controller/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebiusnodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmlink"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
@@ -119,8 +122,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, reference
 	if err != nil {
 		return err
 	}
-	if err := kube.SetupIndexes(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{},
-		&appsv1.StatefulSet{}, &appsv1.Deployment{}); err != nil {
+	if err := kube.SetupIndexes(ctx, mgr.GetFieldIndexer(), indexed()...); err != nil {
 		return err
 	}
 	links := link.NewRegistry(link.Options{})
@@ -149,6 +151,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, reference
 		{"nodeset", func(b component.Base) error {
 			return firstError(nodeset.Setup(ctx, mgr, b, links), worker.Setup(ctx, mgr, b, links))
 		}},
+		{"slurmcluster", func(b component.Base) error {
+			return firstError(slurmcluster.Setup(ctx, mgr, b), nebiusnodeset.Setup(ctx, mgr, b))
+		}},
 	}
 	for _, s := range setups {
 		if !enabled[s.kind] {
@@ -159,6 +164,21 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, reference
 		}
 	}
 	return nil
+}
+
+// indexed are the kinds that are looked up by their controller, each once.
+func indexed() []client.Object {
+	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
+	seen := map[reflect.Type]bool{}
+	for _, kind := range kinds {
+		seen[reflect.TypeOf(kind)] = true
+	}
+	for _, kind := range slurmcluster.Prunes() {
+		if !seen[reflect.TypeOf(kind)] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 func firstError(errs ...error) error {
