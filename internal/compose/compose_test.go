@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -73,6 +74,38 @@ func (d definitions) cluster(t testing.TB, spec string, nodeSets ...string) Inpu
 		documents = append(documents, "apiVersion: slurm.nebius.ai/v1alpha1\nkind: NodeSet\nmetadata: {name: "+name+"}\nspec: "+spec)
 	}
 	return d.input(t, strings.Join(documents, "\n---\n"))
+}
+
+// file reads testdata/<name>.yaml.
+func (d definitions) file(t testing.TB, name string) Input {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.input(t, string(text))
+}
+
+func deploymentOf(t testing.TB, objects []render.Object) *appsv1.Deployment {
+	t.Helper()
+	for _, o := range objects {
+		if d, ok := o.(*appsv1.Deployment); ok {
+			return d
+		}
+	}
+	t.Fatal("there is no Deployment")
+	return nil
+}
+
+func statefulSetOf(t testing.TB, objects []render.Object) *appsv1.StatefulSet {
+	t.Helper()
+	for _, o := range objects {
+		if s, ok := o.(*appsv1.StatefulSet); ok {
+			return s
+		}
+	}
+	t.Fatal("there is no StatefulSet")
+	return nil
 }
 
 // kindOf is the kind of a composed object.
@@ -147,11 +180,7 @@ func TestComposedObjects(t *testing.T) {
 	d := load(t)
 	for _, name := range []string{"minimal", "full", "nodesets"} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			out := Cluster(d.input(t, string(text)))
+			out := Cluster(d.file(t, name))
 			if len(out.Problems) > 0 {
 				t.Errorf("problems: %s", out.Problems.Message())
 			}

@@ -131,12 +131,14 @@ func (c *composer) nodeConf(spec *nebiusv1alpha1.NodeSetSpec) conf.NodeConf {
 		c.fail(at, "%s", r.Error())
 	}
 	for i, feature := range spec.NodeConfig.Features {
+		at := index("spec.nodeConfig.features", i)
 		if strings.Contains(feature, ",") {
-			c.fail(index("spec.nodeConfig.features", i), "must be one feature; give each an entry of its own")
-			continue
+			c.fail(at, "must be one feature; give each an entry of its own")
+		} else if err := conf.CheckNodeValue(feature); err != nil {
+			c.fail(at, "%v", err)
+		} else {
+			static.Add("Features", feature)
 		}
-		c.failIf(index("spec.nodeConfig.features", i), conf.CheckNodeValue(feature))
-		static.Add("Features", feature)
 	}
 	return static
 }

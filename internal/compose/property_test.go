@@ -1,0 +1,257 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// hostile is text as an attacker would write it into a field.
+func hostile() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"", "a", "x y", "a\nSlurmUser=evil", "a\r\nNodeName=evil", "# x", `\`, `"`, `a" SlurmUser=evil`, "a\\\nSlurmUser=evil", "include /etc/passwd",
+			"ALL", "Nodes=ALL", "Default=YES\nSlurmUser=evil", "\x00", "\u0085SlurmUser=evil", "a,b", "a=b", "worker-", "../x", "NodeName=evil",
+		}),
+		rapid.String(),
+	)
+}
+
+// scribble fills every string that can be reached in v, which must be settable, with hostile text, some of the time.
+func scribble(t *rapid.T, v reflect.Value, depth int) {
+	if depth > 8 || v.Type().PkgPath() == "k8s.io/apimachinery/pkg/apis/meta/v1" && v.Type().Name() == "ObjectMeta" {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if rapid.IntRange(0, 5).Draw(t, "touch") == 0 {
+			v.SetString(hostile().Draw(t, v.Type().Name()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				scribble(t, v.Field(i), depth+1)
+			}
+		}
+	case reflect.Pointer:
+		if v.IsNil() && rapid.IntRange(0, 3).Draw(t, "make") == 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		if !v.IsNil() {
+			scribble(t, v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		if v.IsNil() && rapid.IntRange(0, 2).Draw(t, "grow") == 0 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		}
+		for i := range v.Len() {
+			scribble(t, v.Index(i), depth+1)
+		}
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(int64(rapid.Int32Range(-3, 3000).Draw(t, "int")))
+	}
+}
+
+// TestNothingLeavesItsLine composes clusters full of hostile text. Nothing panics; and if there are no problems, the
+// component renderers have none either, and every line of slurm.conf is one that the operator writes or that the user may.
+func TestNothingLeavesItsLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := &nebiusv1.SlurmCluster{}
+		cluster.Name, cluster.Namespace = "demo", "slurm"
+		// One section at a time: with hostile text everywhere, hardly any cluster would be without problems.
+		spec := reflect.ValueOf(&cluster.Spec).Elem()
+		field := spec.Field(rapid.IntRange(0, spec.NumField()-1).Draw(t, "field"))
+		if rapid.Bool().Draw(t, "partitions") {
+			field = spec.FieldByName("PartitionConfiguration")
+			cluster.Spec.PartitionConfiguration.Partitions = []nebiusv1.Partition{{Name: "p", NodeSetRefs: []string{"n"}}}
+			cluster.Spec.PartitionConfiguration.ConfigType = nebiusv1.PartitionConfigStructured
+		}
+		scribble(t, field, 0)
+		set := nebiusv1alpha1.NodeSet{}
+		set.Name, set.Namespace = "n", "slurm"
+		scribble(t, reflect.ValueOf(&set.Spec).Elem().FieldByName("NodeConfig"), 0)
+
+		out := Cluster(Input{Cluster: cluster, NodeSets: []nebiusv1alpha1.NodeSet{set}})
+		if len(out.Problems) == 0 {
+			expectRenderable(t, cluster, out)
+		}
+	})
+}
+
+// FuzzCustomSlurmConfig does the same with the one field that may have many lines.
+func FuzzCustomSlurmConfig(f *testing.F) {
+	for _, seed := range []string{"", "KillWait=30", "PartitionName=a Nodes=ALL\nSlurmUser=root", "a=b \\\nc", "ClusterName=\"x\ny\"", "include x", "\xff=1", "NodeSet=worker Feature=x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		cluster := &nebiusv1.SlurmCluster{Spec: nebiusv1.SlurmClusterSpec{CustomSlurmConfig: text}}
+		cluster.Name, cluster.Namespace = "demo", "slurm"
+		out := Cluster(Input{Cluster: cluster})
+		for _, p := range out.Problems {
+			if p.Path != "spec.customSlurmConfig" {
+				t.Errorf("the mistake is in %s: %s", p.Path, p.Message)
+			}
+		}
+		if len(out.Problems) == 0 {
+			expectRenderable(t, cluster, out)
+		}
+	})
+}
+
+type failer interface {
+	Fatalf(format string, args ...any)
+}
+
+// expectRenderable fails when a renderer has something against a composed object, for the user would be told of a field
+// that he did not write; and when slurm.conf has a line that comes from nowhere.
+func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
+	parts := out.Components
+	in := rendercontroller.Input{Controller: parts.Controller, Accounting: parts.Accounting}
+	for _, set := range parts.NodeSets {
+		in.NodeSets = append(in.NodeSets, *set)
+	}
+	for name, content := range out.Objects[0].(*corev1.ConfigMap).Data {
+		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: out.Objects[0].GetName(), Name: name, Content: content})
+	}
+	rendered := rendercontroller.Render(in)
+	problems := rendered.Problems
+	if parts.Accounting != nil {
+		problems = append(problems, accounting.Render(accounting.Input{Accounting: parts.Accounting}).Problems...)
+	}
+	problems = append(problems, restapi.Render(restapi.Input{RestApi: parts.RestAPI, Controller: parts.Controller}).Problems...)
+	login := loginset.Render(loginset.Input{LoginSet: parts.LoginSet, Controller: parts.Controller})
+	for _, p := range login.Problems {
+		if !strings.HasPrefix(p.Path, "spec.users") { // the path is the same in both objects but for its beginning
+			problems = append(problems, p)
+		}
+	}
+	if len(problems) > 0 {
+		t.Fatalf("composed without problems, rendered with: %s", problems.Message())
+	}
+	expectKnownLines(t, cluster, rendered.Objects[0].(*corev1.ConfigMap).Data["slurm.conf"])
+}
+
+// expectKnownLines fails when slurm.conf has a key that neither the operator writes nor the user wrote himself.
+func expectKnownLines(t failer, cluster *nebiusv1.SlurmCluster, text string) {
+	parsed, mistakes := conf.Parse(conf.Slurm, text)
+	if len(mistakes) > 0 {
+		t.Fatalf("slurm.conf cannot be read: %v\n%s", mistakes[0], text)
+	}
+	user, _ := conf.Parse(conf.Slurm, cluster.Spec.CustomSlurmConfig)
+	for _, e := range parsed.Entries() {
+		if e.Kind == conf.Section || e.Kind == conf.Comment {
+			continue
+		}
+		if _, own := user.Get(e.Key); own {
+			continue
+		}
+		if e.Kind == conf.Include || strings.EqualFold(e.Key, "NodeName") || e.Key == "SlurmUser" && e.Value != "slurm" {
+			t.Fatalf("nobody wrote the line %s=%s\n%s", e.Key, e.Value, text)
+		}
+		if e.Key == "PartitionName" && !slices.Contains([]string{"main", "hidden"}, e.Value) && !isPartition(cluster, e.Value) {
+			t.Fatalf("nobody wrote partition %q\n%s", e.Value, text)
+		}
+	}
+}
+
+func isPartition(cluster *nebiusv1.SlurmCluster, name string) bool {
+	for _, p := range cluster.Spec.PartitionConfiguration.Partitions {
+		if p.Name == name {
+			return true
+		}
+	}
+	for _, line := range cluster.Spec.PartitionConfiguration.RawConfig {
+		if strings.Contains(line, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTheGoldenClustersRender holds composing and rendering together.
+func TestTheGoldenClustersRender(t *testing.T) {
+	d := load(t)
+	for _, name := range []string{"minimal", "full", "nodesets"} {
+		in := d.file(t, name)
+		out := Cluster(in)
+		expectRenderable(t, in.Cluster, out)
+		if name != "full" {
+			continue
+		}
+		login := loginset.Render(loginset.Input{LoginSet: out.Components.LoginSet, Controller: out.Components.Controller})
+		pod := deploymentOf(t, login.Objects).Spec.Template.Spec
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == hostKeysVolume })
+		if i < 0 || pod.Volumes[i].Secret == nil || pod.Volumes[i].Secret.SecretName != "my-host-keys" || len(pod.Volumes[i].Secret.Items) != 6 {
+			t.Errorf("the user's host keys are not mounted: %+v", pod.Volumes)
+		}
+	}
+}
+
+// TestStateOnAnotherVolume holds the name of the state volume against the one that the Controller's renderer gives it.
+func TestStateOnAnotherVolume(t *testing.T) {
+	d := load(t)
+	in := d.cluster(t, `{volumeSources: [{name: s, nfs: {server: a, path: /}}], slurmNodes: {controller: {volumes: {spool: {volumeSourceName: s}}}}}`)
+	out := Cluster(in)
+	if len(out.Problems) > 0 {
+		t.Fatal(out.Problems.Message())
+	}
+	d.expectValid(t, out.Objects)
+	rendered := rendercontroller.Render(rendercontroller.Input{Controller: out.Components.Controller})
+	spec := statefulSetOf(t, rendered.Objects).Spec
+	i := slices.IndexFunc(spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == stateVolume })
+	if i < 0 || spec.Template.Spec.Volumes[i].NFS == nil || spec.Template.Spec.Volumes[i].EmptyDir != nil || len(spec.VolumeClaimTemplates) > 0 {
+		t.Errorf("the state is not on the user's volume: %+v", spec.Template.Spec.Volumes)
+	}
+}
+
+func TestTheOrderOfNodeSetsDoesNotMatter(t *testing.T) {
+	d := load(t)
+	in := d.cluster(t, "{}", "b {replicas: 2}", "a {}", "c {nodeConfig: {static: oops}}")
+	forward := Cluster(in)
+	slices.Reverse(in.NodeSets)
+	if !reflect.DeepEqual(forward, Cluster(in)) {
+		t.Error("another order of NodeSets composes something else")
+	}
+	var names []string
+	for _, set := range forward.Components.NodeSets {
+		names = append(names, set.Name)
+	}
+	if !slices.Equal(names, []string{"demo-a", "demo-b", "demo-c"}) {
+		t.Errorf("composed %v", names)
+	}
+}
+
+func TestMaintenanceScalesToZero(t *testing.T) {
+	d := load(t)
+	out := Cluster(d.cluster(t, `{maintenance: downscale, slurmNodes: {worker: {size: 2}, login: {size: 1}}}`, "a {replicas: 3}"))
+	var zero []*slinkyv1beta1.NodeSet
+	for _, set := range out.Components.NodeSets {
+		if set.Replicas() == 0 {
+			zero = append(zero, set)
+		}
+	}
+	if len(zero) != 2 || out.Components.LoginSet.Replicas() != 0 || out.Components.RestAPI.Replicas() != 1 {
+		t.Errorf("workers %d at rest, login %d, rest %d", len(zero), out.Components.LoginSet.Replicas(), out.Components.RestAPI.Replicas())
+	}
+}
