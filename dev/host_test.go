@@ -70,13 +70,16 @@ func sysctls() []string {
 	return lines
 }
 
-// mounts leaves out the numbers, which depend on what was mounted before, and
-// what others do in /tmp.
+// ourMounts are at the places that a node covers, or in localkube's directory.
+// Elsewhere, others may mount and unmount meanwhile.
+var ourMounts = regexp.MustCompile(`^/((etc|proc|run|sys|var|dev|opt|usr)(/|$)|$)|localkube`)
+
+// mounts leaves out the numbers, which depend on what was mounted before.
 func mounts(t *testing.T) []string {
 	t.Helper()
 	var lines []string
 	for _, line := range output(t, "cat", "/proc/1/mountinfo") {
-		if f := strings.Fields(line); len(f) > 6 && !strings.HasPrefix(f[4], "/tmp/") {
+		if f := strings.Fields(line); len(f) > 6 && ourMounts.MatchString(f[4]) {
 			lines = append(lines, strings.Join(f[3:], " "))
 		}
 	}

@@ -38,7 +38,7 @@ func kubectl(_ context.Context, args []string) error {
 }
 
 // shell becomes a command in the namespaces of a node.
-func shell(_ context.Context, args []string) error {
+func shell(ctx context.Context, args []string) error {
 	f := newFlags("shell", "NODE [COMMAND...]")
 	if err := f.parse(args, -1); err != nil {
 		return err
@@ -51,7 +51,7 @@ func shell(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	command, err := c.Shell(f.Arg(0), f.Args()[1:])
+	command, err := c.Shell(ctx, f.Arg(0), f.Args()[1:])
 	if err != nil {
 		return err
 	}

@@ -110,11 +110,13 @@ func (c *Cluster) expected() []string {
 func (c *Cluster) cgroupParent() string { return "localkube-" + c.ID() }
 
 // running finds the cluster's processes.
-func (c *Cluster) running() (map[string]proc.Process, error) { return proc.Find(c.Dir) }
+func (c *Cluster) running(ctx context.Context) (map[string]proc.Process, error) {
+	return proc.Find(ctx, c.Dir)
+}
 
 // nodeInits are the processes 1 of the nodes, by the nodes' names.
-func (c *Cluster) nodeInits() (map[string]proc.Process, error) {
-	running, err := c.running()
+func (c *Cluster) nodeInits(ctx context.Context) (map[string]proc.Process, error) {
+	running, err := c.running(ctx)
 	if err != nil {
 		return nil, err
 	}

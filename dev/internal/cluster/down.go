@@ -38,7 +38,7 @@ func (c *Cluster) Down(ctx context.Context, purge bool) error {
 	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, downTimeout, fmt.Errorf("not within %v", downTimeout))
 	defer cancel()
-	running, err := c.running()
+	running, err := c.running(ctx)
 	if err != nil {
 		return err
 	}

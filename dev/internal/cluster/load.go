@@ -32,7 +32,7 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 			return err
 		}
 	}
-	inits, err := c.nodeInits()
+	inits, err := c.nodeInits(ctx)
 	if err != nil {
 		return err
 	}

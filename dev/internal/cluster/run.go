@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,11 +29,11 @@ func (c *Cluster) Kubectl(args []string) (Command, error) {
 }
 
 // Shell returns a command that runs inside a node, a shell by default.
-func (c *Cluster) Shell(node string, command []string) (Command, error) {
+func (c *Cluster) Shell(ctx context.Context, node string, command []string) (Command, error) {
 	if err := c.load(); err != nil {
 		return Command{}, err
 	}
-	inits, err := c.nodeInits()
+	inits, err := c.nodeInits(ctx)
 	if err != nil {
 		return Command{}, err
 	}

@@ -45,7 +45,7 @@ func (c *Cluster) Status(ctx context.Context) (*Status, error) {
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	running, err := c.running()
+	running, err := c.running(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -47,18 +47,20 @@ func (c *Cluster) Up(ctx context.Context, o UpOptions) error {
 	}
 	defer release()
 	for range attempts {
-		err = c.bringUp(ctx, o)
-		ended := (*endedError)(nil)
-		if !errors.As(err, &ended) || !ended.found {
+		if err = c.bringUp(ctx, o); err == nil || ctx.Err() != nil {
 			return err
 		}
-		c.progress.Step("the process %s ended meanwhile, beginning again", ended.component)
+		component, ok := c.watched.foundEnded()
+		if !ok {
+			return err
+		}
+		c.progress.Step("the process %s ended meanwhile, beginning again", component)
 	}
 	return err
 }
 
 func (c *Cluster) bringUp(ctx context.Context, o UpOptions) error {
-	running, err := c.running()
+	running, err := c.running(ctx)
 	if err != nil {
 		return err
 	}

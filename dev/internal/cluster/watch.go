@@ -6,6 +6,7 @@ package cluster
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/proc"
 )
@@ -41,37 +42,49 @@ func (w *watched) add(component string, exited <-chan struct{}) {
 }
 
 // ended returns the first of the components whose process ended.
-func (w *watched) ended(components []string) (component string, found, ok bool) {
+func (w *watched) ended(components []string) (component string, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, component := range components {
-		p, ok := w.processes[component]
-		if !ok {
-			continue
-		}
 		select {
-		case <-p.exited:
-			return component, p.found, true
+		case <-w.processes[component].exited:
+			return component, true
 		default:
 		}
 	}
-	return "", false, false
+	return "", false
 }
 
-// endedError says that a process ended while it was needed.
-type endedError struct {
-	component string
-	// found is true if the process ran before this localkube did.
-	found bool
-	log   string
-}
+// grace is how long after an error the end of a process may be noticed that
+// caused it.
+const grace = 250 * time.Millisecond
 
-func (e *endedError) Error() string { return fmt.Sprintf("the process %s ended%s", e.component, e.log) }
+// foundEnded returns a component whose process was found running and ended
+// since.
+func (w *watched) foundEnded() (component string, ok bool) {
+	var found []string
+	for component, p := range w.processes {
+		if p.found {
+			found = append(found, component)
+		}
+	}
+	deadline := time.After(grace)
+	for {
+		if component, ok := w.ended(found); ok {
+			return component, true
+		}
+		select {
+		case <-deadline:
+			return "", false
+		case <-time.After(grace / 10):
+		}
+	}
+}
 
 // ended returns an error for the first of the components whose process ended.
 func (c *Cluster) ended(components ...string) error {
-	if component, found, ok := c.watched.ended(components); ok {
-		return &endedError{component: component, found: found, log: c.tail(component)}
+	if component, ok := c.watched.ended(components); ok {
+		return fmt.Errorf("the process %s ended%s", component, c.tail(component))
 	}
 	return nil
 }

@@ -89,13 +89,34 @@ func Environment() []string {
 	return []string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
 }
 
-// Find returns the live processes of the cluster in dir, by component.
-func Find(dir string) (map[string]Process, error) {
+// dyingTimeout bounds the wait for the end of a process that was killed.
+const dyingTimeout = 10 * time.Second
+
+// Find returns the live processes of the cluster in dir, by component. Those
+// that were killed but are not gone yet it waits for: they must not be taken
+// for alive, and they still hold ports and namespaces.
+func Find(ctx context.Context, dir string) (map[string]Process, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, dyingTimeout, fmt.Errorf("not within %v", dyingTimeout))
+	defer cancel()
+	for {
+		found, dying, err := find(dir)
+		if err != nil || len(dying) == 0 {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the end of the killed processes %v: %w", dying, context.Cause(ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func find(dir string) (found map[string]Process, dying []int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, nil, fmt.Errorf("listing processes: %w", err)
 	}
-	found := map[string]Process{}
+	found = map[string]Process{}
 	prefix := []byte(markVariable + "=" + dir + ":")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -118,14 +139,18 @@ func Find(dir string) (map[string]Process, error) {
 			if err != nil || fields[statSession] != e.Name() {
 				continue
 			}
+			if isDying(pid, fields) {
+				dying = append(dying, pid)
+				continue
+			}
 			started, err := startTime(fields)
 			if err != nil {
-				return nil, fmt.Errorf("asking when process %d started: %w", pid, err)
+				return nil, nil, fmt.Errorf("asking when process %d started: %w", pid, err)
 			}
 			found[string(component)] = Process{PID: pid, Component: string(component), Started: started}
 		}
 	}
-	return found, nil
+	return found, dying, nil
 }
 
 // Watch returns a channel that is closed when a process ends.
@@ -180,6 +205,7 @@ func Alive(pid int) bool {
 const (
 	statState     = 3 - 3
 	statSession   = 6 - 3
+	statFlags     = 9 - 3
 	statStartTime = 22 - 3
 )
 
@@ -195,6 +221,30 @@ func stat(pid int) ([]string, error) {
 		return nil, fmt.Errorf("parsing /proc/%d/stat: %q", pid, b)
 	}
 	return fields, nil
+}
+
+// isDying says whether a process is on its way out: its end has begun (the
+// flag PF_EXITING of the kernel's sched.h) or a SIGKILL waits for it.
+func isDying(pid int, fields []string) bool {
+	const exiting = 0x4
+	if flags, err := strconv.ParseUint(fields[statFlags], 10, 64); err != nil || flags&exiting != 0 {
+		return true
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(b)) {
+		name, mask, _ := strings.Cut(line, ":")
+		if name != "SigPnd" && name != "ShdPnd" {
+			continue
+		}
+		pending, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err != nil || pending&(1<<(unix.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ticksPerSecond is USER_HZ, 100 on every architecture that Go runs on.

@@ -30,7 +30,7 @@ func TestProcessesAreFoundAndKilled(t *testing.T) {
 	pid, exited := start(t, dir, "one", "while :; do sleep 1000; done")
 	// A directory whose name begins like ours is somebody else's.
 	other, _ := start(t, dir+"-other", "one", "sleep 1000")
-	found, err := Find(dir)
+	found, err := Find(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +51,13 @@ func TestProcessesAreFoundAndKilled(t *testing.T) {
 			t.Errorf("the channel of %s did not notice the end", name)
 		}
 	}
-	if found, err := Find(dir); err != nil || len(found) != 0 {
+	if found, err := Find(t.Context(), dir); err != nil || len(found) != 0 {
 		t.Errorf("after Kill: %v, %v", found, err)
 	}
 	if !Alive(other) {
 		t.Error("the other directory's process was killed, too")
 	}
-	left, err := Find(dir + "-other")
+	left, err := Find(t.Context(), dir+"-other")
 	if err != nil {
 		t.Fatal(err)
 	}
