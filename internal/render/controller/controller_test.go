@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
@@ -294,4 +296,49 @@ func TestNothingSecretIsRendered(t *testing.T) {
 	if bytes.Contains(text, []byte("kind: Secret")) {
 		t.Error("a Secret is rendered")
 	}
+}
+
+// FuzzSlurmConf holds that whatever is rendered parses, that what the operator owns stays as it is, and that a partition
+// stays on its line.
+func FuzzSlurmConf(f *testing.F) {
+	f.Add("ReturnToService=1", "Default=YES", "gpu-", "a.sh")
+	f.Add("ClusterName=x\\\nSlurmUser=root", "State=UP\\", "x y", "a b")
+	f.Add("include /etc/passwd\nPartitionName=gpu Nodes=ALL", `AllowGroups="a b" # c`, "DEFAULT", "p")
+	f.Fuzz(func(t *testing.T, extra, partition, hostname, script string) {
+		in := input(t, `{accountingRef: {name: demo}}`)
+		in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}}`)
+		in.Controller.Spec.ExtraConf = extra
+		set := aNodeSet(t, "set", `{controllerRef: {name: demo}, template: {spec: {hostname: x}}, partition: {enabled: true}}`)
+		set.Spec.Partition.Config = partition
+		raw, err := json.Marshal(map[string]string{"hostname": hostname})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Spec.Template.Spec.Raw = raw
+		in.NodeSets = []slinkyv1beta1.NodeSet{set}
+		in.Files.Prolog = []controller.File{{"p", script, ""}}
+		out := controller.Render(in)
+		if len(out.Problems) > 0 {
+			return
+		}
+		text := configOf(t, out.Objects)
+		doc, problems := conf.Parse(conf.Slurm, text)
+		if len(problems) > 0 {
+			t.Fatalf("%v\n%s", problems, text)
+		}
+		for key, want := range map[string]string{
+			"ClusterName": "ns1_demo", "SlurmUser": "slurm", "AuthType": "auth/slurm", "SlurmctldPort": "6817",
+			"SlurmctldHost": "demo-controller-0(demo-controller.ns1)", "StateSaveLocation": "/var/spool/slurmctld/ns1_demo",
+			"AccountingStorageHost": "demo-accounting.ns1",
+		} {
+			if got, _ := doc.Get(key); got != want {
+				t.Errorf("%s is %q, want %q:\n%s", key, got, want, text)
+			}
+		}
+		in.Controller.Spec.ExtraConf, in.NodeSets[0].Spec.Partition.Config = "", ""
+		plain := configOf(t, controller.Render(in).Objects)
+		if extra == "" && strings.Count(text, "\n") != strings.Count(plain, "\n") {
+			t.Errorf("the partition left its line:\n%s", text)
+		}
+	})
 }
