@@ -84,7 +84,7 @@ func (p *Progress) Block(text string) {
 	defer p.mu.Unlock()
 	p.erase()
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		fmt.Fprintf(p.w, "            %s\n", strings.TrimRight(line, "\r\n"))
+		fmt.Fprintf(p.w, "                %s\n", strings.TrimRight(line, "\r\n"))
 	}
 	p.spoken = time.Now()
 }
