@@ -204,3 +204,23 @@ func TestComposedObjects(t *testing.T) {
 		})
 	}
 }
+
+// TestSamples holds config/samples against the API, and against composing.
+func TestSamples(t *testing.T) {
+	d := load(t)
+	for _, name := range []string{"slurmcluster.yaml", "slurmcluster-minimal.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := d.input(t, string(text))
+			out := Cluster(in)
+			if len(out.Problems) > 0 || len(out.Ignored) > 0 {
+				t.Errorf("problems: %s; without effect: %v", out.Problems.Message(), out.Ignored)
+			}
+			d.expectValid(t, out.Objects)
+			expectRenderable(t, in.Cluster, out)
+		})
+	}
+}

@@ -234,8 +234,13 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"nothing set":                       {spec: `{}`},
-		"defaults written out":              {spec: `{plugStackConfig: {pyxis: {required: true}, ncclDebug: {enabled: false, outputToFile: true}}, slurmConfig: {topologyBlockSize: 18, topologyPlugin: topology/tree}, slurmNodes: {controller: {munge: {imagePullPolicy: IfNotPresent}}, exporter: {enabled: false, size: 1}}}`},
+		"nothing set":          {spec: `{}`},
+		"defaults written out": {spec: `{plugStackConfig: {pyxis: {required: true}, ncclDebug: {enabled: false, outputToFile: true}}, slurmConfig: {topologyBlockSize: 18, topologyPlugin: topology/tree}, slurmNodes: {controller: {munge: {imagePullPolicy: IfNotPresent}}, exporter: {enabled: false, size: 1}}}`},
+		"empty blocks": {
+			spec: `{populateJail: {}, sConfigController: {container: {}, node: {}}, plugStackConfig: {pyxis: {}, ncclDebug: {}}, mpiConfig: {}, topology: {}, slurmNodes: {
+				controller: {munge: {}, openMetrics: {serviceMonitor: {}}}, login: {munge: {}}, accounting: {munge: {}}, worker: {munge: {}}, exporter: {enabled: true, exporterContainer: {}}}}`,
+			want: []string{"spec.slurmNodes.exporter.enabled"},
+		},
 		"a block topology":                  {spec: `{slurmConfig: {topologyPlugin: topology/block}}`, want: []string{"spec.slurmConfig.topologyPlugin"}},
 		"munge":                             {spec: `{slurmNodes: {worker: {munge: {image: m}}, login: {munge: {image: m, args: [x]}}}}`, want: []string{"spec.slurmNodes.login.munge.args", "spec.slurmNodes.login.munge.image", "spec.slurmNodes.worker.munge.image"}},
 		"the jail":                          {spec: `{slurmNodes: {login: {volumes: {jail: {volumeSourceName: jail}}}}, populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail.image", "spec.populateJail.overwrite", "spec.slurmNodes.login.volumes.jail"}},

@@ -73,6 +73,10 @@ func scribble(t *rapid.T, v reflect.Value, depth int) {
 	}
 }
 
+func anyField(t *rapid.T, v reflect.Value) reflect.Value {
+	return v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field"))
+}
+
 // TestNothingLeavesItsLine composes clusters full of hostile text. Nothing panics; and if there are no problems, the
 // component renderers have none either, and every line of slurm.conf is one that the operator writes or that the user may.
 func TestNothingLeavesItsLine(t *testing.T) {
@@ -81,8 +85,18 @@ func TestNothingLeavesItsLine(t *testing.T) {
 		cluster.Name, cluster.Namespace = "demo", "slurm"
 		// One section at a time: with hostile text everywhere, hardly any cluster would be without problems.
 		spec := reflect.ValueOf(&cluster.Spec).Elem()
-		field := spec.Field(rapid.IntRange(0, spec.NumField()-1).Draw(t, "field"))
-		if rapid.Bool().Draw(t, "partitions") {
+		field := anyField(t, spec)
+		switch rapid.IntRange(0, 3).Draw(t, "where") {
+		case 0:
+			cluster.Spec.SlurmNodes.Worker = &nebiusv1.Worker{Size: 1}
+			cluster.Spec.SlurmNodes.Accounting.Enabled = true
+			cluster.Spec.SlurmNodes.Accounting.EmbeddedDB = &nebiusv1.EmbeddedDB{Enabled: true}
+			component := anyField(t, spec.FieldByName("SlurmNodes"))
+			if component.Kind() == reflect.Pointer {
+				component = component.Elem()
+			}
+			field = anyField(t, component)
+		case 1:
 			field = spec.FieldByName("PartitionConfiguration")
 			cluster.Spec.PartitionConfiguration.Partitions = []nebiusv1.Partition{{Name: "p", NodeSetRefs: []string{"n"}}}
 			cluster.Spec.PartitionConfiguration.ConfigType = nebiusv1.PartitionConfigStructured
