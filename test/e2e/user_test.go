@@ -98,3 +98,29 @@ func (u *user) walksThrough(t *testing.T) {
 		t.Errorf("the array's output differs (-want +got):\n%s", diff)
 	}
 }
+
+// submitsBlocked submits a job that runs until release is called, and waits until it runs.
+func (u *user) submitsBlocked(t *testing.T, options ...string) (job int, release func(*testing.T)) {
+	t.Helper()
+	job = u.submits(t, "until [ -e released-$SLURM_JOB_ID ]; do sleep 0.2; done\n", options...)
+	u.awaits(t, job, "RUNNING")
+	return job, func(t *testing.T) {
+		t.Helper()
+		u.runs(t, fmt.Sprintf("touch released-%d", job))
+	}
+}
+
+// seesNode waits until sinfo says that a node is in a state.
+func (u *user) seesNode(t *testing.T, node, state string) {
+	t.Helper()
+	eventually(t, patient, "Slurm node "+node+" to be "+state, func(ctx context.Context) error {
+		out, err := u.Run(ctx, "sinfo --noheader --Node --nodes="+node+" --format=%T")
+		if err != nil {
+			return err
+		}
+		if got, _, _ := strings.Cut(out, "\n"); got != state {
+			return fmt.Errorf("sinfo says %q", out)
+		}
+		return nil
+	})
+}

@@ -39,10 +39,11 @@ type Progress struct {
 	steps    []string
 }
 
-// NewProgress returns a Progress that prints to f.
-func NewProgress(f *os.File) *Progress {
+// NewProgress returns a Progress that prints to w.
+func NewProgress(w io.Writer) *Progress {
 	now := time.Now()
-	return &Progress{w: f, terminal: term.IsTerminal(int(f.Fd())), start: now, spoken: now}
+	f, isFile := w.(*os.File)
+	return &Progress{w: w, terminal: isFile && term.IsTerminal(int(f.Fd())), start: now, spoken: now}
 }
 
 // Step does something that takes time, between two lines that say what it is and how long it took.

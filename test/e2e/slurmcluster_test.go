@@ -1,0 +1,207 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+// What happens to a SlurmCluster in its life, in this order.
+func TestSlurmCluster(t *testing.T) {
+	t.Parallel()
+	c := newScene(t).slurmCluster(t)
+	alice := c.logsIn(t)
+	for _, chapter := range []struct {
+		name string
+		is   func(*testing.T, *slurmCluster, *user)
+	}{
+		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
+		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
+		{"loses no running, pending or finished job with slurmctld's pod", survivesSlurmctld},
+		{"takes an edit of customSlurmConfig without another slurmctld", takesConfiguration},
+		{"grows to three workers and shrinks to one without killing a job", scales},
+		{"leaves claims and keys when it is deleted, and says so", departs},
+	} {
+		t.Run(chapter.name, func(t *testing.T) { chapter.is(t, c, alice) })
+	}
+}
+
+func runsJobs(t *testing.T, _ *slurmCluster, alice *user) {
+	job := alice.submits(t, "true\n")
+	alice.walksThrough(t)
+	alice.seesAccounted(t, job, 1)
+}
+
+func replacesWorker(t *testing.T, c *slurmCluster, alice *user) {
+	deleted := time.Now()
+	uid := c.deletePod(t, c.workerPod(1))
+	c.awaitPod(t, c.workerPod(1), uid)
+	alice.seesNode(t, "worker-1", "idle")
+	t.Logf("worker-1 is idle again %.1f s after its pod was deleted", time.Since(deleted).Seconds())
+	if got := alice.runs(t, "srun --nodelist=worker-1 hostname"); got != "worker-1" {
+		t.Errorf("srun --nodelist=worker-1 hostname printed %q", got)
+	}
+}
+
+func survivesSlurmctld(t *testing.T, c *slurmCluster, alice *user) {
+	finished := alice.submits(t, "true\n")
+	alice.awaits(t, finished, "COMPLETED")
+	running, release := alice.submitsBlocked(t)
+	pending := alice.submits(t, "true\n", "--hold")
+	alice.awaits(t, pending, "PENDING")
+
+	deleted := time.Now()
+	uid := c.deletePod(t, c.controllerPod())
+	c.awaitPod(t, c.controllerPod(), uid)
+	alice.awaits(t, pending, "PENDING")
+	t.Logf("squeue answers again %.1f s after slurmctld's pod was deleted", time.Since(deleted).Seconds())
+	alice.awaits(t, running, "RUNNING")
+	alice.awaits(t, finished, "COMPLETED")
+
+	release(t)
+	alice.runs(t, fmt.Sprintf("scontrol release %d", pending))
+	for _, job := range []int{running, pending} {
+		alice.awaits(t, job, "COMPLETED")
+	}
+	for _, job := range []int{finished, running, pending} {
+		alice.seesAccounted(t, job, 1)
+	}
+}
+
+func takesConfiguration(t *testing.T, c *slurmCluster, alice *user) {
+	before := c.pod(t, c.controllerPod())
+	// A value that no default has.
+	const want = 77
+	config, _, _ := unstructured.NestedString(c.sample.Cluster.Object, "spec", "customSlurmConfig")
+	edited := time.Now()
+	c.change(t, config+fmt.Sprintf("\nMessageTimeout=%d\n", want), "spec", "customSlurmConfig")
+	eventually(t, soon, "slurmctld to load the configuration", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "scontrol show config | grep ^MessageTimeout")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(out, fmt.Sprintf("= %d sec", want)) {
+			return fmt.Errorf("scontrol says %q", out)
+		}
+		return nil
+	})
+	t.Logf("slurmctld has the edited configuration after %.1f s", time.Since(edited).Seconds())
+	after := c.pod(t, c.controllerPod())
+	if before.UID != after.UID {
+		t.Errorf("slurmctld's pod was replaced")
+	}
+	for i, s := range after.Status.ContainerStatuses {
+		if s.RestartCount != before.Status.ContainerStatuses[i].RestartCount {
+			t.Errorf("container %s was restarted", s.Name)
+		}
+	}
+}
+
+func scales(t *testing.T, c *slurmCluster, alice *user) {
+	workers := []string{"spec", "slurmNodes", "worker", "size"}
+	c.change(t, int64(3), workers...)
+	c.awaitPod(t, c.workerPod(2), "")
+	alice.seesNode(t, "worker-2", "idle")
+	busy, release := alice.submitsBlocked(t, "--nodelist=worker-2")
+	uid := c.pod(t, c.workerPod(2)).UID
+
+	c.change(t, int64(1), workers...)
+	c.awaitNoPod(t, c.workerPod(1))
+	alice.awaits(t, busy, "RUNNING")
+	if p := c.pod(t, c.workerPod(2)); p.UID != uid || p.DeletionTimestamp != nil {
+		t.Errorf("the busy worker has been deleted while its job ran")
+	}
+	release(t)
+	alice.awaits(t, busy, "COMPLETED")
+	c.awaitNoPod(t, c.workerPod(2))
+	c.awaitAvailable(t)
+	if got := alice.runs(t, "srun hostname"); got != "worker-0" {
+		t.Errorf("srun hostname printed %q, not the worker that is left", got)
+	}
+}
+
+// slurmCluster is the sample's SlurmCluster in a scene.
+type slurmCluster struct {
+	*scene
+	sample *walk.Sample
+}
+
+// slurmCluster applies the sample and waits until it is available.
+func (s *scene) slurmCluster(t *testing.T) *slurmCluster {
+	t.Helper()
+	sample, err := walk.ReadSample(stage.repository, s.namespace, stage.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &slurmCluster{scene: s, sample: sample}
+	s.apply(t, sample.Manifest)
+	c.awaitAvailable(t)
+	return c
+}
+
+// change sets a field of the SlurmCluster's manifest and applies it.
+func (c *slurmCluster) change(t *testing.T, value any, path ...string) {
+	t.Helper()
+	if err := unstructured.SetNestedField(c.sample.Cluster.Object, value, path...); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, c.sample.Manifest)
+}
+
+func (c *slurmCluster) awaitAvailable(t *testing.T) {
+	t.Helper()
+	err := walk.AwaitAvailable(t.Context(), c.Kubernetes, walk.NewProgress(logWriter{t}), c.sample.Name(), patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logsIn logs the sample's user in.
+func (c *slurmCluster) logsIn(t *testing.T) *user {
+	t.Helper()
+	door, err := walk.DoorOf(t.Context(), c.Kubernetes, c.sample.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.enter(t, door, c.sample.User)
+}
+
+func (c *slurmCluster) object() *nebiusv1.SlurmCluster {
+	return &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.sample.Cluster.GetName()}}
+}
+
+func (c *slurmCluster) controllerPod() string { return c.object().ControllerName() + "-controller-0" }
+
+func (c *slurmCluster) workerPod(ordinal int) string {
+	return fmt.Sprintf("%s-%d", c.object().WorkerNodeSetName(), ordinal)
+}
+
+// uid returns the UID of the SlurmCluster.
+func (c *slurmCluster) uid(t *testing.T) types.UID {
+	t.Helper()
+	live := c.object()
+	if err := c.Get(t.Context(), c.sample.Name(), live); err != nil {
+		t.Fatal(err)
+	}
+	return live.UID
+}
+
+// logWriter writes lines to a test's log.
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
