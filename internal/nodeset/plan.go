@@ -8,6 +8,7 @@ package nodeset
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -32,7 +33,7 @@ type Pod struct {
 	Phase string
 	// Scheduled says that it has a Kubernetes node.
 	Scheduled bool
-	// Ready says that its Ready condition is true, since ReadySince.
+	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
 	Ready      bool
 	ReadySince time.Time
 	// Terminating says that it is being deleted already.
@@ -43,7 +44,9 @@ type Pod struct {
 	Cordoned bool
 	// DeletionCost is the user's; the lower goes first.
 	DeletionCost int32
-	// Deadline is when the last of its jobs must end; zero when it has none.
+	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.
+	Busy bool
+	// Deadline is when the last of its jobs must end; zero when it has none, or one without end.
 	Deadline time.Time
 	Created  time.Time
 }
@@ -128,30 +131,34 @@ func Make(in Input) Plan {
 }
 
 // update chooses workers of old revisions. Those that are not available cost nothing; of the others only as many go as
-// may be unavailable, counting all that are missing, going or not ready.
+// may be unavailable, counting all that are missing, going or not ready. Those chosen before stay chosen, but no more than
+// may go at once: a short loss of readiness of all workers must not have all of them replaced.
 func update(in Input, candidates []Pod, retired map[string]Cause, plan *Plan) {
-	available := 0
+	serving := 0
 	for _, p := range candidates {
 		ok, since := in.available(p)
 		if !ok && !since.IsZero() && (plan.Again.IsZero() || since.Before(plan.Again)) {
 			plan.Again = since
 		}
 		if ok && p.Retired == "" {
-			available++
+			serving++
 		}
 	}
-	budget := in.MaxUnavailable - max(0, in.Replicas-available)
+	if !in.Rolling {
+		return
+	}
+	keep := in.MaxUnavailable
+	budget := in.MaxUnavailable - max(0, in.Replicas-serving)
 	for _, p := range candidates {
-		if !in.Rolling || p.Revision == in.Revision {
-			continue
-		}
 		ok, _ := in.available(p)
 		switch {
-		case p.Retired == Update:
-			retired[p.Name] = Update // it was within the budget when it was chosen
+		case p.Revision == in.Revision:
 		case !ok:
 			retired[p.Name] = Update
-		case budget > 0:
+		case p.Retired != "" && keep > 0:
+			retired[p.Name] = Update
+			keep--
+		case p.Retired == "" && budget > 0:
 			retired[p.Name] = Update
 			budget--
 		}
@@ -178,13 +185,22 @@ func firstToGo(a, b Pod) int {
 		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
 		boolean(a.Ready, b.Ready),
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
-		a.Deadline.Compare(b.Deadline),
+		boolean(a.Busy, b.Busy),
+		a.lastJob().Compare(b.lastJob()),
 		-boolean(a.Cordoned, b.Cordoned),
 		cmp.Compare(b.Ordinal, a.Ordinal),
 		b.ReadySince.Compare(a.ReadySince),
 		b.Created.Compare(a.Created),
 		cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// lastJob is when the worker is free at the latest.
+func (p Pod) lastJob() time.Time {
+	if p.Busy && p.Deadline.IsZero() {
+		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
+	}
+	return p.Deadline
 }
 
 func phaseRank(phase string) int {

@@ -5,6 +5,7 @@ package nodeset
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -67,7 +68,8 @@ func Next(w Worker) Action {
 	case w.Pod.Retired != "":
 		retire(w, &action)
 	case w.Pod.Cordoned:
-		if w.State.Drain() == node.No {
+		// A node that is down has a reason already, which may be an administrator's.
+		if w.State.Drain() == node.No && w.State.Down() == node.No {
 			action.Drain = node.OurReason("Pod " + w.Pod.Name + " was cordoned")
 		}
 		action.Message = "the pod is cordoned"
@@ -78,21 +80,45 @@ func Next(w Worker) Action {
 	return action
 }
 
+// registering is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
+const registering = time.Minute
+
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker) Action {
 	action := Action{Conditions: nil, ConditionsKnown: true, Protected: node.No, Message: "the node is not registered"}
-	if w.Pod.Retired != "" {
-		action.Delete = true
-		action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
+	if w.Pod.Retired == "" {
+		return action
 	}
+	since := w.Pod.ReadySince
+	if since.Before(w.Pod.Created) {
+		since = w.Pod.Created
+	}
+	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Now.Before(settled) {
+		action.Again = settled
+		action.Message = "waiting to see whether the node registers"
+		return action
+	}
+	action.Delete = true
+	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
 	return action
 }
 
+// retire drains the node of a retired worker, and deletes the pod when no job is left on it.
 func retire(w Worker, action *Action) {
+	begun := "Pod " + w.Pod.Name + " was cordoned pending termination"
+	reason := node.OurReason(fmt.Sprintf("%s (%s)", begun, w.Pod.Retired))
 	switch w.State.Drain() {
 	case node.No:
-		action.Drain = node.OurReason(fmt.Sprintf("Pod %s was cordoned pending termination (%s)", w.Pod.Name, w.Pod.Retired))
-		action.Message = "draining"
+		switch {
+		case w.State.Down() != node.Yes:
+			action.Drain = reason
+			action.Message = "draining"
+		case w.State.Busy() == node.No:
+			action.Delete = true
+			action.Message = fmt.Sprintf("retired (%s) and down", w.Pod.Retired)
+		default:
+			action.Message = "waiting for jobs to end"
+		}
 		return
 	case node.Unknown:
 		action.Message = "waiting for Slurm to say whether the node drains"
@@ -104,9 +130,21 @@ func retire(w Worker, action *Action) {
 		return
 	}
 	action.Message = "waiting for jobs to end"
-	if w.DrainTimeout <= 0 || w.Reason.At.IsZero() || !w.Reason.Ours() {
+	if w.DrainTimeout <= 0 || !w.Reason.Ours() {
 		return
 	}
+	if !strings.HasPrefix(w.Reason.Plain(), begun) {
+		// It was drained for something else before. Its jobs have their time from now on.
+		action.Drain = reason
+		return
+	}
+	if !w.Reason.At.IsZero() {
+		overtime(w, action)
+	}
+}
+
+// overtime deletes the pod when its jobs have had their time.
+func overtime(w Worker, action *Action) {
 	deadline := w.Reason.At.Add(w.DrainTimeout)
 	if w.Now.Before(deadline) {
 		action.Again = deadline

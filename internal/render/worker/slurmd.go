@@ -21,9 +21,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. It must not hold up
-// the end of the pod when slurmctld does not answer.
-const goodbye = `timeout 5 scontrol update nodename="$(hostname)" state=down reason="slurm-operator: Pod is terminating" || true`
+// goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
+// said about the node stays, or its drain would look like ours afterwards. The end of the pod is not held up when slurmctld
+// does not answer.
+const goodbye = `case $(timeout 5 scontrol show node "$(hostname)") in
+*Reason=slurm-operator:*) ;;
+*Reason=* | *+DRAIN*) exit 0 ;;
+esac
+timeout 5 scontrol update nodename="$(hostname)" state=down reason="slurm-operator: Pod is terminating" || true
+`
 
 func podSpec(in Input) (corev1.PodSpec, error) {
 	n := in.NodeSet

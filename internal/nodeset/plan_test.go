@@ -1,0 +1,208 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// aPod is a running, ready worker of revision new, changed by options.
+func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
+	p := nodeset.Pod{
+		Name: fmt.Sprintf("w-%d", ordinal), Ordinal: ordinal, Revision: "new", Phase: "Running",
+		Scheduled: true, Ready: true, ReadySince: noon.Add(-time.Hour), Created: noon.Add(-time.Hour),
+	}
+	for _, o := range options {
+		o(&p)
+	}
+	return p
+}
+
+func old(p *nodeset.Pod)         { p.Revision = "old" }
+func busy(p *nodeset.Pod)        { p.Busy = true }
+func failed(p *nodeset.Pod)      { p.Phase, p.Ready = "Failed", false }
+func succeeded(p *nodeset.Pod)   { p.Phase, p.Ready = "Succeeded", false }
+func pending(p *nodeset.Pod)     { p.Phase, p.Ready, p.Scheduled = "Pending", false, false }
+func scheduled(p *nodeset.Pod)   { p.Phase, p.Ready = "Pending", false }
+func lost(p *nodeset.Pod)        { p.Phase, p.Ready = "Unknown", false }
+func unready(p *nodeset.Pod)     { p.Ready = false }
+func terminating(p *nodeset.Pod) { p.Terminating = true }
+func cordoned(p *nodeset.Pod)    { p.Cordoned = true }
+func scaledIn(p *nodeset.Pod)    { p.Retired, p.Cordoned = nodeset.ScaleIn, true }
+func updating(p *nodeset.Pod)    { p.Retired, p.Cordoned = nodeset.Update, true }
+
+func cost(n int32) func(*nodeset.Pod) { return func(p *nodeset.Pod) { p.DeletionCost = n } }
+
+func jobsUntil(d time.Duration) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.Busy, p.Deadline = true, noon.Add(d) }
+}
+
+func readyFor(d time.Duration) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.ReadySince = noon.Add(-d) }
+}
+
+func createdBefore(d time.Duration) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.Created = noon.Add(-d) }
+}
+
+// retire names workers with one cause.
+func retire(cause nodeset.Cause, names ...string) []nodeset.Retirement {
+	var out []nodeset.Retirement
+	for _, n := range names {
+		out = append(out, nodeset.Retirement{Pod: n, Cause: cause})
+	}
+	return out
+}
+
+func TestMake(t *testing.T) {
+	tests := []struct {
+		name string
+		in   nodeset.Input
+		want nodeset.Plan
+	}{
+		{"nothing is done at rest", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{}},
+		{"the first workers are made from ordinal 0", nodeset.Input{Replicas: 3}, nodeset.Plan{Create: []int{0, 1, 2}}},
+		{"holes are filled first", nodeset.Input{Replicas: 4, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{Create: []int{0, 2}}},
+		{"a worker above a hole stays when there are enough", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{}},
+		{"a terminating pod keeps its place until it is gone", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{}},
+		{"beside a terminating pod only what is missing is made", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{Create: []int{2}}},
+		{"a failed or succeeded pod is deleted, its successor waits until it is gone",
+			nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(2, succeeded), aPod(1, failed), aPod(0)}}, nodeset.Plan{Delete: []string{"w-1", "w-2"}}},
+		{"a failed pod that is going already is left alone", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, failed, terminating)}}, nodeset.Plan{}},
+		{"a failed pod is no reason to keep one worker more",
+			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2, failed)}}, nodeset.Plan{Delete: []string{"w-2"}, Retire: retire(nodeset.ScaleIn, "w-1")}},
+		{"a terminating pod is one that goes, so that no other has to",
+			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1, terminating)}}, nodeset.Plan{}},
+		{"a pod on a lost Kubernetes node is not replaced by guesswork", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, lost)}}, nodeset.Plan{}},
+		{"none wanted retires all", nodeset.Input{Replicas: 0, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-1", "w-0")}},
+		{"who was retired before is retired still, and nobody else",
+			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1), aPod(2, pending)}}, nodeset.Plan{}},
+		{"one more replica reprieves the last choice",
+			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-1"}}},
+		{"all replicas back reprieve all", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-2", "w-1"}}},
+		{"a worker cordoned by a user is not reprieved", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, cordoned)}}, nodeset.Plan{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.in.Now, tt.in.Revision, tt.in.Rolling, tt.in.MaxUnavailable = noon, "new", true, 1
+			check(t, tt.in, tt.want)
+		})
+	}
+}
+
+func check(t *testing.T, in nodeset.Input, want nodeset.Plan) {
+	t.Helper()
+	// Reprieves are a set.
+	options := cmp.Options{cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b string) bool { return a < b })}
+	if diff := cmp.Diff(want, nodeset.Make(in), options); diff != "" {
+		t.Error(diff)
+	}
+	slices.Reverse(in.Pods)
+	if diff := cmp.Diff(want, nodeset.Make(in), options); diff != "" {
+		t.Errorf("with the pods in another order: %s", diff)
+	}
+}
+
+// TestOrderOfScaleIn has a case for each line of contract slinky.md §4.3: the first of two workers goes.
+func TestOrderOfScaleIn(t *testing.T) {
+	tests := []struct {
+		name        string
+		goes, stays nodeset.Pod
+	}{
+		{"without a Kubernetes node before with one", aPod(0, pending), aPod(1, scheduled)},
+		{"pending before unknown", aPod(0, scheduled), aPod(1, lost)},
+		{"unknown before running", aPod(0, lost), aPod(1, unready)},
+		{"not ready before ready", aPod(0, unready), aPod(1)},
+		{"a lower deletion cost first", aPod(0, cost(-1)), aPod(1)},
+		{"a lower deletion cost before idleness", aPod(0, cost(-1), busy), aPod(1)},
+		{"idle before busy", aPod(0), aPod(1, busy)},
+		{"idle before busy with a deadline", aPod(0), aPod(1, jobsUntil(time.Minute))},
+		{"whose jobs end earlier first", aPod(0, jobsUntil(time.Minute)), aPod(1, jobsUntil(time.Hour))},
+		{"jobs that end before jobs without end", aPod(0, jobsUntil(100*time.Hour)), aPod(1, busy)},
+		{"cordoned before not cordoned", aPod(0, cordoned), aPod(1)},
+		{"the higher ordinal first", aPod(1), aPod(0)},
+		{"the higher ordinal by number", aPod(10), aPod(9)},
+		{"who became ready more recently first", aPod(0, readyFor(time.Minute)), aPod(0, readyFor(time.Hour))},
+		{"who was created more recently first", aPod(0, createdBefore(time.Minute)), aPod(0, createdBefore(time.Hour))},
+		{"whoever is on the way out already before everybody", aPod(0, scaledIn, busy), aPod(1, pending)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.goes.Name, tt.stays.Name = "b-goes", "a-stays"
+			if tt.goes.Retired == "" {
+				check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{tt.goes, tt.stays}},
+					nodeset.Plan{Retire: retire(nodeset.ScaleIn, "b-goes")})
+				return
+			}
+			check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{tt.goes, tt.stays}}, nodeset.Plan{})
+		})
+	}
+}
+
+func TestRollingUpdate(t *testing.T) {
+	four := func(options ...func(*nodeset.Pod)) []nodeset.Pod {
+		return []nodeset.Pod{aPod(0, options...), aPod(1, options...), aPod(2, options...), aPod(3, options...)}
+	}
+	with := func(pods []nodeset.Pod, changed ...nodeset.Pod) []nodeset.Pod {
+		for _, c := range changed {
+			for i := range pods {
+				if pods[i].Ordinal == c.Ordinal {
+					pods[i] = c
+				}
+			}
+		}
+		return pods
+	}
+	tests := []struct {
+		name string
+		in   nodeset.Input
+		want nodeset.Plan
+	}{
+		{"as many as may be unavailable, idle ones and high ordinals first", nodeset.Input{MaxUnavailable: 2, Pods: with(four(old), aPod(3, old, busy))},
+			nodeset.Plan{Retire: retire(nodeset.Update, "w-2", "w-1")}},
+		{"no more while the first are going", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating))}, nodeset.Plan{}},
+		{"a missing worker counts", nodeset.Input{MaxUnavailable: 1, Pods: four(old)[:3]}, nodeset.Plan{Create: []int{3}}},
+		{"a terminating worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, terminating))}, nodeset.Plan{}},
+		{"a failed worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, failed))}, nodeset.Plan{Delete: []string{"w-3"}}},
+		{"a new worker that is not ready counts, so that a broken image stops the update", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, unready))}, nodeset.Plan{}},
+		{"an old worker that is not ready counts, and goes first, for nothing is lost with it", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(0, old, unready))},
+			nodeset.Plan{Retire: retire(nodeset.Update, "w-0")}},
+		{"all old workers that are not ready go, whatever the budget", nodeset.Input{MaxUnavailable: 1, Pods: four(old, unready)},
+			nodeset.Plan{Retire: retire(nodeset.Update, "w-3", "w-2", "w-1", "w-0")}},
+		{"those that came back meanwhile stay, but for as many as may go", nodeset.Input{MaxUnavailable: 1, Pods: four(old, updating)},
+			nodeset.Plan{Reprieve: []string{"w-0", "w-1", "w-2"}}},
+		{"a new worker counts as unavailable until it has been ready long enough, and the plan says when that is",
+			nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(20*time.Second)))}, nodeset.Plan{Again: noon.Add(40 * time.Second)}},
+		{"when it has been, the next goes", nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(time.Minute)))},
+			nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
+		{"a rollback reprieves those that are new again", nodeset.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},
+			nodeset.Plan{Reprieve: []string{"w-2", "w-3"}}},
+		{"surplus workers go as surplus, not as old ones", nodeset.Input{MaxUnavailable: 1, Pods: append(four(old), aPod(4, old))},
+			nodeset.Plan{Retire: append(retire(nodeset.ScaleIn, "w-4"), retire(nodeset.Update, "w-3")...)}},
+		{"a retired old worker that becomes surplus is told so", nodeset.Input{MaxUnavailable: 1, Pods: append(four(), aPod(4, old, updating))},
+			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-4")}},
+		{"one that was surplus and is old goes as old one, without a moment in between", nodeset.Input{MaxUnavailable: 1, Pods: with(four(), aPod(3, old, scaledIn))},
+			nodeset.Plan{Retire: retire(nodeset.Update, "w-3")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.in.Now, tt.in.Revision, tt.in.Rolling, tt.in.Replicas = noon, "new", true, 4
+			check(t, tt.in, tt.want)
+		})
+	}
+	t.Run("OnDelete replaces nobody, and reprieves those that a rolling update chose", func(t *testing.T) {
+		check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 4, MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating), aPod(2, old, unready))},
+			nodeset.Plan{Reprieve: []string{"w-3"}})
+	})
+}

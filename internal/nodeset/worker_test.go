@@ -1,0 +1,115 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+const (
+	drainReason  = "slurm-operator: Pod w-1 was cordoned pending termination (scale-in)"
+	cordonReason = "slurm-operator: Pod w-1 was cordoned"
+)
+
+func TestNext(t *testing.T) {
+	ours := node.Reason{Text: drainReason, SetBy: "slurm", At: noon.Add(-10 * time.Minute)}
+	cordon := node.Reason{Text: cordonReason, SetBy: "slurm", At: noon.Add(-7 * 24 * time.Hour)}
+	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon.Add(-time.Hour)}
+	tests := []struct {
+		name    string
+		state   string // "" with known Yes: Slurm said nothing
+		known   node.Answer
+		reason  node.Reason
+		pod     nodeset.Pod
+		timeout time.Duration
+		protect bool
+		want    nodeset.Action
+	}{
+		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
+		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.Yes}},
+		{name: "unless nobody wants that", state: "ALLOCATED", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
+		{name: "protection stays as it is while it is not clear whether jobs run", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.Unknown}},
+
+		{name: "a retired worker is drained first", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "a busy one too", state: "ALLOCATED", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "it is kept while jobs run", state: "ALLOCATED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "and while they are cleaned up", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "it is deleted when nothing runs", state: "IDLE DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and drained"}},
+		{name: "also when an administrator drained it", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1, updating), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (update) and drained"}},
+		{name: "it is kept when Slurm is not clear about jobs", state: "IDLE DRAIN INVALID", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "and when it is not clear about the drain", state: "UNKNOWN", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
+		{name: "and when it says nothing at all", state: "", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
+		{name: "a drain that ends is none", state: "IDLE DRAIN UNDRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "one that Slurm has given up is deleted, and the reason for it stays", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: node.Reason{Text: "Not responding"}, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and down"}},
+		{name: "unless its jobs are being cleaned up", state: "DOWN COMPLETING", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+
+		{name: "jobs have the time of drainTimeout", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: time.Hour,
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end until 2026-11-20T12:50:00Z"}},
+		{name: "and no longer", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
+			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in), and spec.drainTimeout of 10m0s is over"}},
+		{name: "counted from the retirement, not from an earlier cordon", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
+			want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "waiting for jobs to end"}},
+		{name: "also when the cause changed meanwhile", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, updating), timeout: 10 * time.Minute,
+			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (update), and spec.drainTimeout of 10m0s is over"}},
+		{name: "an administrator's drain has no time-out", state: "MIXED DRAIN", known: node.Yes, reason: admins, pod: aPod(1, scaledIn), timeout: time.Minute,
+			want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "neither has a drain without a time", state: "MIXED DRAIN", known: node.Yes, reason: node.Reason{Text: drainReason}, pod: aPod(1, scaledIn), timeout: time.Minute,
+			want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+
+		{name: "a cordoned worker is drained", state: "MIXED", known: node.Yes, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
+		{name: "once", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "over nobody's reason", state: "DOWN", known: node.Yes, reason: admins, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "a drain of ours ends when nobody wants it", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.No, Undrain: true, Message: "nobody wants the node drained any more"}},
+		{name: "also that of the pod's predecessor", state: "IDLE DRAIN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1), want: nodeset.Action{Protected: node.No, Undrain: true, Message: "nobody wants the node drained any more"}},
+		{name: "but not before the worker is ready", state: "DOWN DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, unready), want: nodeset.Action{Protected: node.No}},
+		{name: "an administrator's drain is left alone", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
+		{name: "also without a reason", state: "IDLE DRAIN", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
+		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.Unknown}, protect: true},
+
+		{name: "nothing is done while Slurm does not answer", known: node.Unknown, pod: aPod(1, scaledIn), timeout: time.Nanosecond, want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "also about a cordoned worker", known: node.Unknown, pod: aPod(1, cordoned), want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "nothing is done about a pod that is going", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn, terminating), want: nodeset.Action{Message: "the pod is being deleted"}},
+
+		{name: "a worker that is not registered is left alone", known: node.No, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
+		{name: "a retired one is deleted", known: node.No, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, pending, createdBefore(time.Second)), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
+		{name: "which counts from its creation when it does not say", known: node.No, pod: aPod(1, scaledIn, unready, readyFor(1e6*time.Hour), createdBefore(time.Second)),
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(59 * time.Second), Message: "waiting to see whether the node registers"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := nodeset.Worker{Now: noon, Pod: tt.pod, Known: tt.known, Reason: tt.reason, DrainTimeout: tt.timeout, Protect: tt.protect}
+			if tt.known == node.Yes {
+				w.State = node.Parse(strings.Fields(tt.state))
+			}
+			if tt.known == node.Unknown {
+				w.Why = "silence"
+			}
+			got := nodeset.Next(w)
+			if tt.known == node.Yes && !tt.pod.Terminating {
+				tt.want.Conditions = w.State.Conditions()
+			}
+			tt.want.ConditionsKnown = tt.known != node.Unknown && !tt.pod.Terminating
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
+	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protect: true})
+	if got.ConditionsKnown || got.Protected != node.Unknown {
+		t.Errorf("%+v", got)
+	}
+}
