@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +121,14 @@ func (s Summary) readyMessage() string {
 	if len(s.Parts) == 0 {
 		return "everything is as the spec says"
 	}
-	return fmt.Sprintf("all %d parts are ready", len(s.Parts))
+	messages := make([]string, len(s.Parts))
+	for i, part := range s.Parts {
+		messages[i] = problem.Problem{Path: part.Name, Message: part.Message}.Error()
+		if part.Message == "" {
+			messages[i] = part.Name + " is ready"
+		}
+	}
+	return strings.Join(messages, "; ")
 }
 
 // set writes one condition: true or false, explained by the open list, or by the idle reason when that is empty.

@@ -26,6 +26,7 @@ func texts(conditions []metav1.Condition) []string {
 
 func TestSummary(t *testing.T) {
 	up := Part{Name: "controller", Ready: true}
+	done := Part{Name: "workers", Ready: true, Message: "3 of 3 pods are ready"}
 	coming := Part{Name: "workers", Reason: "PodsNotReady", Message: "1 of 3 pods is ready"}
 	broken := Part{Name: "login", Stalled: true, Reason: "ImmutableField", Message: "cannot change"}
 	mistake := problem.Errorf("spec.extraConf", "InvalidConfig", "line 3 has no value")
@@ -38,8 +39,8 @@ func TestSummary(t *testing.T) {
 		{"nothing to do is ready", Summary{}, []string{
 			"Ready=True Available: everything is as the spec says", "Reconciling=False Reconciled: nothing is on its way", "Stalled=False Reconciled: nothing needs a person",
 		}},
-		{"all parts ready is ready", Summary{Parts: []Part{up, up}}, []string{
-			"Ready=True Available: all 2 parts are ready", "Reconciling=False Reconciled: nothing is on its way", "Stalled=False Reconciled: nothing needs a person",
+		{"all parts ready is ready", Summary{Parts: []Part{up, done}}, []string{
+			"Ready=True Available: controller is ready; workers: 3 of 3 pods are ready", "Reconciling=False Reconciled: nothing is on its way", "Stalled=False Reconciled: nothing needs a person",
 		}},
 		{"a part on its way is reconciling", Summary{Parts: []Part{up, coming}}, []string{
 			"Ready=False PodsNotReady: workers: 1 of 3 pods is ready", "Reconciling=True PodsNotReady: workers: 1 of 3 pods is ready", "Stalled=False Reconciled: nothing needs a person",
