@@ -8,6 +8,7 @@ package dev_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -266,7 +267,7 @@ func testInterrupted(t *testing.T, l localkube) {
 }
 
 func exitCode(err error) int {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
 	return -1

@@ -19,16 +19,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/progress"
 )
 
-var commands = map[string]func(context.Context, []string) error{
-	"up":         up,
-	"down":       down,
-	"status":     status,
-	"load":       load,
-	"kubeconfig": kubeconfig,
-	"logs":       logs,
-	"kubectl":    kubectl,
-	"shell":      shell,
-	"build":      build,
+func commands() map[string]func(context.Context, []string) error {
+	return map[string]func(context.Context, []string) error{
+		"up":         up,
+		"down":       down,
+		"status":     status,
+		"load":       load,
+		"kubeconfig": kubeconfig,
+		"logs":       logs,
+		"kubectl":    kubectl,
+		"shell":      shell,
+		"build":      build,
+	}
 }
 
 // flags are the flags that all commands share.
@@ -45,7 +47,7 @@ func newFlags(command, arguments string) *flags {
 	}
 	f.StringVar(&f.name, "name", name, "`name` of the cluster")
 	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "usage: localkube %s [flags] %s\n", command, arguments)
+		_, _ = fmt.Fprintf(f.Output(), "usage: localkube %s [flags] %s\n", command, arguments)
 		f.PrintDefaults()
 	}
 	return f
@@ -60,7 +62,7 @@ func (f *flags) parse(args []string, max int) error {
 		return errUsage
 	}
 	if max >= 0 && f.NArg() > max {
-		fmt.Fprintf(f.Output(), "unexpected argument %q\n", f.Arg(max))
+		_, _ = fmt.Fprintf(f.Output(), "unexpected argument %q\n", f.Arg(max))
 		f.Usage()
 		return errUsage
 	}

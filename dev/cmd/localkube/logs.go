@@ -38,7 +38,7 @@ func logs(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("opening the log (\"localkube logs\" lists all): %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if err := seekLines(file, *lines); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -71,7 +71,7 @@ func listLogs(dir string) error {
 		if err != nil || info.IsDir() {
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%d KiB\t%s\n", strings.TrimSuffix(e.Name(), ".log"), (info.Size()+1023)/1024, filepath.Join(dir, e.Name()))
+		_, _ = fmt.Fprintf(t, "%s\t%d KiB\t%s\n", strings.TrimSuffix(e.Name(), ".log"), (info.Size()+1023)/1024, filepath.Join(dir, e.Name()))
 	}
 	return t.Flush()
 }

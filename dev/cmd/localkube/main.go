@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "localkube:", err)
 		return exitFailed
 	}
-	command, ok := commands[args[0]]
+	command, ok := commands()[args[0]]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "localkube: unknown command %q\n\n%s\n", args[0], usage)
 		return exitUsage

@@ -30,10 +30,12 @@ import (
 const modulePath = "module github.com/coxswain-hpc/coxswain/dev"
 
 // sources are the parts of this module that end up in the programs.
-var sources = []string{"go.mod", "go.sum", "cmd/coredns", "cmd/hyperkube", "cmd/pause", "internal/hostcontroller"}
+func sources() []string {
+	return []string{"go.mod", "go.sum", "cmd/coredns", "cmd/hyperkube", "cmd/pause", "internal/hostcontroller"}
+}
 
-// programs are built by every up, in one directory. The value is the package.
-var programs = []string{"./cmd/hyperkube", "./cmd/coredns", "./cmd/pause"}
+// programs are the packages of the programs that every up needs.
+func programs() []string { return []string{"./cmd/hyperkube", "./cmd/coredns", "./cmd/pause"} }
 
 // kwok is the simulator of nodes, built on demand.
 const kwok = "sigs.k8s.io/kwok/cmd/kwok"
@@ -73,8 +75,8 @@ func isSource(dir string) bool {
 // Key identifies the programs that source would be built to.
 func Key(source, goVersion string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, goVersion, strings.Join(ldflags("v0"), " "))
-	for _, root := range sources {
+	_, _ = fmt.Fprintln(h, goVersion, strings.Join(ldflags("v0"), " "))
+	for _, root := range sources() {
 		err := filepath.WalkDir(filepath.Join(source, root), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -84,8 +86,8 @@ func Key(source, goVersion string) (string, error) {
 				return err
 			}
 			relative, err := filepath.Rel(source, path)
-			fmt.Fprintln(h, relative, len(b))
-			h.Write(b)
+			_, _ = fmt.Fprintln(h, relative, len(b))
+			_, _ = h.Write(b)
 			return err
 		})
 		if err != nil {
@@ -125,7 +127,7 @@ func Build(ctx context.Context, source, out string, p *progress.Printer, o Optio
 	}
 	defer release()
 	if _, err := os.Stat(filepath.Join(out, "complete")); err != nil {
-		if err := build(ctx, source, out, p, programs); err != nil {
+		if err := build(ctx, source, out, p, programs()); err != nil {
 			return err
 		}
 		if err := finish(out); err != nil {
@@ -149,7 +151,7 @@ func build(ctx context.Context, source, out string, p *progress.Printer, package
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(out, 0o750); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
 	// One place, so that what a killed build left is removed by the next.
@@ -157,10 +159,10 @@ func build(ctx context.Context, source, out string, p *progress.Printer, package
 	if err := os.RemoveAll(work); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
-	if err := os.Mkdir(work, 0o755); err != nil {
+	if err := os.Mkdir(work, 0o750); err != nil {
 		return fmt.Errorf("building %s: %w", names, err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	args := []string{"build", "-v", "-ldflags=" + strings.Join(ldflags(version), " "), "-o", work + "/"}
 	if err := runBuild(goCommand(ctx, source, append(args, packages...)...), p, names); err != nil {
 		return err
@@ -222,7 +224,9 @@ func runBuild(cmd *exec.Cmd, p *progress.Printer, names string) error {
 }
 
 // components are the names under which hyperkube is linked.
-var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "host-controller"}
+func components() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "host-controller"}
+}
 
 // Images of the programs that run in pods. Their names lead to no registry.
 const (
@@ -244,12 +248,12 @@ func finish(out string) error {
 			return err
 		}
 	}
-	for _, c := range components {
+	for _, c := range components() {
 		if err := os.Symlink("hyperkube", filepath.Join(out, c)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("linking %s: %w", c, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(out, "complete"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "complete"), nil, 0o600); err != nil {
 		return fmt.Errorf("finishing the build: %w", err)
 	}
 	return nil

@@ -54,7 +54,7 @@ func parseMounts(mountinfo string) []Mount {
 // every hierarchy.
 func Create(mounts []Mount, path string) error {
 	for _, m := range mounts {
-		if err := os.MkdirAll(filepath.Join(m.Path, path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(m.Path, path), 0o750); err != nil {
 			return fmt.Errorf("making the cgroup %s: %w", path, err)
 		}
 		var err error

@@ -24,7 +24,7 @@ var auditPolicy []byte
 // startControlPlane starts what does not run of etcd, the apiserver, the
 // controllers and the scheduler, and waits until the cluster can be used.
 func (c *Cluster) startControlPlane(ctx context.Context, running map[string]proc.Process) error {
-	if err := os.MkdirAll(c.Config(), 0o755); err != nil {
+	if err := os.MkdirAll(c.Config(), 0o750); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
 	}
 	if err := pki.WriteFile(auditPolicyFile(c.Cluster), auditPolicy, 0o644); err != nil {
@@ -90,8 +90,8 @@ func (c *Cluster) waitForPorts(ctx context.Context, component string) error {
 		apiserver: {c.state.Ports.API},
 	}
 	for _, port := range ports[component] {
-		err := c.poll(ctx, fmt.Sprintf("port %d of %s", port, component), portTimeout, func(context.Context) error {
-			if portInUse(port) {
+		err := c.poll(ctx, fmt.Sprintf("port %d of %s", port, component), portTimeout, func(ctx context.Context) error {
+			if portInUse(ctx, port) {
 				return fmt.Errorf("another program uses it (see \"ss -ltnp\"): stop that one, or give the cluster other ports with \"localkube down --name %s\" and up again", c.Name)
 			}
 			return nil
@@ -103,8 +103,8 @@ func (c *Cluster) waitForPorts(ctx context.Context, component string) error {
 	return nil
 }
 
-func portInUse(port uint16) bool {
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(int(port)))
+func portInUse(ctx context.Context, port uint16) bool {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(int(port)))
 	if err != nil {
 		return true
 	}

@@ -39,7 +39,7 @@ func (c *Cluster) startAll(ctx context.Context, running map[string]proc.Process)
 	if err := hostnet.EnsureSwitch(ctx, c.ID(), holder, c.state.Network); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.Storage(), 0o755); err != nil {
+	if err := os.MkdirAll(c.Storage(), 0o750); err != nil {
 		return fmt.Errorf("making the storage directory: %w", err)
 	}
 	inits, err := c.startNodes(ctx, running, holder)

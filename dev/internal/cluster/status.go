@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -99,23 +100,26 @@ func (c *Cluster) ask(ctx context.Context, name string) error {
 // Print writes the status for people.
 func (s *Status) Print(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(t, "COMPONENT\tPID\tUPTIME\tSTATUS\n")
+	_, _ = fmt.Fprintf(t, "COMPONENT\tPID\tUPTIME\tSTATUS\n")
 	for _, c := range s.Components {
 		status, pid, uptime := "ready", "-", "-"
 		if !c.Ready {
 			status = c.Problem
 		}
 		if c.PID != 0 {
-			pid, uptime = fmt.Sprint(c.PID), now.Sub(c.Started).Truncate(time.Second).String()
+			pid, uptime = strconv.Itoa(c.PID), now.Sub(c.Started).Truncate(time.Second).String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, pid, uptime, status)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, pid, uptime, status)
 	}
-	if err := t.Flush(); err != nil {
+	err := t.Flush()
+	if err == nil {
+		_, err = fmt.Fprintf(w, "\napiserver   %s\nkubeconfig  %s\nlogs        %s\n", s.Server, s.Kubeconfig, s.Logs)
+	}
+	if err == nil && s.Host != "" {
+		_, err = fmt.Fprintf(w, "host        %s (for pods)\nstorage     %s\n", s.Host, s.Storage)
+	}
+	if err != nil {
 		return fmt.Errorf("printing the status: %w", err)
-	}
-	fmt.Fprintf(w, "\napiserver   %s\nkubeconfig  %s\nlogs        %s\n", s.Server, s.Kubeconfig, s.Logs)
-	if s.Host != "" {
-		fmt.Fprintf(w, "host        %s (for pods)\nstorage     %s\n", s.Host, s.Storage)
 	}
 	return nil
 }

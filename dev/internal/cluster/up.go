@@ -107,7 +107,7 @@ func (c *Cluster) prepare(ctx context.Context, o UpOptions, running map[string]p
 			}
 		}
 	}
-	if err := c.preflight(want, built); err != nil {
+	if err := c.preflight(ctx, want, built); err != nil {
 		return err
 	}
 	if !built {
@@ -124,9 +124,9 @@ func (c *Cluster) prepare(ctx context.Context, o UpOptions, running map[string]p
 	return c.settle(ctx, want, old == nil)
 }
 
-func (c *Cluster) preflight(want state.State, built bool) error {
+func (c *Cluster) preflight(ctx context.Context, want state.State, built bool) error {
 	w := preflight.Wanted{ControlPlaneOnly: want.ControlPlaneOnly}
-	facts, err := preflight.Gather(string(c.Root), built, w)
+	facts, err := preflight.Gather(ctx, string(c.Root), built, w)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (c *Cluster) choose(ctx context.Context, want *state.State, others []state.
 	}
 	var err error
 	want.Ports, err = state.ChoosePorts(c.ID(), func(port uint16) bool {
-		return slices.Contains(ports, port) || portInUse(port)
+		return slices.Contains(ports, port) || portInUse(ctx, port)
 	})
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (c *Cluster) tail(component string) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.Size() > size {
 		if _, err := f.Seek(-size, io.SeekEnd); err != nil {
 			return ""

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -69,7 +70,7 @@ func (b *balancer) choose(name cache.ObjectName) (netip.Addr, error) {
 	if address, ok := b.given[name]; ok {
 		return address, nil
 	}
-	services, err := b.services.List(everything)
+	services, err := b.services.List(labels.Everything())
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("listing Services: %w", err)
 	}

@@ -14,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -32,8 +31,6 @@ const (
 	// provisionedBy is set on a volume to say who made it.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
-
-var everything = labels.Everything()
 
 // provisioner makes a directory and a PersistentVolume for each claim. The
 // directory is visible at the same path in all nodes, so any access mode works.
@@ -69,10 +66,8 @@ func (p *provisioner) sync(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		return p.refuse(ctx, claim, err)
 	}
-	// Like local-path-provisioner: fsGroup does not apply to hostPath volumes,
-	// so the directory has to be open to any user.
 	path := volume.Spec.HostPath.Path
-	if err := errors.Join(os.MkdirAll(path, 0o777), os.Chmod(path, 0o777)); err != nil {
+	if err := makeOpenDirectory(path); err != nil {
 		return fmt.Errorf("making the directory of the claim %s: %w", name, err)
 	}
 	_, err = p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
@@ -84,6 +79,15 @@ func (p *provisioner) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	klog.FromContext(ctx).Info("Provisioned a volume", "claim", name, "volume", volume.Name)
 	return nil
+}
+
+// makeOpenDirectory makes a directory for any user, as local-path-provisioner
+// does: fsGroup does not apply to hostPath volumes.
+func makeOpenDirectory(path string) error {
+	if err := os.MkdirAll(path, 0o750); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o777) //nolint:gosec // The pods' users are unknown, and the directory above is closed.
 }
 
 // refuse tells the user by an event what is wrong with a claim.

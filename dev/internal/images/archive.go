@@ -40,7 +40,7 @@ func Read(path string) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the image archive: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	images, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading the image archive %s: %w", path, err)

@@ -27,7 +27,7 @@ func Default() (Root, error) {
 		return "", fmt.Errorf("finding the cache directory: %w", err)
 	}
 	dir := filepath.Join(cache, "coxswain", "localkube")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("creating the cache directory: %w", err)
 	}
 	dir, err = filepath.EvalSymlinks(dir)

@@ -18,7 +18,7 @@ import (
 // process ends however it ends. While another process holds it, waiting is
 // called once and Acquire waits until ctx is done.
 func Acquire(ctx context.Context, path string, waiting func()) (release func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -70,7 +70,7 @@ func (c Config) Write() error {
 		if filepath.Ext(name) == ".conflist" {
 			dir = filepath.Join(dir, "cni")
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("writing the configuration of %s: %w", c.Name, err)
 		}
 		if err := pki.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {

@@ -65,7 +65,7 @@ func mountAll(spec Spec) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
 		return fmt.Errorf("mounting /run: %w", err)
 	}
-	if err := os.MkdirAll("/run/lock", 0o1777); err != nil {
+	if err := os.MkdirAll("/run/lock", 0o750); err != nil {
 		return fmt.Errorf("preparing /run: %w", err)
 	}
 	if err := uncover(); err != nil {
@@ -96,8 +96,8 @@ func keepVisible(dir string, covered ...string) (func() error, error) {
 		return nil, fmt.Errorf("keeping %s visible: %w", dir, err)
 	}
 	return func() error {
-		defer unix.Close(fd)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		defer func() { _ = unix.Close(fd) }()
+		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("keeping %s visible: %w", dir, err)
 		}
 		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
@@ -110,6 +110,7 @@ func keepVisible(dir string, covered ...string) (func() error, error) {
 // prepareVar fills a directory with what programs expect below /var.
 func prepareVar(dir string) error {
 	for _, sub := range []string{"cache", "lib/kubelet", "lib/containerd", "log/pods", "log/containers", "spool", "tmp"} {
+		//nolint:gosec // A /var that only root can enter would be unlike any other to pods that mount parts of it.
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return fmt.Errorf("preparing /var: %w", err)
 		}
@@ -128,26 +129,28 @@ func prepareVar(dir string) error {
 // shadowed are the settings of the whole machine that a kubelet wants to
 // change. Each is covered by a file that already holds the wanted value, so
 // the machine keeps its own.
-var shadowed = map[string]string{
-	"vm/overcommit_memory":      "1",
-	"vm/panic_on_oom":           "0",
-	"kernel/panic":              "10",
-	"kernel/panic_on_oops":      "1",
-	"kernel/keys/root_maxkeys":  "1000000",
-	"kernel/keys/root_maxbytes": "25000000",
+func shadowed() map[string]string {
+	return map[string]string{
+		"vm/overcommit_memory":      "1",
+		"vm/panic_on_oom":           "0",
+		"kernel/panic":              "10",
+		"kernel/panic_on_oops":      "1",
+		"kernel/keys/root_maxkeys":  "1000000",
+		"kernel/keys/root_maxbytes": "25000000",
+	}
 }
 
 func shadowSysctls() error {
-	for name, value := range shadowed {
+	for name, value := range shadowed() {
 		target := filepath.Join("/proc/sys", name)
 		if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		file := filepath.Join("/run/sysctl", name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			return fmt.Errorf("covering the sysctl %s: %w", name, err)
 		}
-		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
 			return fmt.Errorf("covering the sysctl %s: %w", name, err)
 		}
 		if err := unix.Mount(file, target, "", unix.MS_BIND, ""); err != nil {

@@ -120,16 +120,16 @@ func (s *supervisor) reap() {
 }
 
 func startDaemon(d Daemon) (int, error) {
-	out, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("starting %s: %w", d.Name, err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, fmt.Errorf("starting %s: %w", d.Name, err)
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	p, err := os.StartProcess(d.Path, d.Args, &os.ProcAttr{Dir: "/", Env: proc.Environment(), Files: []*os.File{null, out, out}})
 	if err != nil {
 		return 0, fmt.Errorf("starting %s: %w", d.Name, err)

@@ -4,6 +4,7 @@
 package preflight
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,16 +17,16 @@ import (
 )
 
 // cniDirectories are where the CNI plugins may be: Debian's place and upstream's.
-var cniDirectories = []string{"/usr/lib/cni", "/opt/cni/bin"}
+func cniDirectories() []string { return []string{"/usr/lib/cni", "/opt/cni/bin"} }
 
 // Gather looks at the machine. dir is where the cluster's files will be.
-func Gather(dir string, built bool, w Wanted) (Facts, error) {
+func Gather(ctx context.Context, dir string, built bool, w Wanted) (Facts, error) {
 	f := Facts{Root: os.Geteuid() == 0, Directory: dir, Built: built}
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
 		return f, fmt.Errorf("asking for the free space of %s: %w", dir, err)
 	}
-	f.FreeBytes = stat.Bavail * uint64(stat.Bsize)
+	f.FreeBytes = stat.Bavail * uint64(max(stat.Bsize, 0))
 	f.OverlayDirectory = stat.Type == unix.OVERLAYFS_SUPER_MAGIC
 	if !built {
 		_, err := exec.LookPath("go")
@@ -44,7 +45,7 @@ func Gather(dir string, built bool, w Wanted) (Facts, error) {
 			f.Missing = append(f.Missing, "CNI plugin "+plugin)
 		}
 	}
-	f.Overlay = hasOverlay()
+	f.Overlay = hasOverlay(ctx)
 	mounts, err := cgroup.Mounts()
 	f.CgroupMounts = len(mounts)
 	return f, err
@@ -52,16 +53,16 @@ func Gather(dir string, built bool, w Wanted) (Facts, error) {
 
 // CNIPlugins is the directory of the CNI plugins.
 func CNIPlugins() string {
-	for _, dir := range cniDirectories {
+	for _, dir := range cniDirectories() {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
 			return dir
 		}
 	}
-	return cniDirectories[0]
+	return cniDirectories()[0]
 }
 
 // hasOverlay looks for overlayfs, which a modular kernel loads when it is first mounted.
-func hasOverlay() bool {
+func hasOverlay(ctx context.Context) bool {
 	listed := func() bool {
 		b, err := os.ReadFile("/proc/filesystems")
 		return err == nil && strings.Contains(string(b), "\toverlay\n")
@@ -69,7 +70,7 @@ func hasOverlay() bool {
 	if listed() {
 		return true
 	}
-	_ = exec.Command("modprobe", "overlay").Run()
+	_ = exec.CommandContext(ctx, "modprobe", "overlay").Run()
 	return listed()
 }
 

@@ -45,18 +45,20 @@ const (
 	runSpace   = 2 * gigabyte
 )
 
-// packages maps what is looked for to the Debian package that has it.
-var packages = map[string]string{
-	"containerd":         "containerd",
-	"ctr":                "containerd",
-	"runc":               "runc",
-	"CNI plugin bridge":  "containernetworking-plugins",
-	"CNI plugin portmap": "containernetworking-plugins",
-	"nft":                "nftables",
-	"iptables":           "iptables",
-	"ip":                 "iproute2",
-	"nsenter":            "util-linux",
-	"mount":              "mount",
+// packageOf is the Debian package of something that was looked for.
+func packageOf(missing string) string {
+	return map[string]string{
+		"containerd":         "containerd",
+		"ctr":                "containerd",
+		"runc":               "runc",
+		"CNI plugin bridge":  "containernetworking-plugins",
+		"CNI plugin portmap": "containernetworking-plugins",
+		"nft":                "nftables",
+		"iptables":           "iptables",
+		"ip":                 "iproute2",
+		"nsenter":            "util-linux",
+		"mount":              "mount",
+	}[missing]
 }
 
 // Problems lists what keeps the wanted cluster from running, each with what to
@@ -98,7 +100,7 @@ func Problems(f Facts, w Wanted) []string {
 func packagesOf(missing []string) []string {
 	var names []string
 	for _, m := range missing {
-		if p := packages[m]; p != "" && !slices.Contains(names, p) {
+		if p := packageOf(m); p != "" && !slices.Contains(names, p) {
 			names = append(names, p)
 		}
 	}

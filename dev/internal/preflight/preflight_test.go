@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 
 func TestEachProgramHasItsPackage(t *testing.T) {
 	t.Setenv("PATH", "/nonexistent")
-	f, err := Gather(t.TempDir(), true, Wanted{})
+	f, err := Gather(t.Context(), t.TempDir(), true, Wanted{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestEachProgramHasItsPackage(t *testing.T) {
 		t.Fatal("nothing is missing with an empty PATH")
 	}
 	for _, m := range f.Missing {
-		if packages[m] == "" {
+		if packageOf(m) == "" {
 			t.Errorf("no package for %s", m)
 		}
 	}

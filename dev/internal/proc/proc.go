@@ -55,14 +55,14 @@ type Process struct {
 // Start starts a process in a session of its own, with a minimal environment.
 // The channel is closed when the process ends while the caller still runs.
 func Start(spec Spec) (pid int, exited <-chan struct{}, err error) {
-	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o750); err != nil {
 		return 0, nil, fmt.Errorf("starting %s: %w", spec.Component, err)
 	}
-	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, nil, fmt.Errorf("starting %s: %w", spec.Component, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	cmd := &exec.Cmd{
 		Path:        spec.Path,
 		Args:        spec.Args,
@@ -86,7 +86,11 @@ func Start(spec Spec) (pid int, exited <-chan struct{}, err error) {
 // Environment is the environment of every process that localkube starts,
 // without proxies and kubeconfigs of the user.
 func Environment() []string {
-	return []string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
+	environment := []string{"PATH=" + path, "LANG=C.UTF-8"}
+	if home, err := os.UserHomeDir(); err == nil {
+		environment = append(environment, "HOME="+home)
+	}
+	return environment
 }
 
 // dyingTimeout bounds the wait for the end of a process that was killed.
@@ -163,8 +167,9 @@ func Watch(pid int) <-chan struct{} {
 	}
 	go func() {
 		defer close(done)
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		for {
+			//nolint:gosec // File descriptors are small.
 			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
 			if !errors.Is(err, unix.EINTR) {
 				return
@@ -201,12 +206,12 @@ func Alive(pid int) bool {
 	return err == nil && fields[statState] != "Z" && fields[statState] != "X"
 }
 
-// Fields of proc_pid_stat(5), counted from the third.
+// Fields 3, 6, 9 and 22 of proc_pid_stat(5), counted from the third.
 const (
-	statState     = 3 - 3
-	statSession   = 6 - 3
-	statFlags     = 9 - 3
-	statStartTime = 22 - 3
+	statState     = 0
+	statSession   = 3
+	statFlags     = 6
+	statStartTime = 19
 )
 
 // stat returns the fields of /proc/PID/stat from the third on. The second, the

@@ -45,7 +45,7 @@ func (p *Printer) Step(format string, args ...any) {
 	defer p.mu.Unlock()
 	p.clear()
 	now := time.Now()
-	fmt.Fprintln(p.w, p.line(now, format, args...))
+	_, _ = fmt.Fprintln(p.w, p.line(now, format, args...))
 	p.last = now
 }
 
@@ -58,10 +58,10 @@ func (p *Printer) Doing(format string, args ...any) {
 	case p.terminal:
 		p.clear()
 		line := p.line(now, format, args...)
-		fmt.Fprint(p.w, line[:min(len(line), 79)])
+		_, _ = fmt.Fprint(p.w, line[:min(len(line), 79)])
 		p.transient = true
 	case now.Sub(p.last) >= quiet:
-		fmt.Fprintln(p.w, p.line(now, format, args...))
+		_, _ = fmt.Fprintln(p.w, p.line(now, format, args...))
 		p.last = now
 	}
 }
@@ -71,7 +71,7 @@ func (p *Printer) Elapsed() time.Duration { return time.Since(p.start) }
 
 func (p *Printer) clear() {
 	if p.transient {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
 		p.transient = false
 	}
 }

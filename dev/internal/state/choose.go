@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/netip"
+	"slices"
 )
 
 const (
@@ -57,12 +58,7 @@ func ChooseNetwork(id string, used []netip.Prefix) (Network, error) {
 }
 
 func overlapsAny(p netip.Prefix, used []netip.Prefix) bool {
-	for _, u := range used {
-		if p.Overlaps(u) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(used, p.Overlaps)
 }
 
 func hash(s string) uint32 {

@@ -87,10 +87,11 @@ func (n Network) APIService() netip.Addr { return offset(n.Services, 1) }
 func (n Network) DNS() netip.Addr { return offset(n.Services, 10) }
 
 func offset(p netip.Prefix, n int) netip.Addr {
-	a := p.Masked().Addr().As4()
-	v := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
-	v += uint32(n)
-	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
+	a := p.Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	return a
 }
 
 // Load reads a state file. A missing file is (nil, nil).
