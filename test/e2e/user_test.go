@@ -49,7 +49,7 @@ func (u *user) awaits(t *testing.T, job int, state string) []login.Task {
 		}
 		for _, task := range tasks {
 			if task.State != state {
-				return fmt.Errorf("task %s is %s", task.ID, task.State)
+				return fmt.Errorf("task %s is %s (%s)", task.ID, task.State, task.Reason)
 			}
 		}
 		if len(tasks) == 0 {

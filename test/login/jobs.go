@@ -45,11 +45,13 @@ type Task struct {
 	State string
 	// Nodes is a host list.
 	Nodes string
+	// Reason says why the task waits; only squeue knows.
+	Reason string
 }
 
 // Queue returns what squeue knows of a job; nothing when it has forgotten it or never knew it.
 func (s *Session) Queue(ctx context.Context, job int) ([]Task, error) {
-	out, err := s.Run(ctx, fmt.Sprintf("squeue --noheader --array --states=all --jobs=%d --format='%%i|%%T|%%N'", job))
+	out, err := s.Run(ctx, fmt.Sprintf("squeue --noheader --array --states=all --jobs=%d --format='%%i|%%T|%%N|%%r'", job))
 	if err != nil && strings.Contains(err.Error(), "Invalid job id specified") {
 		return nil, nil
 	}
@@ -65,8 +67,9 @@ func (s *Session) Accounted(ctx context.Context, job int) ([]Task, error) {
 func tasks(table string) []Task {
 	var out []Task
 	for line := range strings.Lines(table) {
-		if fields := strings.Split(strings.TrimSpace(line), "|"); len(fields) == 3 {
-			out = append(out, Task{ID: fields[0], State: fields[1], Nodes: fields[2]})
+		fields := append(strings.Split(strings.TrimSpace(line), "|"), "")
+		if len(fields) >= 4 {
+			out = append(out, Task{ID: fields[0], State: fields[1], Nodes: fields[2], Reason: fields[3]})
 		}
 	}
 	return out
