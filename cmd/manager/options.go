@@ -13,10 +13,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// kinds are the controllers that --controllers can switch, and that have a --<kind>-workers flag.
-var kinds = []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster"} //nolint:gochecknoglobals // a constant list
+	"github.com/coxswain-hpc/coxswain/internal/operator"
+)
 
 // options are the command line. The flags are those of both predecessors, so that their charts' arguments keep working;
 // where both had one under different names, both names set the same value.
@@ -86,7 +85,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 		o.controllers = list(s)
 		return nil
 	})
-	for _, kind := range kinds {
+	for _, kind := range operator.Kinds() {
 		o.workers[kind] = fs.Int(kind+"-workers", 0, "objects of this kind to reconcile at once; default: --max-concurrent-reconciles")
 	}
 	fs.IntVar(&o.maxConcurrent, "max-concurrent-reconciles", 4, "objects of one kind to reconcile at once")
@@ -144,7 +143,7 @@ func (o *options) validate() error {
 	if o.maxConcurrent < 1 {
 		errs = append(errs, fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", o.maxConcurrent))
 	}
-	for _, kind := range kinds {
+	for _, kind := range operator.Kinds() {
 		if n := *o.workers[kind]; n < 0 {
 			errs = append(errs, fmt.Errorf("--%s-workers is %d: it must not be negative", kind, n))
 		}
@@ -168,7 +167,7 @@ func (o *options) enabled() (map[string]bool, error) {
 	aliases := map[string]string{"cluster": "slurmcluster"}
 	on := map[string]bool{}
 	all := len(o.controllers) == 0 || slices.Contains(o.controllers, "*")
-	for _, kind := range kinds {
+	for _, kind := range operator.Kinds() {
 		on[kind] = all
 	}
 	for _, entry := range o.controllers {
@@ -179,8 +178,8 @@ func (o *options) enabled() (map[string]bool, error) {
 		if a, ok := aliases[name]; ok {
 			name = a
 		}
-		if !slices.Contains(kinds, name) {
-			return nil, fmt.Errorf("--controllers names %q: known are %s", entry, strings.Join(kinds, ", "))
+		if !slices.Contains(operator.Kinds(), name) {
+			return nil, fmt.Errorf("--controllers names %q: known are %s", entry, strings.Join(operator.Kinds(), ", "))
 		}
 		on[name] = !off
 	}

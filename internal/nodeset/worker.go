@@ -21,8 +21,9 @@ type Worker struct {
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
-	// Why says why Slurm's view is not known, for people.
-	Why string
+	// Why says why Slurm's view is not known, for people, and Again when to look once more; zero when a change will tell.
+	Why   string
+	Again time.Time
 	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
 	DrainTimeout time.Duration
 	// Protect says that the NodeSet wants busy workers kept from being evicted.
@@ -55,7 +56,7 @@ func Next(w Worker) Action {
 		return Action{Message: "the pod is being deleted"}
 	}
 	if w.Known == node.Unknown {
-		return Action{Message: "Slurm's view of the node is not known: " + w.Why}
+		return Action{Message: "Slurm's view of the node is not known: " + w.Why, Again: w.Again}
 	}
 	if w.Known == node.No {
 		return missing(w)

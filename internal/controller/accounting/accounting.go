@@ -29,8 +29,13 @@ import (
 
 type reconciler struct{ component.Base }
 
+// Index adds the index by which Accountings are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Accounting{}, references)
+}
+
 // Setup registers the controller of Accountings.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base component.Base) error {
 	r := &reconciler{Base: base}
 	generic := &component.Reconciler[*slinkyv1beta1.Accounting]{
 		Base:    base,
@@ -39,9 +44,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
 		Observe: r.observe,
 		Prunes:  []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}},
 	}
-	return generic.Setup(ctx, mgr, &slinkyv1beta1.AccountingList{}, component.Watches[*slinkyv1beta1.Accounting]{
-		References: references,
-		Owns:       []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+	return generic.Setup(mgr, &slinkyv1beta1.AccountingList{}, component.Watches{
+		Owns: []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 	})
 }
 

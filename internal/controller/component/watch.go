@@ -28,9 +28,7 @@ const ReferenceIndex = "coxswain.dev/references"
 func Ref(kind, name string) string { return kind + "/" + name }
 
 // Watches says what wakes the reconciler of a kind.
-type Watches[T Object] struct {
-	// References returns what an object refers to, see Ref.
-	References func(obj T) []string
+type Watches struct {
 	// Owns are the kinds of objects that it makes.
 	Owns []client.Object
 	// SharesWith are the kinds of objects that it makes together with others, none of which is their controller.
@@ -43,21 +41,26 @@ type Watches[T Object] struct {
 	KeysOfController bool
 }
 
-// Setup registers the reconciler with a manager: its index, its watches, itself.
-func (r *Reconciler[T]) Setup(ctx context.Context, mgr ctrl.Manager, list client.ObjectList, w Watches[T]) error {
-	obj := r.New()
-	kind, err := kindOf(mgr.GetScheme(), obj)
-	if err != nil {
-		return err
-	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, obj, ReferenceIndex, func(o client.Object) []string {
+// IndexReferences adds the ReferenceIndex of a kind. references returns what an object refers to, see Ref.
+func IndexReferences[T Object](ctx context.Context, mgr ctrl.Manager, obj T, references func(obj T) []string) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, obj, ReferenceIndex, func(o client.Object) []string {
 		if typed, ok := o.(T); ok {
-			return w.References(typed)
+			return references(typed)
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("indexing the references of %s: %w", kind, err)
+		return fmt.Errorf("indexing the references of %T: %w", obj, err)
+	}
+	return nil
+}
+
+// Setup registers the reconciler with a manager. The kinds that it looks up need their ReferenceIndex.
+func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watches) error {
+	obj := r.New()
+	kind, err := kindOf(mgr.GetScheme(), obj)
+	if err != nil {
+		return err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(kind).

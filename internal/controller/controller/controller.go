@@ -35,8 +35,13 @@ import (
 
 type reconciler struct{ component.Base }
 
+// Index adds the index by which Controllers are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Controller{}, references)
+}
+
 // Setup registers the controller of Controllers.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base component.Base) error {
 	r := &reconciler{Base: base}
 	generic := &component.Reconciler[*slinkyv1beta1.Controller]{
 		Base:    base,
@@ -45,8 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
 		Observe: r.observe,
 		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 	}
-	return generic.Setup(ctx, mgr, &slinkyv1beta1.ControllerList{}, component.Watches[*slinkyv1beta1.Controller]{
-		References: references,
+	return generic.Setup(mgr, &slinkyv1beta1.ControllerList{}, component.Watches{
 		Owns:       []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 		Components: []client.Object{&slinkyv1beta1.Accounting{}},
 		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},

@@ -30,8 +30,13 @@ import (
 
 type reconciler struct{ component.Base }
 
+// Index adds the index by which LoginSets are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.LoginSet{}, references)
+}
+
 // Setup registers the controller of LoginSets.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base component.Base) error {
 	r := &reconciler{Base: base}
 	generic := &component.Reconciler[*slinkyv1beta1.LoginSet]{
 		Base:    base,
@@ -40,8 +45,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
 		Observe: r.observe,
 		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
 	}
-	return generic.Setup(ctx, mgr, &slinkyv1beta1.LoginSetList{}, component.Watches[*slinkyv1beta1.LoginSet]{
-		References:       references,
+	return generic.Setup(mgr, &slinkyv1beta1.LoginSetList{}, component.Watches{
 		Owns:             []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,

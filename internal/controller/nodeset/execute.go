@@ -10,8 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,7 +34,11 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 	n := in.NodeSet
 	var errs []error
 	for _, ordinal := range plan.Create {
-		errs = append(errs, r.create(ctx, in, ordinal, revision))
+		err := r.create(ctx, in, ordinal, revision)
+		errs = append(errs, err)
+		if _, refused := errors.AsType[*kube.RejectedError](err); refused {
+			break // the others are made alike
+		}
 	}
 	for _, name := range plan.Delete {
 		pod := byName[name]
@@ -47,7 +50,7 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 		errs = append(errs, wrap(ignoreGone(err), "deleting the finished", n, name))
 	}
 	for _, retirement := range plan.Retire {
-		err := r.mark(ctx, byName[retirement.Pod], map[string]string{
+		err := r.mark(ctx, n, byName[retirement.Pod], map[string]string{
 			RetiredAnnotation: string(retirement.Cause), slinkyv1beta1.AnnotationPodCordon: "true",
 		})
 		if err == nil {
@@ -58,7 +61,7 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 		errs = append(errs, wrap(err, "retiring", n, retirement.Pod))
 	}
 	for _, name := range plan.Reprieve {
-		errs = append(errs, wrap(r.mark(ctx, byName[name], nil), "reprieving", n, name))
+		errs = append(errs, wrap(r.mark(ctx, n, byName[name], nil), "reprieving", n, name))
 	}
 	return errors.Join(errs...)
 }
@@ -93,10 +96,19 @@ func (r *reconciler) create(ctx context.Context, in worker.Input, ordinal int, r
 	return nil
 }
 
-// mark puts exactly these annotations of ours on a pod; those that we set before and that are not among them go.
-func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, annotations map[string]string) error {
-	stamp := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(types.UID(pod.UID)).WithAnnotations(annotations)
-	err := r.Client.Apply(ctx, stamp, client.FieldOwner(marksOwner), client.ForceOwnership)
+// mark puts exactly these annotations of ours on a pod; those that we set before and that are not among them go. A plan
+// from a view without the mark could retire another worker in addition, so the write is noted.
+func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, annotations map[string]string) error {
+	stamp := &unstructured.Unstructured{}
+	stamp.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	stamp.SetNamespace(pod.Namespace)
+	stamp.SetName(pod.Name)
+	stamp.SetUID(pod.UID)
+	stamp.SetAnnotations(annotations)
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(stamp), client.FieldOwner(marksOwner), client.ForceOwnership)
+	if err == nil {
+		r.Applier.Wrote(n, stamp)
+	}
 	return ignoreGone(err)
 }
 

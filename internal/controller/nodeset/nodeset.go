@@ -6,8 +6,10 @@
 package nodeset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,7 +21,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
@@ -33,28 +34,31 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch
 
-type reconciler struct {
-	component.Base
-	links *link.Registry
+type reconciler struct{ component.Base }
+
+// Index adds the index by which NodeSets are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.NodeSet{}, references)
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links}
+func Setup(mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base}
 	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
 		Decide:  r.decide,
 		Observe: r.observe,
 	}
-	return generic.Setup(ctx, mgr, &slinkyv1beta1.NodeSetList{}, component.Watches[*slinkyv1beta1.NodeSet]{
-		References: func(n *slinkyv1beta1.NodeSet) []string {
-			return []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
-		},
+	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
 		Owns:       []client.Object{&corev1.Pod{}},
 		SharesWith: []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}},
 		Components: []client.Object{&slinkyv1beta1.Controller{}},
 	})
+}
+
+func references(n *slinkyv1beta1.NodeSet) []string {
+	return []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
 }
 
 func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
@@ -109,7 +113,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
 	if len(out.Problems) > 0 || n.ScalingMode() != slinkyv1beta1.ScalingModeStatefulSet {
-		r.count(n, list.Items, n.Status.NodeSetHash, out)
+		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
 		return nil
 	}
 	in, revision, err := r.input(ctx, n)
@@ -117,6 +121,8 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 		return err
 	}
 	n.Status.NodeSetHash = revision
+	// In one order, so that messages and the order of deeds do not depend on the cache.
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Or(ordinal(&a)-ordinal(&b), cmp.Compare(a.Name, b.Name)) })
 	pods := make([]plans.Pod, 0, len(list.Items))
 	for i := range list.Items {
 		pods = append(pods, Facts(&list.Items[i]))
@@ -124,13 +130,13 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	plan := plans.Make(plans.Input{
 		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, Pods: pods,
 		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, MaxUnavailable: maxUnavailable(n),
-		MinReady: seconds(n.Spec.MinReadySeconds),
+		MinReady: minReady(n),
 	})
 	err = r.execute(ctx, in, revision, list.Items, plan)
 	problems, err := problem.FromError(err)
 	out.Problems = append(out.Problems, problems...)
 	out.Again = plan.Again
-	r.count(n, list.Items, revision, out)
+	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
 }
 

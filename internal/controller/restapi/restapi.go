@@ -26,8 +26,13 @@ import (
 
 type reconciler struct{ component.Base }
 
+// Index adds the index by which RestApis are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
+}
+
 // Setup registers the controller of RestApis.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base component.Base) error {
 	r := &reconciler{Base: base}
 	generic := &component.Reconciler[*slinkyv1beta1.RestApi]{
 		Base:    base,
@@ -36,14 +41,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base) error {
 		Observe: r.observe,
 		Prunes:  []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
 	}
-	return generic.Setup(ctx, mgr, &slinkyv1beta1.RestApiList{}, component.Watches[*slinkyv1beta1.RestApi]{
-		References: func(a *slinkyv1beta1.RestApi) []string {
-			return []string{component.Ref("Controller", a.Spec.ControllerRef.Name)}
-		},
+	return generic.Setup(mgr, &slinkyv1beta1.RestApiList{}, component.Watches{
 		Owns:             []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,
 	})
+}
+
+func references(a *slinkyv1beta1.RestApi) []string {
+	return []string{component.Ref("Controller", a.Spec.ControllerRef.Name)}
 }
 
 func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (component.Plan, error) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -23,8 +24,8 @@ import (
 // owner is the field manager of what this controller puts on pods, apart from what others put on them.
 const owner = kube.FieldManager + "-worker"
 
-// show puts Slurm's state on the pod: the protect label, and one condition for each state that holds. Only these are
-// written, and only when they differ.
+// show puts Slurm's state on the pod: the protect label, one condition for each state that holds, and for a retired worker
+// one that says what it waits for. Only these are written, and only when they differ.
 func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) error {
 	protected := pod.Labels[slinkyv1beta1.LabelPodProtect] == "true"
 	if action.Protected != node.Unknown && protected != (action.Protected == node.Yes) {
@@ -36,18 +37,21 @@ func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker
 			return fmt.Errorf("labelling Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}
-	if !action.ConditionsKnown || sameConditions(pod, action.Conditions, w.Reason.Text) {
+	wanted := wantedConditions(pod, w, action)
+	if same(pod, wanted) {
 		return nil
 	}
 	status := corev1ac.PodStatus()
-	for _, kind := range action.Conditions {
+	for _, c := range wanted {
 		since := metav1.NewTime(r.Clock.Now())
-		if c := condition(pod, kind); c != nil && c.Status == corev1.ConditionTrue {
-			since = c.LastTransitionTime
+		if have := condition(pod, c.Type); have != nil && have.Status == c.Status {
+			since = have.LastTransitionTime
 		}
-		status = status.WithConditions(corev1ac.PodCondition().
-			WithType(corev1.PodConditionType(kind)).WithStatus(corev1.ConditionTrue).
-			WithMessage(w.Reason.Text).WithLastTransitionTime(since))
+		applied := corev1ac.PodCondition().WithType(c.Type).WithStatus(c.Status).WithMessage(c.Message).WithLastTransitionTime(since)
+		if c.Reason != "" {
+			applied = applied.WithReason(c.Reason)
+		}
+		status = status.WithConditions(applied)
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(status)
 	if err := ignoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
@@ -56,20 +60,62 @@ func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker
 	return nil
 }
 
-// sameConditions says whether the pod shows exactly these SlurmNodeState conditions with this message.
-func sameConditions(pod *corev1.Pod, wanted []string, message string) bool {
+// ourConditions are the types of all conditions that this controller writes.
+func ourConditions() []corev1.PodConditionType {
+	types := []corev1.PodConditionType{nodesets.RetiringCondition}
 	for _, kind := range node.AllConditions() {
-		c := condition(pod, kind)
-		if want := slices.Contains(wanted, kind); want != (c != nil && c.Status == corev1.ConditionTrue) || (want && c.Message != message) {
+		types = append(types, corev1.PodConditionType(kind))
+	}
+	return types
+}
+
+// wantedConditions are all conditions of ours that the pod is to have. What Slurm said last stays while it says nothing.
+func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, kind := range ourConditions() {
+		have := condition(pod, kind)
+		switch {
+		case kind == nodesets.RetiringCondition:
+			if w.Pod.Retired != "" {
+				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reasonOf(w.Pod.Retired), Message: action.Message})
+			}
+		case !action.ConditionsKnown:
+			if have != nil {
+				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Message: have.Message})
+			}
+		case slices.Contains(action.Conditions, string(kind)):
+			out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text})
+		}
+	}
+	return out
+}
+
+// reasonOf is the cause in the form of a condition's reason.
+func reasonOf(cause nodeset.Cause) string {
+	if cause == nodeset.ScaleIn {
+		return "ScaleIn"
+	}
+	return "Update"
+}
+
+// same says whether the pod has exactly these conditions of ours.
+func same(pod *corev1.Pod, wanted []corev1.PodCondition) bool {
+	for _, kind := range ourConditions() {
+		have := condition(pod, kind)
+		i := slices.IndexFunc(wanted, func(c corev1.PodCondition) bool { return c.Type == kind })
+		if (i >= 0) != (have != nil) {
+			return false
+		}
+		if i >= 0 && (have.Status != wanted[i].Status || have.Reason != wanted[i].Reason || have.Message != wanted[i].Message) {
 			return false
 		}
 	}
 	return true
 }
 
-func condition(pod *corev1.Pod, kind string) *corev1.PodCondition {
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
-		if string(pod.Status.Conditions[i].Type) == kind {
+		if pod.Status.Conditions[i].Type == kind {
 			return &pod.Status.Conditions[i]
 		}
 	}

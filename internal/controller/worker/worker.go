@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,7 +39,8 @@ const nodeIndex = "coxswain.dev/slurm-node"
 
 type reconciler struct {
 	component.Base
-	links *link.Registry
+	links  *link.Registry
+	writes writes
 }
 
 // Setup registers the controller of worker pods.
@@ -76,6 +78,7 @@ func nodeKey(cluster, node string) string { return cluster + "/" + node }
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
+		r.writes.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	owner := metav1.GetControllerOf(&pod)
@@ -112,8 +115,17 @@ func (r *reconciler) gather(pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodese
 	snapshot := l.Snapshot()
 	name := nodesets.SlurmNode(pod)
 	n, known := snapshot.Node(name)
-	if snapshot.Trust != link.Fresh {
+	switch {
+	case snapshot.Trust == link.Stale:
+		// The snapshot says why in more words, and in others each time; these go on the pod.
+		w.Why = "Slurm does not answer"
+		return w, l
+	case snapshot.Trust != link.Fresh:
 		w.Why = snapshot.Why
+		return w, l
+	case !r.writes.seen(client.ObjectKeyFromObject(pod), snapshot.Taken):
+		// A list that was asked for before the change may show it already; then no other change follows.
+		w.Why, w.Again = "waiting to hear of the last change to it", w.Now.Add(time.Second)
 		return w, l
 	}
 	w.Known, w.State = known, snapshot.State(name)
@@ -123,31 +135,41 @@ func (r *reconciler) gather(pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodese
 	return w, l
 }
 
-// drive carries the action out. What destroys comes last, after what makes it visible.
+// drive carries the action out.
 func (r *reconciler) drive(ctx context.Context, l *link.Link, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, w nodeset.Worker, action nodeset.Action) error {
 	name := nodesets.SlurmNode(pod)
+	key := client.ObjectKeyFromObject(pod)
 	switch {
 	case action.Drain != "":
-		if err := l.Drain(ctx, []string{name}, action.Drain)[name]; err != nil {
-			return fmt.Errorf("draining Slurm node %s of Pod %s/%s: %w", name, pod.Namespace, pod.Name, err)
+		err := l.Drain(ctx, []string{name}, action.Drain)[name]
+		r.writes.wrote(key, r.Clock.Now())
+		if err != nil {
+			return fmt.Errorf("draining Slurm node %s of Pod %s: %w", name, key, err)
 		}
 		log.FromContext(ctx).Info("Drained a Slurm node", "node", name, "reason", action.Drain)
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Drained", "Drain", "Slurm node %s drains: %s", name, action.Message)
 	case action.Undrain:
-		if err := l.Undrain(ctx, []string{name})[name]; err != nil {
-			return fmt.Errorf("undraining Slurm node %s of Pod %s/%s: %w", name, pod.Namespace, pod.Name, err)
+		err := l.Undrain(ctx, []string{name})[name]
+		r.writes.wrote(key, r.Clock.Now())
+		if err != nil {
+			return fmt.Errorf("undraining Slurm node %s of Pod %s: %w", name, key, err)
 		}
 		log.FromContext(ctx).Info("Undrained a Slurm node", "node", name)
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Undrained", "Undrain", "Slurm node %s takes jobs again", name)
 	}
-	if err := r.show(ctx, pod, w, action); err != nil {
-		return err
+	if action.Delete {
+		return r.delete(ctx, pod, set, action)
 	}
-	if !action.Delete {
-		return nil
+	return r.show(ctx, pod, w, action)
+}
+
+// delete deletes the very version of the pod that was decided about: it may have been reprieved since.
+func (r *reconciler) delete(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, action nodeset.Action) error {
+	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the event of that change is on its way
 	}
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	log.FromContext(ctx).Info("Deleted a worker", "why", action.Message)

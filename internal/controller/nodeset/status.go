@@ -1,0 +1,99 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+// count fills in the status from the pods, and returns them as the part that has to be ready. What Slurm says of their
+// nodes is taken from the pods' conditions, since it is a change of those that wakes the NodeSet.
+func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now time.Time) kube.Part {
+	s := &n.Status
+	s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
+	s.SlurmIdle, s.SlurmAllocated, s.SlurmDown, s.SlurmDrain = 0, 0, 0, 0
+	for i := range pods {
+		p := Facts(&pods[i])
+		s.Replicas++
+		if p.Revision == revision && !p.Terminating {
+			s.UpdatedReplicas++
+		}
+		if p.Ready && !p.Terminating {
+			s.ReadyReplicas++
+			if !now.Before(p.ReadySince.Add(minReady(n))) {
+				s.AvailableReplicas++
+			}
+		}
+		countNode(s, &pods[i])
+	}
+	s.UnavailableReplicas = max(0, s.Desired-s.AvailableReplicas)
+
+	outdated := s.UpdatedReplicas != s.Replicas && n.UpdateType() == slinkyv1beta1.UpdateRolling
+	part := kube.Part{
+		Name: "workers", Ready: s.AvailableReplicas >= s.Desired && s.Replicas == s.Desired && !outdated,
+		Reason: slinkyv1beta1.ReasonAvailable, Message: fmt.Sprintf("%d of %d workers are available", s.AvailableReplicas, s.Desired),
+	}
+	switch {
+	case part.Ready:
+	case s.Replicas != s.Desired || outdated:
+		part.Reason = slinkyv1beta1.ReasonRollingOut
+		part.Message += fmt.Sprintf(", %d exist, %d are up to date", s.Replicas, s.UpdatedReplicas)
+	default:
+		part.Reason = slinkyv1beta1.ReasonPodsNotReady
+	}
+	part.Message += retiring(pods)
+	return part
+}
+
+func minReady(n *slinkyv1beta1.NodeSet) time.Duration {
+	return time.Duration(n.Spec.MinReadySeconds) * time.Second
+}
+
+func countNode(s *slinkyv1beta1.NodeSetStatus, p *corev1.Pod) {
+	if says(p, "Idle") {
+		s.SlurmIdle++
+	}
+	if says(p, "Allocated") || says(p, "Mixed") {
+		s.SlurmAllocated++
+	}
+	if says(p, "Down") {
+		s.SlurmDown++
+	}
+	if says(p, "Drain") && !says(p, "Undrain") {
+		s.SlurmDrain++
+	}
+}
+
+// most is how many retired workers the message tells about.
+const most = 3
+
+// retiring says what the retired workers wait for: "; worker-3 retires: waiting for jobs to end".
+func retiring(pods []corev1.Pod) string {
+	var b strings.Builder
+	told, more := 0, 0
+	for i := range pods {
+		p := &pods[i]
+		c := condition(p, RetiringCondition)
+		switch {
+		case plans.Cause(p.Annotations[RetiredAnnotation]) == "" || p.DeletionTimestamp != nil || c == nil:
+		case told < most:
+			fmt.Fprintf(&b, "; %s retires: %s", p.Name, c.Message)
+			told++
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}

@@ -1,0 +1,145 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operator puts the controllers together to one manager, for the program and for tests alike.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/controller/controller"
+	"github.com/coxswain-hpc/coxswain/internal/controller/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebiusnodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slurmlink"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+)
+
+// Options say what the controllers work with.
+type Options struct {
+	// Namespaces are those to watch; none, or one that is *, means all.
+	Namespaces []string
+	// Enabled says which controllers run, by the names of Kinds; nil means all.
+	Enabled map[string]bool
+	// Concurrency is the number of objects of a kind that are reconciled at once; nil means one.
+	Concurrency func(kind string) int
+	// Images are used where an object names none.
+	Images image.Set
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+	// SlurmrestdURL is asked instead of the Services of RestApis, by a manager outside of the cluster.
+	SlurmrestdURL string
+	// Links are the options of the links to Slurm.
+	Links link.Options
+}
+
+// Kinds are the names by which controllers are switched.
+func Kinds() []string {
+	return []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster"}
+}
+
+// Scheme has the kinds of both APIs and those of Kubernetes.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(slinkyv1beta1.AddToScheme(scheme))
+	utilruntime.Must(nebiusv1.AddToScheme(scheme))
+	utilruntime.Must(nebiusv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// NewManager makes a manager with the controllers, ready to start. base has what does not concern them: metrics, probes,
+// leader election, log; its Scheme and Cache are filled in.
+func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
+	base.Scheme = Scheme()
+	base.Cache = cache.Options{
+		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(), DefaultTransform: cache.TransformStripManagedFields(),
+	}
+	mgr, err := ctrl.NewManager(config, base)
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	references, err := newReferences(config, mgr, o.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	if err := addIndexes(ctx, mgr); err != nil {
+		return nil, err
+	}
+	return mgr, addControllers(ctx, mgr, references, o)
+}
+
+// addIndexes adds every index, whichever controllers run: they look at each other's kinds.
+func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
+	return errors.Join(
+		kube.SetupIndexes(ctx, mgr.GetFieldIndexer(), owned()...),
+		accounting.Index(ctx, mgr), controller.Index(ctx, mgr), loginset.Index(ctx, mgr), nodeset.Index(ctx, mgr), restapi.Index(ctx, mgr),
+	)
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, o Options) error {
+	links := link.NewRegistry(o.Links)
+	if err := mgr.Add(links); err != nil {
+		return fmt.Errorf("adding the links to Slurm: %w", err)
+	}
+	applier := kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+	base := func(kind string) component.Base {
+		b := component.Base{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), References: references, Applier: applier,
+			Recorder: mgr.GetEventRecorder("coxswain-" + kind), Clock: clock.RealClock{},
+			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1,
+		}
+		if o.Concurrency != nil {
+			b.Concurrency = o.Concurrency(kind)
+		}
+		return b
+	}
+	setups := map[string][]func(component.Base) error{
+		"accounting": {func(b component.Base) error { return accounting.Setup(mgr, b) }},
+		"controller": {
+			func(b component.Base) error { return controller.Setup(mgr, b) },
+			func(b component.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
+		},
+		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},
+		"nodeset": {
+			func(b component.Base) error { return nodeset.Setup(mgr, b) },
+			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links) },
+		},
+		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b) }},
+		"slurmcluster": {
+			func(b component.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
+			func(b component.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
+		},
+	}
+	for _, kind := range Kinds() {
+		if o.Enabled != nil && !o.Enabled[kind] {
+			continue
+		}
+		for _, setup := range setups[kind] {
+			if err := setup(base(kind)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
