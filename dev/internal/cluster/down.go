@@ -64,7 +64,7 @@ func (c *Cluster) Down(ctx context.Context, purge bool) error {
 		return err
 	}
 	if purge {
-		if err := os.RemoveAll(c.Dir); err != nil {
+		if err := errors.Join(os.RemoveAll(c.Dir), os.Remove(c.Lock())); err != nil {
 			return fmt.Errorf("removing the cluster's directory: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ package layout
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -54,7 +55,24 @@ func TestAcquireWaitsForTheOther(t *testing.T) {
 	release()
 	release, err = Acquire(t.Context(), path, nil)
 	if err != nil {
-		t.Errorf("Acquire after release: %v", err)
+		t.Fatalf("Acquire after release: %v", err)
+	}
+	// The holder removes the file while the next one waits for it.
+	next := make(chan error)
+	go func() {
+		release, err := Acquire(t.Context(), path, func() { next <- nil })
+		if err == nil {
+			defer release()
+			_, err = os.Stat(path)
+		}
+		next <- err
+	}()
+	<-next
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
 	release()
+	if err := <-next; err != nil {
+		t.Errorf("the next one locked a file that is gone: %v", err)
+	}
 }
