@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
@@ -100,7 +101,8 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	f.failIf(w.confPath, err)
 	f.checkMaxUnavailable(w.maxUnavailable, w.maxPath)
 	w.pod.Hostname = w.name + "-"
-	w.pod.Volumes, w.container.VolumeMounts = w.disk.volumes, w.disk.mounts
+	volume, mount := loginUsers(cluster)
+	w.pod.Volumes, w.container.VolumeMounts = append(w.disk.volumes, volume), append(w.disk.mounts, mount)
 	out := &slinkyv1beta1.NodeSet{
 		Spec: slinkyv1beta1.NodeSetSpec{
 			ControllerRef: slinkyv1beta1.ObjectReference{Name: cluster.ControllerName()},
@@ -124,6 +126,16 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 			embedded.PersistentVolumeClaim{RawExtension: embedded.From(overlayFields(w.disk.claims[i]))})
 	}
 	return out
+}
+
+// loginUsers gives jobs the names of the users that the login pods know. The ConfigMap need not exist: it comes with the
+// first user, and no worker is replaced for that.
+func loginUsers(cluster *nebiusv1.SlurmCluster) (corev1.Volume, corev1.VolumeMount) {
+	const name = "login-users"
+	login := slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: cluster.LoginSetName()}}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: login.UsersName()}, Optional: new(true),
+	}}}, corev1.VolumeMount{Name: name, MountPath: "/var/lib/extrausers", ReadOnly: true}
 }
 
 // checkMaxUnavailable refuses what a NodeSet does not take: it would never finish an update.
