@@ -17,7 +17,7 @@ GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum'
 BINARIES := manager
 # Debian packages, by what they are for.
 APT_BUILD   := git make gcc python3-yaml
-APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables conntrack kmod procps util-linux
+APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables
 APT_IMAGES  := buildah debootstrap debian-archive-keyring
 APT_DEMO    := openssh-client
 
@@ -53,7 +53,7 @@ bin/demo: $(GO_FILES)
 	@go build -o $@ ./test/demo
 
 bin/localkube: $(shell git ls-files -co --exclude-standard dev 2>/dev/null)
-	@cd dev && go build -o ../$@ ./cmd/localkube
+	@cd dev && CGO_ENABLED=0 go build -o ../$@ ./cmd/localkube
 
 bin/controller-gen bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
 	@echo "building $* (once)"
@@ -73,7 +73,7 @@ check-generate: ## Fail when a generated file is not current.
 .PHONY: lint
 lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellcheck-like syntax checks and helm lint.
 	@bin/golangci-lint run ./...
-	@cd dev && ../bin/golangci-lint run --config ../.golangci.yml ./...
+	@cd dev && CGO_ENABLED=0 ../bin/golangci-lint run --config ../.golangci.yml ./...
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 
@@ -85,7 +85,7 @@ unit: bin/localkube ## Run unit tests and tests against a real apiserver, with t
 
 .PHONY: test-dev
 test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was.
-	@cd dev && go test -timeout 15m ./...
+	@cd dev && CGO_ENABLED=0 go test -timeout 15m ./...
 
 .PHONY: test-images
 test-images: images ## Run the images' own tests: daemons start, users log in, jobs move into the jail.
