@@ -80,7 +80,7 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 
 // owned are the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
-	kinds := []client.Object{&corev1.Pod{}, &corev1.Secret{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
+	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
 	for _, kind := range slurmcluster.Prunes() {
 		same := func(have client.Object) bool { return reflect.TypeOf(have) == reflect.TypeOf(kind) }
 		if !slices.ContainsFunc(kinds, same) {

@@ -84,7 +84,7 @@ func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *
 		in.SlurmKeyDigest = component.KeyDigest(*a.AuthSlurmRef(), in.SealingKey)
 	}
 	if err == nil {
-		in.JwtKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *a.AuthJwtRef(), "spec.jwtKeyRef")
+		in.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)
 	}
 	return component.KeysMissing(condition, err), err
 }

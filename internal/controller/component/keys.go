@@ -12,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
 // keyBytes is the size of generated keys; Slurm's documentation uses as many.
@@ -62,10 +63,30 @@ func KeysPresent(holder KeyHolder) metav1.Condition {
 	return c
 }
 
-// KeysMissing turns the condition to False when reading the keys met a problem.
+// KeysMissing turns the condition to False when reading the keys, or comparing them, met a problem.
 func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 	if problems, _ := problem.FromError(err); len(problems) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, slinkyv1beta1.ReasonKeyMissing, problems.Message()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, problems.Reason(), problems.Message()
 	}
 	return c
+}
+
+// JwtDigest is the digest of what tokens are checked with: the JWT key and, where the spec names one, the set of public
+// keys.
+func (b *Base) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {
+	ref := holder.AuthJwtRef()
+	key, err := b.SecretValue(ctx, holder.GetNamespace(), *ref, "spec.jwtKeyRef")
+	if err != nil || jwks == nil {
+		return KeyDigest(*ref, key), err
+	}
+	const path = "spec.jwksKeyRef"
+	content, err := b.ConfigMap(ctx, holder.GetNamespace(), jwks.Name, path)
+	if err != nil {
+		return "", err
+	}
+	set, ok := content[jwks.Key]
+	if !ok {
+		return "", problem.Waitingf(path, slinkyv1beta1.ReasonKeyMissing, "ConfigMap %s has no key %s", jwks.Name, jwks.Key)
+	}
+	return label.Digest(map[string][]byte{"key": key, "jwks": []byte(set)}), nil
 }

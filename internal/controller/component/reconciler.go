@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -104,6 +105,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	observeErr := r.Observe(ctx, obj, &plan)
 	r.summarize(obj, &plan, observeErr == nil)
 	_, statusErr := r.Applier.PatchStatus(ctx, before, obj)
+	if apierrors.IsConflict(statusErr) {
+		statusErr = nil // the object has changed, of which an event is on its way
+	}
 	if err := errors.Join(applyErr, observeErr, statusErr); err != nil {
 		return ctrl.Result{}, err
 	}

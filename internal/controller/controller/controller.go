@@ -5,6 +5,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,8 +75,9 @@ func references(c *slinkyv1beta1.Controller) []string {
 
 func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (component.Plan, error) {
 	in := render.Input{Controller: c, Images: r.Images}
+	accountingErr := r.accounting(ctx, c, &in)
 	keys, keysErr := r.keys(ctx, c, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, r.accounting(ctx, c, &in), r.files(ctx, c, &in), r.nodeSets(ctx, c, &in)))
+	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in)))
 	if err != nil {
 		return component.Plan{}, err
 	}
@@ -98,9 +100,36 @@ func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *
 		in.SlurmKeyDigest, err = r.SecretDigest(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
 	}
 	if err == nil && !c.Spec.External {
-		in.JwtKeyDigest, err = r.SecretDigest(ctx, c.Namespace, *c.AuthJwtRef(), "spec.jwtKeyRef")
+		in.JwtKeyDigest, err = r.JwtDigest(ctx, c, c.Spec.JwksKeyRef)
+	}
+	if err == nil && in.Accounting != nil {
+		err = r.sameKey(ctx, c, in.Accounting)
 	}
 	return component.KeysMissing(condition, err), err
+}
+
+// sameKey refuses an Accounting with another auth/slurm key: slurmctld and slurmdbd would not trust each other. Two
+// Secrets with the same key are fine.
+func (r *reconciler) sameKey(ctx context.Context, c *slinkyv1beta1.Controller, a *slinkyv1beta1.Accounting) error {
+	ours, theirs := c.AuthSlurmRef(), a.AuthSlurmRef()
+	if ours.Name == theirs.Name && ours.Key == theirs.Key || a.Spec.External && a.Spec.SlurmKeyRef == nil {
+		return nil
+	}
+	const path = "spec.slurmKeyRef"
+	our, err := r.SecretValue(ctx, c.Namespace, *ours, path)
+	if err != nil {
+		return err
+	}
+	their, err := r.SecretValue(ctx, a.Namespace, *theirs, path)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(our, their) {
+		return nil
+	}
+	return problem.Errorf(path, slinkyv1beta1.ReasonKeyMismatch,
+		"the key %s in Secret %s is not that of Accounting %s, %s in Secret %s; slurmctld and slurmdbd need the same",
+		ours.Key, ours.Name, a.Name, theirs.Key, theirs.Name)
 }
 
 func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
