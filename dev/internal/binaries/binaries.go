@@ -76,19 +76,19 @@ func isSource(dir string) bool {
 func Key(source, goVersion string) (string, error) {
 	h := sha256.New()
 	_, _ = fmt.Fprintln(h, goVersion, strings.Join(ldflags("v0"), " "))
+	tree := os.DirFS(source)
 	for _, root := range sources() {
-		err := filepath.WalkDir(filepath.Join(source, root), func(path string, d fs.DirEntry, err error) error {
+		err := fs.WalkDir(tree, root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
-			b, err := os.ReadFile(path)
+			b, err := fs.ReadFile(tree, path)
 			if err != nil {
 				return err
 			}
-			relative, err := filepath.Rel(source, path)
-			_, _ = fmt.Fprintln(h, relative, len(b))
+			_, _ = fmt.Fprintln(h, path, len(b))
 			_, _ = h.Write(b)
-			return err
+			return nil
 		})
 		if err != nil {
 			return "", fmt.Errorf("hashing the sources: %w", err)

@@ -67,7 +67,9 @@ func TestAcquireWaitsForTheOther(t *testing.T) {
 		}
 		next <- err
 	}()
-	<-next
+	if err := <-next; err != nil { // it waits
+		t.Fatal(err)
+	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
