@@ -6,13 +6,11 @@ package compose
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -22,9 +20,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // definitions are the CRDs of both groups.
 type definitions struct {
@@ -158,24 +155,6 @@ func (d definitions) expectValid(t *testing.T, objects []render.Object) {
 	}
 }
 
-func expectGolden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path) //nolint:gosec // a file of this package
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got), run with -update to accept:\n%s", path, diff)
-	}
-}
-
 func TestComposedObjects(t *testing.T) {
 	d := load(t)
 	for _, name := range []string{"minimal", "full", "nodesets"} {
@@ -199,7 +178,7 @@ func TestComposedObjects(t *testing.T) {
 				b.WriteString("---\n")
 				b.Write(document)
 			}
-			expectGolden(t, name+".golden.yaml", b.Bytes())
+			golden.Check(t, name+".golden.yaml", b.Bytes())
 			d.expectValid(t, out.Objects)
 		})
 	}

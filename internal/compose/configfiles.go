@@ -69,9 +69,9 @@ func (c *composer) cgroupKeys(d *conf.Document) {
 // cgroupV1 is true if any of the places where the version has ever stood says so.
 func (c *composer) cgroupV1() bool {
 	worker := c.spec.SlurmNodes.Worker
-	v1 := c.spec.CgroupVersion == nebiusv1.CgroupV1 || worker != nil && worker.CgroupVersion == nebiusv1.CgroupV1
+	v1 := c.spec.CgroupVersion == nebiusv1.CgroupV1 || worker != nil && worker.CgroupVersion == nebiusv1.CgroupV1 //nolint:staticcheck // deprecated, and in effect all the same
 	for i := range c.nodeSets {
-		v1 = v1 || c.nodeSets[i].Spec.Slurmd.CgroupVersion == string(nebiusv1.CgroupV1)
+		v1 = v1 || c.nodeSets[i].Spec.Slurmd.CgroupVersion == string(nebiusv1.CgroupV1) //nolint:staticcheck // deprecated, and in effect all the same
 	}
 	return v1
 }

@@ -4,6 +4,8 @@
 package compose
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
@@ -80,9 +82,7 @@ func (c *composer) persistence(out *slinkyv1beta1.Controller, spool *nebiusv1.No
 		return
 	}
 	volume := map[string]any{"name": stateVolume, "emptyDir": nil}
-	for member, value := range membersOf(source) {
-		volume[member] = value
-	}
+	maps.Copy(volume, membersOf(source))
 	volumes, _ := fields["volumes"].([]any)
 	fields["volumes"] = append(volumes, volume)
 }

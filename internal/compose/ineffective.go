@@ -36,9 +36,9 @@ func (c *composer) ineffective() {
 	c.differs("spec.plugStackConfig.pyxis", spec.PlugStackConfig.Pyxis, defaultPyxis())
 	c.differs("spec.plugStackConfig.ncclDebug", spec.PlugStackConfig.NCCLDebug, defaultNCCLDebug())
 	c.differs("spec.plugStackConfig.ncclInspectorPreConf", spec.PlugStackConfig.NCCLInspectorPreConf, defaultNCCLInspector())
-	c.ignore(spec.SlurmConfig.TopologyBlockSize != 0 && spec.SlurmConfig.TopologyBlockSize != defaultBlockSize, "spec.slurmConfig.topologyBlockSize")
+	c.ignore(spec.SlurmConfig.TopologyBlockSize != 0 && spec.SlurmConfig.TopologyBlockSize != defaultBlockSize, "spec.slurmConfig.topologyBlockSize") //nolint:staticcheck // deprecated, and told of if set
 	c.ignore(spec.Topology.BlockSize != 0 && spec.Topology.BlockSize != defaultBlockSize, "spec.topology.blockSize")
-	c.ignore(len(spec.WorkerFeatures) > 0, "spec.workerFeatures")
+	c.ignore(len(spec.WorkerFeatures) > 0, "spec.workerFeatures") //nolint:staticcheck // deprecated, and told of if set
 
 	// slurmctld and slurmdbd go on running: their objects hold the keys of the cluster.
 	c.ignore(spec.Maintenance.Downscaled(), "spec.maintenance (slurmctld, slurmdbd and slurmrestd keep running)")

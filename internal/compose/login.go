@@ -67,7 +67,7 @@ func (c *composer) rootKeys(keys []string) string {
 
 // clusterType tells what runs in login and worker pods which kind of cluster it is in, as the contract has it.
 func (c *composer) clusterType() corev1.EnvVar {
-	return corev1.EnvVar{Name: "SLURM_CLUSTER_TYPE", Value: string(c.spec.ClusterType)}
+	return corev1.EnvVar{Name: "SLURM_CLUSTER_TYPE", Value: string(c.spec.ClusterType)} //nolint:staticcheck // deprecated, and in effect all the same
 }
 
 // unlessAtRest is the wanted number of pods, or none during maintenance.

@@ -42,7 +42,7 @@ func (c *composer) nodeSetLines(d *document) {
 	if c.spec.PartitionConfiguration.ConfigType == nebiusv1.PartitionConfigStructured {
 		return
 	}
-	for i, feature := range c.spec.WorkerFeatures {
+	for i, feature := range c.spec.WorkerFeatures { //nolint:staticcheck // deprecated, and in effect all the same
 		if feature.NodesetName != "" {
 			d.set("NodeSet", feature.NodesetName, index("spec.workerFeatures", i)+".nodesetName", conf.Option{Key: "Feature", Value: feature.Name})
 		}

@@ -179,7 +179,7 @@ func (c *composer) accountingKeys(d *document, cgroupsDisabled bool) {
 func (c *composer) gresTypes() []string {
 	var out []string
 	// The default of the API; GresTypes without devices is harmless.
-	if c.spec.ClusterType != nebiusv1.ClusterTypeCPU || c.hasGPUs() {
+	if c.spec.ClusterType != nebiusv1.ClusterTypeCPU || c.hasGPUs() { //nolint:staticcheck // deprecated, and in effect all the same
 		out = append(out, "gpu")
 	}
 	for i := range c.nodeSets {
@@ -212,7 +212,7 @@ func powerOfTwo(n int) int {
 	if n <= 1 {
 		return 1
 	}
-	return 1 << bits.Len(uint(n-1)) //nolint:gosec // n is positive
+	return 1 << bits.Len(uint(n-1))
 }
 
 func value[T any](p *T) T {

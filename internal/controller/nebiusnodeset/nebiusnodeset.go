@@ -92,6 +92,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	before := set.DeepCopy()
 	kube.Report(r.Recorder, set, &set.Status.Conditions, facts.Write(set))
 	_, err = r.Applier.PatchStatus(ctx, before, set)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{}, nil // somebody has changed the NodeSet, of which an event is on its way
+	}
 	return ctrl.Result{}, err
 }
 

@@ -73,6 +73,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	summary := facts.Write(cluster)
 	kube.Report(r.Recorder, cluster, &cluster.Status.Conditions, summary)
 	_, statusErr := r.Applier.PatchStatus(ctx, before, cluster)
+	if apierrors.IsConflict(statusErr) {
+		statusErr = nil // somebody has changed the cluster, of which an event is on its way
+	}
 	return ctrl.Result{}, errors.Join(applyErr, statusErr)
 }
 

@@ -448,3 +448,18 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 		t.Errorf("the foreign ConfigMap was changed: %v", config.Data)
 	}
 }
+
+func TestAChangeThatTheComponentForbidsIsTold(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster("demo", nebiusv1.SlurmClusterSpec{})
+	w.exists(&slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")})
+	edit(w, c, func(c *nebiusv1.SlurmCluster) {
+		source := nebiusv1.VolumeSource{Name: "state"}
+		source.Raw = []byte(`{"persistentVolumeClaim": {"claimName": "state"}}`)
+		c.Spec.VolumeSources = []nebiusv1.VolumeSource{source}
+		c.Spec.SlurmNodes.Controller.Volumes.Spool = &nebiusv1.NodeVolume{VolumeSourceName: "state"}
+	})
+	await(w, c, func(c *nebiusv1.SlurmCluster) error {
+		return condition(c.Status.Conditions, "Stalled", metav1.ConditionTrue, "InvalidSpec", "persistence.existingClaim cannot be changed")
+	})
+}

@@ -1,0 +1,87 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nebiusnodeset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+func TestStatus(t *testing.T) {
+	cluster := &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "c"}}
+	resting := cluster.DeepCopy()
+	resting.Spec.Maintenance = nebiusv1.MaintenanceDownscale
+	composed := func(ready int32) *slinkyv1beta1.NodeSet {
+		out := &slinkyv1beta1.NodeSet{Status: slinkyv1beta1.NodeSetStatus{Desired: 2, UpdatedReplicas: ready, ReadyReplicas: ready, Selector: "a=b"}}
+		out.Name = "c-n"
+		condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "PodsNotReady", Message: "1 of 2 pods are ready"}
+		if ready == 2 {
+			condition = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Available", Message: "2 of 2 pods are ready"}
+		}
+		out.Status.Conditions = []metav1.Condition{condition}
+		return out
+	}
+	for name, test := range map[string]struct {
+		facts    Facts
+		static   string
+		phase    nebiusv1alpha1.NodeSetPhase
+		replicas int32
+		want     string
+	}{
+		"a NodeSet without any cluster waits for one": {
+			phase: nebiusv1alpha1.NodeSetPending,
+			want:  "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
+		},
+		"a NodeSet of a cluster that does not exist waits for it": {
+			facts: Facts{Owner: "c"}, phase: nebiusv1alpha1.NodeSetPending,
+			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
+		},
+		"some workers ready": {
+			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(1)}, phase: nebiusv1alpha1.NodeSetProvisioning, replicas: 1,
+			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=False/NodeSetNotReady PodsReady=False/NodeSetNotReady StatefulSetTerminated=False/WorkersEnabled Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+		},
+		"all workers ready": {
+			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(2)}, phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
+			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"a cluster at rest": {
+			facts: Facts{Owner: "c", Cluster: resting, Composed: composed(2)}, phase: nebiusv1alpha1.NodeSetTerminating, replicas: 2,
+			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=True/Maintenance Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"a mistake while workers run": {
+			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(2)}, static: "oops", phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
+			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
+		},
+		"a field without effect": {
+			facts: Facts{Owner: "c", Cluster: cluster}, static: "State=CLOUD", phase: nebiusv1alpha1.NodeSetPending,
+			want: "SpecEffective=False/FieldsNotEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/Waiting Reconciling=True/Waiting Stalled=False/Reconciled",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &nebiusv1alpha1.NodeSet{}
+			set.Name, set.Namespace, set.Generation = "n", "slurm", 7
+			set.Spec.NodeConfig.Static = test.static
+			test.facts.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			test.facts.Write(set).Write(&set.Status.Conditions)
+			var got []string
+			for _, c := range set.Status.Conditions {
+				got = append(got, c.Type+"="+string(c.Status)+"/"+c.Reason)
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if set.Status.Phase != test.phase || set.Status.Replicas != test.replicas || set.Status.ObservedGeneration != 7 {
+				t.Errorf("status %+v", set.Status)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmcluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+)
+
+// at is a fixed time.
+func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// facts composes a spec and lets all components report that they are ready, unless unready names them.
+func facts(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready ...string) Facts {
+	part := func(name string) kube.Part {
+		if slices.Contains(unready, name) {
+			return kube.Part{Name: name, Reason: "PodsNotReady", Message: "0 of 1 pods are ready"}
+		}
+		return kube.Part{Name: name, Ready: true, Reason: "Available", Message: "1 of 1 pods are ready"}
+	}
+	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets})
+	f := Facts{Composed: out, Applied: len(out.Problems) == 0, Now: at(), Seen: Seen{
+		Controller: part("Controller"), RestAPI: part("RestApi"), LoginSet: part("LoginSet"), Accounting: part("Accounting"),
+	}}
+	for _, set := range out.Components.NodeSets {
+		f.Seen.NodeSets = append(f.Seen.NodeSets, part("NodeSet "+set.Name))
+	}
+	return f
+}
+
+func TestStatusIsRolledUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec    nebiusv1.SlurmClusterSpec
+		sets    []nebiusv1alpha1.NodeSet
+		unready []string
+		change  func(*Facts)
+		was     nebiusv1.Phase
+		phase   nebiusv1.Phase
+		// want are conditions as "Type=Status/Reason".
+		want string
+	}{
+		"a cluster without workers, login and accounting is available": {
+			phase: nebiusv1.PhaseAvailable,
+			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"one NodeSet of two that is not ready makes the cluster not available": {
+			sets: []nebiusv1alpha1.NodeSet{{}, {}}, unready: []string{"NodeSet c-b"}, phase: nebiusv1.PhaseNotAvailable,
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/NotAvailable LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+		},
+		"the REST API counts for readiness, though it has no condition": {
+			unready: []string{"RestApi"}, phase: nebiusv1.PhaseAvailable,
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+		},
+		"a cluster at rest is ready, but not available": {
+			spec:  nebiusv1.SlurmClusterSpec{Maintenance: nebiusv1.MaintenanceDownscale, SlurmNodes: nebiusv1.SlurmNodes{Worker: &nebiusv1.Worker{Size: 1}, Login: nebiusv1.Login{Size: 1}}},
+			phase: nebiusv1.PhaseNotAvailable,
+			want:  "CommonAvailable=False/Maintenance ControllersAvailable=True/Available WorkersAvailable=False/Maintenance LoginAvailable=False/Maintenance AccountingAvailable=False/Disabled PopulateJailMode=Unknown/Unknown SpecEffective=False/FieldsNotEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"a database that cannot be had needs a person": {
+			spec:  nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Accounting: nebiusv1.Accounting{Enabled: true, MariaDBOperator: &nebiusv1.MariaDBOperator{Enabled: true}}}},
+			phase: nebiusv1.PhaseNotAvailable,
+			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=False/FieldsNotEffective Ready=False/FieldsNotEffective Reconciling=False/Reconciled Stalled=True/FieldsNotEffective",
+		},
+		"a mistake from the start keeps the cluster pending": {
+			spec:  nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Accounting: nebiusv1.Accounting{Enabled: true}}},
+			phase: nebiusv1.PhasePending,
+			want:  "CommonAvailable=False/NotAvailable ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
+		},
+		"a first pass that fails leaves it pending, and unknown what is not known": {
+			change: func(f *Facts) { f.Applied = false }, phase: nebiusv1.PhasePending,
+			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
+		},
+		"a later pass that fails does not flap": {
+			change: func(f *Facts) { f.Applied = false }, was: nebiusv1.PhaseAvailable, phase: nebiusv1.PhaseAvailable,
+			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &nebiusv1.SlurmCluster{Spec: test.spec, Status: nebiusv1.SlurmClusterStatus{Phase: test.was}}
+			c.Name, c.Namespace, c.Generation = "c", "slurm", 3
+			for i := range test.sets {
+				test.sets[i].Name = string(rune('a' + i))
+			}
+			f := facts(c, test.sets, test.unready...)
+			if test.change != nil {
+				test.change(&f)
+			}
+			summary := f.Write(c)
+			summary.Write(&c.Status.Conditions)
+			var got []string
+			for _, condition := range c.Status.Conditions {
+				got = append(got, condition.Type+"="+string(condition.Status)+"/"+condition.Reason)
+				if condition.ObservedGeneration != 3 {
+					t.Errorf("%s speaks of generation %d", condition.Type, condition.ObservedGeneration)
+				}
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if c.Status.Phase != test.phase {
+				t.Errorf("phase %q, want %q", c.Status.Phase, test.phase)
+			}
+			before := c.Status.DeepCopy()
+			f.Now = at().Add(time.Hour)
+			f.Write(c).Write(&c.Status.Conditions)
+			if diff := cmp.Diff(before, &c.Status); diff != "" {
+				t.Errorf("the same facts an hour later change the status: %s", diff)
+			}
+		})
+	}
+}
