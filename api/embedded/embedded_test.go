@@ -41,7 +41,7 @@ func TestDecode(t *testing.T) {
 		},
 		{
 			name: "an unknown field in a list is named with its index",
-			raw:  `{"env":[{"name":"A"},{"nmae":"B"}]}`, wantErr: `unknown field "env[1].nmae"`,
+			raw:  `{"env":[{"name":"A"},{"imaeg":"B"}]}`, wantErr: `unknown field "env[1].imaeg"`,
 		},
 		{name: "another case of a field is unknown", raw: `{"Image":"a"}`, wantErr: `unknown field "Image"`},
 		{name: "a field given twice is named", raw: `{"image":"a","image":"b"}`, wantErr: `duplicate field "image"`},

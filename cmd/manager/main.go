@@ -18,10 +18,10 @@ import (
 )
 
 // version is set by the linker.
-var version = "unknown" //nolint:gochecknoglobals // the linker sets it
+var version = "unknown"
 
 func main() {
-	if err := run(os.Args[1:], os.Getenv, os.Stderr); err != nil { //nolint:forbidigo // settings come in here and nowhere else
+	if err := run(os.Args[1:], os.Getenv, os.Stderr); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return
 		}

@@ -208,7 +208,7 @@ func (o *options) domain(resolvConf string) string {
 	if o.clusterDomain != "" {
 		return o.clusterDomain
 	}
-	data, err := os.ReadFile(resolvConf)
+	data, err := os.ReadFile(resolvConf) //nolint:gosec // the path is /etc/resolv.conf, or a test's
 	if err != nil {
 		return "cluster.local"
 	}

@@ -162,7 +162,7 @@ func numbers(v any) any {
 		if i, err := v.Int64(); err == nil {
 			return i
 		}
-		f, _ := v.Float64() //nolint:errcheck // A number that JSON allows.
+		f, _ := v.Float64()
 		return f
 	}
 	return v

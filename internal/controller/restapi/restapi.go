@@ -54,7 +54,7 @@ func references(a *slinkyv1beta1.RestApi) []string {
 
 func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (component.Plan, error) {
 	a.Status.ObservedGeneration = a.Generation
-	in := render.Input{RestApi: a, Images: r.Images}
+	in := render.Input{RestAPI: a, Images: r.Images}
 	var err error
 	in.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {

@@ -95,6 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if _, known := r.links.Get(key); !known {
 		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
 	}
+	//nolint:contextcheck // a link outlives the reconcile that makes it; the registry ends it
 	if _, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", req, err)
 	}

@@ -22,7 +22,7 @@ import (
 
 // Input is a RestApi and what is known about its surroundings.
 type Input struct {
-	RestApi    *slinkyv1beta1.RestApi
+	RestAPI    *slinkyv1beta1.RestApi
 	Controller *slinkyv1beta1.Controller
 	// SlurmKeyDigest is the digest of the auth/slurm key; another key restarts slurmrestd.
 	SlurmKeyDigest string
@@ -37,10 +37,10 @@ func Labels(r *slinkyv1beta1.RestApi) label.Set {
 // Render returns the Service and the Deployment of slurmrestd.
 func Render(in Input) render.Output {
 	var out render.Output
-	set := Labels(in.RestApi)
+	set := Labels(in.RestAPI)
 
-	service, err := pod.Service(in.RestApi, in.RestApi.ServiceName(), set, in.RestApi.Spec.Service,
-		slinkyv1beta1.NameSlurmrestd, in.RestApi.ServicePort(), "spec.service")
+	service, err := pod.Service(in.RestAPI, in.RestAPI.ServiceName(), set, in.RestAPI.Spec.Service,
+		slinkyv1beta1.NameSlurmrestd, in.RestAPI.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
 
 	container, err := container(in)
@@ -57,15 +57,15 @@ func Render(in Input) render.Output {
 			}},
 			pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile),
 		), pod.Tmp()},
-	}, in.RestApi.Spec.Template, set, map[string]string{
+	}, in.RestAPI.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
 	}, "spec.template")
 	out.Fail("spec.template", err)
 
 	out.Add(service, &appsv1.Deployment{
-		ObjectMeta: pod.ObjectMeta(in.RestApi, in.RestApi.Key().Name, set, in.RestApi.Spec.Template.Metadata),
+		ObjectMeta: pod.ObjectMeta(in.RestAPI, in.RestAPI.Key().Name, set, in.RestAPI.Spec.Template.Metadata),
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             new(in.RestApi.Replicas()),
+			Replicas:             new(in.RestAPI.Replicas()),
 			RevisionHistoryLimit: new(int32(0)),
 			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
 			Template:             template,
@@ -98,7 +98,7 @@ func container(in Input) (corev1.Container, error) {
 		LivenessProbe:   &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort},
 		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, pod.TmpMount()},
-	}, in.RestApi.Spec.Slurmrestd, "spec.slurmrestd")
+	}, in.RestAPI.Spec.Slurmrestd, "spec.slurmrestd")
 	// The address comes last, after the user's arguments, as the contract's tests expect.
 	c.Args = append(c.Args, "0.0.0.0:"+strconv.Itoa(int(slinkyv1beta1.SlurmrestdPort)))
 	return c, err

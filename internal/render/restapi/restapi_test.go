@@ -19,7 +19,7 @@ import (
 func input(t testing.TB, spec, controller string) restapi.Input {
 	t.Helper()
 	return restapi.Input{
-		RestApi:        manifest.Parse[slinkyv1beta1.RestApi](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec),
+		RestAPI:        manifest.Parse[slinkyv1beta1.RestApi](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec),
 		Controller:     manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: ctl, namespace: ns1}\nspec: "+controller),
 		SlurmKeyDigest: "digest-of-slurm-key", Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"},
 	}
