@@ -66,7 +66,10 @@ func KeysPresent(holder KeyHolder) metav1.Condition {
 // KeysMissing turns the condition to False when reading the keys, or comparing them, met a problem.
 func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 	if problems, _ := problem.FromError(err); len(problems) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, problems.Reason(), problems.Message()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, slinkyv1beta1.ReasonKeyMissing, problems.Message()
+		if problems.Reason() == slinkyv1beta1.ReasonKeyMismatch {
+			c.Reason = slinkyv1beta1.ReasonKeyMismatch
+		}
 	}
 	return c
 }

@@ -155,7 +155,11 @@ func (r *Reconciler[T]) summarize(obj T, plan *Plan, observed bool) {
 		c.ObservedGeneration = obj.GetGeneration()
 		kube.SetCondition(&conditions, c, now)
 	}
-	if !observed {
+	switch {
+	case len(plan.Problems) > 0:
+		// Nothing was applied, so that what runs is not what the spec says in any case. The mistakes come first.
+		plan.Parts = nil
+	case !observed:
 		plan.Parts = append(plan.Parts, kube.Part{Name: "workload", Reason: slinkyv1beta1.ReasonWaiting, Message: "its state could not be read"})
 	}
 	kube.Report(r.Recorder, obj, &conditions, kube.Summary{

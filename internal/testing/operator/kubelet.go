@@ -1,0 +1,99 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+)
+
+// RunWorkloads makes all StatefulSets and Deployments say that their pods are ready.
+func (o *Operator) RunWorkloads() {
+	o.t.Helper()
+	var sets appsv1.StatefulSetList
+	o.list(&sets)
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		n, before := *s.Spec.Replicas, s.DeepCopy()
+		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+		o.patchStatus(s, before)
+	}
+	var deployments appsv1.DeploymentList
+	o.list(&deployments)
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		n, before := *d.Spec.Replicas, d.DeepCopy()
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+		o.patchStatus(d, before)
+	}
+}
+
+// Workers returns the worker pods, sorted by name.
+func (o *Operator) Workers() []corev1.Pod {
+	o.t.Helper()
+	var pods corev1.PodList
+	o.list(&pods, client.HasLabels{slinkyv1beta1.LabelCluster})
+	return pods.Items
+}
+
+// RunWorkers starts the worker pods that do not run yet: they become ready, and their nodes register with Slurm.
+func (o *Operator) RunWorkers() {
+	o.t.Helper()
+	for _, p := range o.Workers() {
+		if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		o.SetPod(p.Name, corev1.PodRunning)
+		o.Slurm.Register(fake.Node{Name: p.Spec.Hostname, CPUs: 4})
+	}
+}
+
+// SetPod lets a kubelet say that a pod is in a phase. A running pod is ready, others are not.
+func (o *Operator) SetPod(name string, phase corev1.PodPhase) {
+	o.t.Helper()
+	ready := corev1.ConditionFalse
+	if phase == corev1.PodRunning {
+		ready = corev1.ConditionTrue
+	}
+	pod := Get[corev1.Pod](o, name)
+	if pod == nil {
+		o.t.Fatalf("there is no Pod %s", name)
+	}
+	patch := client.StrategicMergeFrom(pod.DeepCopy())
+	pod.Status.Phase = phase
+	pod.Status.Conditions = append(without(pod.Status.Conditions, corev1.PodReady),
+		corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()})
+	if err := o.User.Status().Patch(o.t.Context(), pod, patch); err != nil {
+		o.t.Fatalf("writing the status of Pod %s: %v", name, err)
+	}
+}
+
+func without(conditions []corev1.PodCondition, kind corev1.PodConditionType) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, c := range conditions {
+		if c.Type != kind {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (o *Operator) list(list client.ObjectList, options ...client.ListOption) {
+	o.t.Helper()
+	if err := o.User.List(o.t.Context(), list, append(options, client.InNamespace(o.Namespace))...); err != nil {
+		o.t.Fatalf("listing %T: %v", list, err)
+	}
+}
+
+func (o *Operator) patchStatus(obj, before client.Object) {
+	o.t.Helper()
+	if err := o.User.Status().Patch(o.t.Context(), obj, client.MergeFrom(before)); err != nil {
+		o.t.Fatalf("writing the status of %T %s: %v", obj, obj.GetName(), err)
+	}
+}

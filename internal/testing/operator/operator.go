@@ -1,0 +1,203 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operator runs the whole operator in a test: the manager of cmd/manager without metrics and leader election,
+// against a real API server (internal/testing/apiserver) and a Slurm in memory (internal/slurm/fake) that stands behind
+// every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+// Operator is a running operator and its surroundings.
+type Operator struct {
+	*apiserver.Server
+	// User is somebody else: the test, whose writes are not counted.
+	User client.Client
+	// Slurm answers for every RestApi.
+	Slurm *fake.Slurm
+
+	t    testing.TB
+	stop func()
+}
+
+// Start starts the operator in a namespace of its own. It stops when the test ends.
+func Start(t testing.TB) *Operator {
+	t.Helper()
+	server := apiserver.Start(t)
+	o := &Operator{Server: server, User: server.Outsider(t, operator.Scheme()), Slurm: fake.New(fake.Options{}), t: t}
+	o.run()
+	t.Cleanup(func() { o.stop() })
+	return o
+}
+
+// Restart stops the operator and starts another one, which knows nothing but what is in the cluster.
+func (o *Operator) Restart() {
+	o.t.Helper()
+	o.stop()
+	o.run()
+}
+
+func (o *Operator) run() {
+	o.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	skip := true
+	mgr, err := operator.NewManager(ctx, o.Config, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// Several managers of one test binary have controllers of the same name.
+		Controller: config.Controller{SkipNameValidation: &skip},
+	}, operator.Options{
+		Namespaces: []string{o.Namespace}, Concurrency: func(string) int { return 4 },
+		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
+		Links: link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond},
+	})
+	if err != nil {
+		cancel()
+		o.t.Fatalf("making the manager: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	o.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			o.t.Errorf("running the manager: %v", err)
+		}
+	}
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		o.t.Fatal("the manager's cache did not come into sync")
+	}
+}
+
+// Create creates an object in the test's namespace, from YAML.
+func Create[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, text string) P {
+	o.t.Helper()
+	var obj P = manifest.Parse[T](o.t, text)
+	obj.SetNamespace(o.Namespace)
+	if err := o.User.Create(o.t.Context(), obj); err != nil {
+		o.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
+	}
+	return obj
+}
+
+// Get reads an object of the test's namespace from the server; nil means that there is none.
+func Get[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, name string) P {
+	o.t.Helper()
+	var obj P = new(T)
+	err := o.User.Get(o.t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		o.t.Fatalf("reading %T %s: %v", obj, name, err)
+	}
+	return obj
+}
+
+// Change edits an object of the test's namespace, again when somebody else does so at the same time.
+func Change[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, name string, edit func(P)) {
+	o.t.Helper()
+	apiserver.Eventually(o.t, func() error {
+		obj := Get[T, P](o, name)
+		if obj == nil {
+			return fmt.Errorf("there is no %T %s", obj, name)
+		}
+		edit(obj)
+		return o.User.Update(o.t.Context(), obj)
+	})
+}
+
+// Delete deletes an object of the test's namespace.
+func Delete[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, name string) {
+	o.t.Helper()
+	var obj P = new(T)
+	obj.SetNamespace(o.Namespace)
+	obj.SetName(name)
+	if err := o.User.Delete(o.t.Context(), obj); err != nil {
+		o.t.Fatalf("deleting %T %s: %v", obj, name, err)
+	}
+}
+
+// quiet is how long nothing must have been written for the operator to be at rest.
+const quiet = time.Second
+
+// Settle waits until the operator has written nothing for a second, and returns how many writes it made meanwhile.
+func (o *Operator) Settle() int {
+	o.t.Helper()
+	before := len(o.Writes.All())
+	last, since := before, time.Now()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for now := range tick.C {
+		if n := len(o.Writes.All()); n != last {
+			last, since = n, now
+		}
+		if now.Sub(since) > quiet {
+			break
+		}
+		if now.After(deadline) {
+			o.t.Fatalf("the operator does not come to rest; its last writes: %v", o.Writes.All()[max(0, last-10):])
+		}
+	}
+	return last - before
+}
+
+// ExpectCondition waits until an object has a condition with this status and reason, and returns its message.
+func ExpectCondition[T any, P interface {
+	*T
+	client.Object
+	GetConditions() []metav1.Condition
+}](o *Operator, name, kind string, status metav1.ConditionStatus, reason string) string {
+	o.t.Helper()
+	message := ""
+	apiserver.Eventually(o.t, func() error {
+		obj := Get[T, P](o, name)
+		if obj == nil {
+			return fmt.Errorf("there is no %T %s", obj, name)
+		}
+		c := meta.FindStatusCondition(obj.GetConditions(), kind)
+		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration < obj.GetGeneration() {
+			return fmt.Errorf("condition %s of %T %s is %+v of generation %d, want %s/%s", kind, obj, name, c, obj.GetGeneration(), status, reason)
+		}
+		message = c.Message
+		return nil
+	})
+	return message
+}
