@@ -27,7 +27,7 @@ func departs(t *testing.T, c *slurmCluster, _ *user) {
 		t.Fatal(err)
 	}
 	var left []string
-	eventually(t, patient, "all but claims and keys to go", func(ctx context.Context) error {
+	eventually(t, patient, "all but claims to go", func(ctx context.Context) error {
 		var err error
 		if left, err = c.inventory(ctx); err != nil {
 			return err
@@ -60,6 +60,20 @@ func departs(t *testing.T, c *slurmCluster, _ *user) {
 	})
 }
 
+// returns makes the deleted cluster anew: it takes up the state of slurmctld and the records of the database.
+func returns(t *testing.T, c *slurmCluster, _ *user) {
+	c.apply(t, c.sample.Manifest)
+	c.awaitAvailable(t)
+	alice := c.logsIn(t)
+	alice.seesAccounted(t, 1, 1)
+	if job := alice.submits(t, "true\n"); job < 2 {
+		t.Errorf("the next job has the number %d: slurmctld has forgotten its state", job)
+	} else {
+		alice.awaits(t, job, "COMPLETED")
+		alice.seesAccounted(t, job, 1)
+	}
+}
+
 // namesAll checks that a message names the claims that are left, apart from those that the sample brought along.
 func namesAll(message string, claims []string, sample walk.Manifest) error {
 	for _, claim := range claims {
@@ -72,14 +86,12 @@ func namesAll(message string, claims []string, sample walk.Manifest) error {
 	return nil
 }
 
-// mayStay is about what a deleted SlurmCluster may leave: data, keys to it, and what Kubernetes has in every namespace.
+// mayStay is about what a deleted SlurmCluster may leave: its data, and what Kubernetes has in every namespace.
 func mayStay(object string) bool {
 	kind, name, _ := strings.Cut(object, "/")
 	switch kind {
 	case "PersistentVolumeClaim":
 		return true
-	case "Secret":
-		return strings.Contains(name, "-auth-") || strings.HasSuffix(name, "-ssh-host-keys")
 	case "ServiceAccount":
 		return name == "default"
 	case "ConfigMap":

@@ -32,7 +32,9 @@ func TestSlurmCluster(t *testing.T) {
 		{"loses no running, pending or finished job with slurmctld's pod", survivesSlurmctld},
 		{"takes an edit of customSlurmConfig without another slurmctld", takesConfiguration},
 		{"grows to three workers and shrinks to one without killing a job", scales},
-		{"leaves claims and keys when it is deleted, and says so", departs},
+		{"takes a worker back that it had retired", takesBack},
+		{"leaves its claims when it is deleted, and says so", departs},
+		{"finds its jobs again when it is made anew", returns},
 	} {
 		t.Run(chapter.name, func(t *testing.T) { chapter.is(t, c, alice) })
 	}
@@ -132,18 +134,29 @@ func scales(t *testing.T, c *slurmCluster, alice *user) {
 	}
 }
 
+func takesBack(t *testing.T, c *slurmCluster, alice *user) {
+	c.change(t, int64(2), "spec", "slurmNodes", "worker", "size")
+	alice.seesNode(t, "worker-1", "idle")
+	if got := alice.runs(t, "srun --nodelist=worker-1 hostname"); got != "worker-1" {
+		t.Errorf("srun --nodelist=worker-1 hostname printed %q", got)
+	}
+}
+
 // slurmCluster is the sample's SlurmCluster in a scene.
 type slurmCluster struct {
 	*scene
 	sample *walk.Sample
 }
 
-// slurmCluster applies the sample and waits until it is available.
-func (s *scene) slurmCluster(t *testing.T) *slurmCluster {
+// slurmCluster applies the sample, with changes, and waits until it is available.
+func (s *scene) slurmCluster(t *testing.T, changes ...func(*unstructured.Unstructured)) *slurmCluster {
 	t.Helper()
 	sample, err := walk.ReadSample(stage.repository, s.namespace, stage.key)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(sample.Cluster)
 	}
 	c := &slurmCluster{scene: s, sample: sample}
 	s.apply(t, sample.Manifest)

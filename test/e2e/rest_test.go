@@ -1,0 +1,138 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+// settled is the time without a write after which a cluster counts as being at rest.
+const settled = 15 * time.Second
+
+// A cluster at rest costs the API server no write: neither does the operator write anything on its behalf, nor does
+// anybody else write in its namespace.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	if s.AuditLog == "" {
+		t.Skip("only a local Kubernetes keeps an audit log that can be read here")
+	}
+	c := s.slurmCluster(t, func(cluster *unstructured.Unstructured) {
+		// Other tests need the machine meanwhile.
+		unstructured.RemoveNestedField(cluster.Object, "spec", "slurmNodes", "worker", "slurmd", "resources")
+	})
+	c.logsIn(t).runs(t, "srun hostname")
+
+	// The log is long: look at it less often.
+	err := walk.Poll(t.Context(), patient, 3*time.Second, fmt.Sprintf("%s without a write", settled), func(context.Context) error {
+		return none(s.writes(t, time.Now().Add(-settled)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	t.Logf("at rest; watching for %s", *restFor)
+	select {
+	case <-time.After(*restFor):
+	case <-t.Context().Done():
+		t.Fatal("stopped")
+	}
+	if err := none(s.writes(t, begin)); err != nil {
+		t.Errorf("in %s at rest: %v", *restFor, err)
+	}
+}
+
+// none is nil when there are no writes.
+func none(writes []write) error {
+	var errs []error
+	for _, w := range writes {
+		errs = append(errs, errors.New(w.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// write is what an audit log says about a write.
+type write struct {
+	Stage          string
+	StageTimestamp time.Time
+	Verb           string
+	User           struct{ Username string }
+	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+}
+
+func (w write) String() string {
+	return fmt.Sprintf("%s %s %s %s/%s %s (%d) by %s", w.StageTimestamp.Format(time.TimeOnly), w.Verb, w.ObjectRef.Resource, w.ObjectRef.Namespace, w.ObjectRef.Name,
+		w.ObjectRef.Subresource, w.ResponseStatus.Code, w.User.Username)
+}
+
+// concerns is true for a write in a namespace, and for one of the operator that belongs to no namespace. What the
+// operator does in other namespaces is the affair of other tests.
+func (w write) concerns(namespace string) bool {
+	return w.ObjectRef.Namespace == namespace || w.ObjectRef.Namespace == "" && w.User.Username == walk.OperatorUser
+}
+
+// writes returns the writes since then that concern the scene, leases aside. Reviews of tokens and permissions are not
+// writes, though they are posted.
+func (s *scene) writes(t *testing.T, since time.Time) []write {
+	t.Helper()
+	// A full log is moved aside, with the time in its name.
+	files, err := filepath.Glob(strings.TrimSuffix(s.AuditLog, ".log") + "*.log")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding the audit log %s: %v", s.AuditLog, err)
+	}
+	var out []write
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := readWrites(f, s.namespace, since)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatalf("reading %s: %v", path, err)
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func readWrites(r io.Reader, namespace string, since time.Time) ([]write, error) {
+	var out []write
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return out, nil // the rest of the line is still being written
+		}
+		if err != nil {
+			return nil, err
+		}
+		var w write
+		if err := json.Unmarshal(line, &w); err != nil {
+			return nil, err
+		}
+		switch w.Verb {
+		case "get", "list", "watch":
+			continue
+		}
+		if w.Stage != "ResponseComplete" || w.ObjectRef.Resource == "leases" || strings.HasSuffix(w.ObjectRef.Resource, "reviews") || w.StageTimestamp.Before(since) || !w.concerns(namespace) {
+			continue
+		}
+		out = append(out, w)
+	}
+}
