@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,11 +43,15 @@ type options struct {
 func parse(args []string, getenv func(string) string, output io.Writer) (*options, error) {
 	o := &options{workers: map[string]*int{}}
 	fs := flag.NewFlagSet("manager", flag.ContinueOnError)
-	fs.SetOutput(output)
-	fs.Usage = func() { usage(fs, output) }
+	// Mistakes are told by the error alone, without the list of all flags around it.
+	fs.SetOutput(io.Discard)
 	o.bind(fs, getenv)
 	ignored := bindIgnored(fs)
 	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fs.SetOutput(output)
+			usage(fs, output)
+		}
 		return nil, err
 	}
 	if fs.NArg() > 0 {
@@ -118,19 +123,22 @@ func bindIgnored(fs *flag.FlagSet) map[string]string {
 		"feature-gates":              "there are none",
 	}
 	for name, why := range ignored {
-		fs.Var(&anything{}, name, "accepted without effect: "+why)
+		fs.Var(&anything{switches: name == "enable-topology-controller" || name == "zap-devel"}, name, "accepted without effect: "+why)
 	}
 	return ignored
 }
 
-// anything is a flag that takes any value, or none.
-type anything struct{}
+// anything is a flag that takes any value.
+type anything struct{ switches bool }
 
-func (*anything) String() string   { return "" }
+// String is part of flag.Value.
+func (*anything) String() string { return "" }
+
+// Set is part of flag.Value.
 func (*anything) Set(string) error { return nil }
 
-// IsBoolFlag lets the flag stand alone, as --enable-topology-controller does in the charts.
-func (*anything) IsBoolFlag() bool { return true }
+// IsBoolFlag says whether the flag may stand alone.
+func (a *anything) IsBoolFlag() bool { return a.switches }
 
 func (o *options) validate() error {
 	var errs []error
@@ -212,18 +220,23 @@ func (o *options) domain(resolvConf string) string {
 	if err != nil {
 		return "cluster.local"
 	}
+	domain := ""
 	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || fields[0] != "search" {
-			continue
-		}
-		for _, entry := range fields[1:] {
-			if domain, ok := strings.CutPrefix(entry, "svc."); ok {
-				return strings.TrimSuffix(domain, ".")
-			}
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == "search" {
+			domain = serviceDomain(fields[1:]) // of several lists the last counts, resolv.conf(5)
 		}
 	}
-	return "cluster.local"
+	return cmp.Or(domain, "cluster.local")
+}
+
+// serviceDomain is what follows "svc." in a search list.
+func serviceDomain(search []string) string {
+	for _, entry := range search {
+		if domain, ok := strings.CutPrefix(entry, "svc."); ok {
+			return strings.TrimSuffix(domain, ".")
+		}
+	}
+	return ""
 }
 
 func list(s string) []string {

@@ -1,0 +1,212 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/operator"
+)
+
+func noEnv(string) string { return "" }
+
+func parsed(t *testing.T, args ...string) *options {
+	t.Helper()
+	var output bytes.Buffer
+	o, err := parse(args, noEnv, &output)
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, output.String())
+	}
+	return o
+}
+
+func TestDefaults(t *testing.T) {
+	o := parsed(t)
+	if o.healthAddr != ":8081" || o.metricsAddr != ":8080" || !o.metricsSecure || !o.leaderElect || o.enableHTTP2 || o.cacheSyncTimeout != 2*time.Minute {
+		t.Errorf("%+v", o)
+	}
+	if o.namespaces != nil || o.imageTag == "" || o.imageRegistry == "" || o.slurmrestdURL != "" {
+		t.Errorf("%+v", o)
+	}
+	enabled, err := o.enabled()
+	if err != nil || slices.Contains(slices.Collect(maps.Values(enabled)), false) || len(enabled) != len(operator.Kinds()) {
+		t.Errorf("enabled %v, %v", enabled, err)
+	}
+	for _, kind := range operator.Kinds() {
+		if o.concurrency(kind) != 4 {
+			t.Errorf("%d workers for %s", o.concurrency(kind), kind)
+		}
+	}
+}
+
+// TestTheChartsOfBothPredecessorsWork has the arguments that their charts pass: contract slinky.md §2.2 and §8.2,
+// soperator.md §2.
+func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
+	slinky := parsed(t,
+		"--accounting-workers=4", "--controller-workers", "4", "--loginset-workers=3", "--nodeset-workers=7", "--restapi-workers=4",
+		"--slurmclient-workers=2", "--token-workers=4", "--zap-log-level=info", "--zap-encoder=console", "--zap-devel=false",
+		"--health-addr=:1", "--metrics-addr=:2", "--metrics-secure=false", "--leader-elect=false", "--leader-elect-namespace=ops", "--enable-http2",
+		"--namespaces=a,b", "--propagated-node-conditions=Ready,Disk", "--profile", "--profile-addr=localhost:1",
+	)
+	soperator := parsed(t,
+		"--health-probe-bind-address=:1", "--metrics-bind-address=:2", "--metrics-secure=false", "--leader-elect=false", "--operator-namespace=ops", "--enable-http2=true",
+		"--enable-topology-controller", "--max-concurrent-reconciles=4", "--cache-sync-timeout=2m", "--log-format=plain", "--log-level=info", "--controllers=*",
+		"--namespaces", "a,b", "--profile=true", "--profile-addr=localhost:1",
+	)
+	for _, o := range []*options{slinky, soperator} {
+		if o.healthAddr != ":1" || o.metricsAddr != ":2" || o.metricsSecure || o.leaderElect || o.leaderElectNamespace != "ops" || !o.enableHTTP2 || !o.profile ||
+			o.profileAddr != "localhost:1" {
+			t.Errorf("%+v", o)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, o.namespaces); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := o.logHandler(&bytes.Buffer{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if slinky.concurrency("nodeset") != 7 || slinky.concurrency("loginset") != 3 || slinky.concurrency("slurmcluster") != 4 {
+		t.Error("the numbers of workers are wrong")
+	}
+}
+
+func TestFlagsWithoutEffectSaySo(t *testing.T) {
+	var output bytes.Buffer
+	if _, err := parse([]string{"--slurmclient-workers", "2", "--feature-gates=A=true", "--zap-devel"}, noEnv, &output); err != nil {
+		t.Fatal(err)
+	}
+	want := "--feature-gates has no effect: there are none\n" +
+		"--slurmclient-workers has no effect: there is one link for each Slurm cluster\n" +
+		"--zap-devel has no effect: use --log-format=plain and --log-level=debug\n"
+	if diff := cmp.Diff(want, output.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEnvironmentGivesDefaultsThatFlagsReplace(t *testing.T) {
+	env := func(name string) string {
+		return map[string]string{"SLURM_OPERATOR_WATCH_NAMESPACES": "x, y,", "SLURM_OPERATOR_CONTROLLERS": "nodeset"}[name]
+	}
+	o, err := parse(nil, env, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"x", "y"}, o.namespaces); diff != "" {
+		t.Error(diff)
+	}
+	if o, err = parse([]string{"--namespaces=", "--controllers=*"}, env, &bytes.Buffer{}); err != nil || o.namespaces != nil || !slices.Equal(o.controllers, []string{"*"}) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestControllersAreSwitched(t *testing.T) {
+	tests := []struct{ name, flag, want string }{
+		{"all by default", "", "accounting controller loginset nodeset restapi slurmcluster"},
+		{"all by a star", "*", "accounting controller loginset nodeset restapi slurmcluster"},
+		{"only those that are named", "nodeset,controller", "controller nodeset"},
+		{"all but one", "*,-loginset", "accounting controller nodeset restapi slurmcluster"},
+		{"the name of the predecessor", "cluster", "slurmcluster"},
+		{"in any case", "NodeSet", "nodeset"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			enabled, err := parsed(t, "--controllers="+tt.flag).enabled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var on []string
+			for _, kind := range operator.Kinds() {
+				if enabled[kind] {
+					on = append(on, kind)
+				}
+			}
+			if got := strings.Join(on, " "); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, controller, loginset, nodeset, restapi, slurmcluster`},
+		{[]string{"--log-level=loud"}, `--log-level is "loud": use debug, info, warn or error`},
+		{[]string{"--log-format=xml"}, `--log-format is "xml": use json or plain`},
+		{[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
+		{[]string{"--nodeset-workers=-1"}, "--nodeset-workers is -1: it must not be negative"},
+		{[]string{"--image-tag="}, "--image-registry and --image-tag must not be empty"},
+		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
+		{[]string{"start"}, `unexpected argument "start": the manager takes flags only, see --help`},
+		{[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag"},
+		{[]string{"--cache-sync-timeout=soon"}, `invalid value "soon" for flag -cache-sync-timeout: parse error`},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			_, err := parse(tt.args, noEnv, &bytes.Buffer{})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAMistakeIsSaidOnceAndWithoutAllFlags(t *testing.T) {
+	var output bytes.Buffer
+	err := run([]string{"--no-such-flag"}, noEnv, &output)
+	if err == nil || output.Len() > 0 {
+		t.Errorf("%v, and before that\n%s", err, output.String())
+	}
+}
+
+func TestHelpNamesEveryFlagAndIsNoFailure(t *testing.T) {
+	var output bytes.Buffer
+	if err := run([]string{"--help"}, noEnv, &output); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Usage: manager [flags]", "-leader-elect", "-nodeset-workers", "-namespaces", "-slurmrestd-url", "-zap-log-level"} {
+		if !strings.Contains(output.String(), want) {
+			t.Errorf("the help lacks %q", want)
+		}
+	}
+}
+
+func TestDomain(t *testing.T) {
+	tests := []struct{ name, resolv, flag, want string }{
+		{"in a pod", "nameserver 10.96.0.10\nsearch ns1.svc.cluster.example svc.cluster.example cluster.example\noptions ndots:5\n", "", "cluster.example"},
+		{"with a dot at the end", "search svc.corp.example.\n", "", "corp.example"},
+		{"the flag wins", "search svc.a\n", "b", "b"},
+		{"outside of a cluster", "search corp.example\nnameserver 1.1.1.1\n", "", "cluster.local"},
+		{"a comment is none", "# search svc.x\n;search svc.y\n", "", "cluster.local"},
+		{"the last list counts, as in resolv.conf(5)", "search svc.a\nsearch svc.b\n", "", "b"},
+		{"nothing", "", "", "cluster.local"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "resolv.conf")
+			if err := os.WriteFile(file, []byte(tt.resolv), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := (&options{clusterDomain: tt.flag}).domain(file); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+	if got := (&options{}).domain(filepath.Join(t.TempDir(), "missing")); got != "cluster.local" {
+		t.Errorf("without a file it is %s", got)
+	}
+}
