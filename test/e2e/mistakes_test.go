@@ -94,8 +94,8 @@ func TestMistakes(t *testing.T) {
 			condition: "Stalled", status: metav1.ConditionTrue,
 		},
 		{
-			name:   "a line break in the node parameters of a NodeSet is refused",
-			object: `{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, spec: {controllerRef: {name: a}, extraConf: "Weight=1\nSlurmUser=root"}}`,
+			name:   "a quote in the node parameters of a NodeSet is refused",
+			object: `{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, spec: {controllerRef: {name: a}, extraConf: "Weight='1"}}`,
 			field:  "spec.extraConf",
 		},
 		{
@@ -107,7 +107,7 @@ func TestMistakes(t *testing.T) {
 			name:      "a LoginSet of a Controller that does not exist is told by a condition",
 			object:    `{apiVersion: slinky.slurm.net/v1beta1, kind: LoginSet, spec: {controllerRef: {name: nobody}}}`,
 			field:     "spec.controllerRef",
-			condition: "Stalled", status: metav1.ConditionTrue,
+			condition: "Ready", status: metav1.ConditionFalse,
 		},
 		{
 			name:   "a misspelt field is refused",

@@ -5,11 +5,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +29,7 @@ func TestSlurmCluster(t *testing.T) {
 		name string
 		is   func(*testing.T, *slurmCluster, *user)
 	}{
+		{"shows the state of the Slurm nodes on the workers' pods", showsState},
 		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
 		{"loses no running, pending or finished job with slurmctld's pod", survivesSlurmctld},
@@ -37,6 +40,24 @@ func TestSlurmCluster(t *testing.T) {
 		{"finds its jobs again when it is made anew", returns},
 	} {
 		t.Run(chapter.name, func(t *testing.T) { chapter.is(t, c, alice) })
+	}
+}
+
+func showsState(t *testing.T, c *slurmCluster, _ *user) {
+	for ordinal := range 2 {
+		name := c.workerPod(ordinal)
+		eventually(t, soon, "condition SlurmNodeStateIdle of "+name, func(ctx context.Context) error {
+			var p corev1.Pod
+			if err := c.Get(ctx, c.name(name), &p); err != nil {
+				return err
+			}
+			for _, condition := range p.Status.Conditions {
+				if condition.Type == "SlurmNodeStateIdle" && condition.Status == corev1.ConditionTrue {
+					return nil
+				}
+			}
+			return errors.New("it is not there")
+		})
 	}
 }
 
