@@ -166,7 +166,7 @@ func (w *world) remove(name string) {
 }
 
 // worker is one reconcile of a worker.
-func (w *world) worker(name string) (again time.Time) {
+func (w *world) worker(name string) {
 	p, n := w.pods[name], w.nodes[name]
 	in := nodeset.Worker{Now: w.now, Pod: w.pod(name), DrainTimeout: w.drainTimeout, Protect: true, Known: node.No}
 	switch {
@@ -204,7 +204,6 @@ func (w *world) worker(name string) (again time.Time) {
 		}
 		w.remove(name)
 	}
-	return action.Again
 }
 
 // advance lets happen to one pod what comes next by itself.

@@ -6,6 +6,7 @@ package operator_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 const (
 	aController = `{metadata: {name: demo}, spec: {slurmKeyRef: {name: keys, key: slurm.key}, jwtHs256KeyRef: {name: jwt, key: jwt_hs256.key}, accountingRef: {name: demo}}}`
 	anAccount   = `{metadata: {name: demo}, spec: {slurmKeyRef: {name: keys, key: slurm.key}, jwtHs256KeyRef: {name: jwt, key: jwt_hs256.key}, embeddedDatabase: {}}}`
-	aRestApi    = `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`
+	aRestAPI    = `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`
 	aLoginSet   = `{metadata: {name: demo-login}, spec: {controllerRef: {name: demo}, users: [{name: alice, uid: 1000}]}}`
 	aNodeSet    = `{metadata: {name: demo-gpu}, spec: {controllerRef: {name: demo}, replicas: 2, template: {spec: {hostname: gpu-}}, extraConf: "Gres=gpu:8 Weight=10",
 		partition: {enabled: true, config: "Default=YES State=UP"}, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}}}`
@@ -44,7 +45,7 @@ func cluster(t *testing.T) *operator.Operator {
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[slinkyv1beta1.Accounting](o, anAccount)
 	operator.Create[slinkyv1beta1.Controller](o, aController)
-	operator.Create[slinkyv1beta1.RestApi](o, aRestApi)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
 	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
 	apiserver.Eventually(t, func() error {
@@ -249,7 +250,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		t.Errorf("%d writes: %v", len(writes), writes)
 	}
 	for _, w := range o.Writes.All() {
-		if !strings.HasSuffix(w.Path, "/status") && w.Method != "PATCH" {
+		if !strings.HasSuffix(w.Path, "/status") && w.Method != http.MethodPatch {
 			t.Errorf("drift is corrected by server-side apply, not by %v", w)
 		}
 	}
@@ -258,7 +259,7 @@ func TestDriftIsCorrected(t *testing.T) {
 func TestWhatIsMissingIsNamedAndHeals(t *testing.T) {
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
-	operator.Create[slinkyv1beta1.RestApi](o, aRestApi)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
 	for _, message := range []string{
 		operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "demo-gpu", "Ready", metav1.ConditionFalse, "ReferenceNotFound"),
@@ -364,7 +365,9 @@ func TestMistakesStallAndAreHealedByReverting(t *testing.T) {
 	expectEvent(t, o, "Controller", "Warning", "InvalidSpec", "ClusterName")
 
 	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "" })
-	operator.Change(o, "demo-gpu", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf, n.Spec.Replicas = "Gres=gpu:8 Weight=10", new(int32(2)) })
+	operator.Change(o, "demo-gpu", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.ExtraConf, n.Spec.Replicas = "Gres=gpu:8 Weight=10", new(int32(2))
+	})
 	operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.Users = l.Spec.Users[:1] })
 	allReady(o)
 	if got := operator.Get[appsv1.StatefulSet](o, "demo-controller").ResourceVersion; got != stateful {
@@ -443,4 +446,19 @@ func TestControllerAndAccountingOfOneNameShareGeneratedKeys(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestControllersRunWithoutEachOther(t *testing.T) {
+	o := operator.Start(t, "controller")
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, partition: {enabled: true}}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
+	apiserver.Eventually(t, func() error {
+		if cm := operator.Get[corev1.ConfigMap](o, "demo-config"); cm == nil || !strings.Contains(cm.Data["slurm.conf"], "PartitionName=w Nodes=w") {
+			return fmt.Errorf("%+v", cm)
+		}
+		return nil
+	})
+	if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); len(n.Status.Conditions) > 0 || len(o.Workers()) > 0 {
+		t.Errorf("somebody cares for the NodeSet: %+v", n.Status)
+	}
 }

@@ -25,7 +25,7 @@ func workers(t *testing.T, replicas int, spec string) *operator.Operator {
 	t.Helper()
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
-	operator.Create[slinkyv1beta1.RestApi](o, aRestApi)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	operator.Create[slinkyv1beta1.NodeSet](o, fmt.Sprintf(`{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: %d, %s}}`, replicas, spec))
 	expectWorkers(t, o, names(replicas)...)
 	o.RunWorkers()
@@ -255,7 +255,7 @@ func TestNothingIsDeletedWithoutARestApi(t *testing.T) {
 	expectWaiting(t, o, "w-1", "Slurm's view of the node is not known: no RestApi refers to Controller demo")
 	o.Settle()
 	expectWorkers(t, o, "w-0", "w-1")
-	operator.Create[slinkyv1beta1.RestApi](o, aRestApi)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	expectWorkers(t, o, "w-0")
 }
 
@@ -339,7 +339,9 @@ func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
 	})
 	o.RunWorkers()
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
-	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.UpdatedReplicas == 3 && s.SlurmDrain == 0 && s.SlurmIdle == 3 })
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool {
+		return s.UpdatedReplicas == 3 && s.SlurmDrain == 0 && s.SlurmIdle == 3
+	})
 }
 
 func TestDrainTimeoutEndsTheWaiting(t *testing.T) {
@@ -404,4 +406,33 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 	o.Restart()
 	o.Settle()
 	o.Writes.ExpectNone(t)
+}
+
+func TestOrphanedWorkersAreAdopted(t *testing.T) {
+	o := workers(t, 2, `partition: {enabled: true}`)
+	before := operator.Get[corev1.Pod](o, "w-1").UID
+	// What "kubectl delete nodeset w --cascade=orphan" leaves, and the same NodeSet again.
+	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
+	for _, name := range names(2) {
+		operator.Change(o, name, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	}
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 2, partition: {enabled: true}}}`)
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	if p := operator.Get[corev1.Pod](o, "w-1"); p.UID != before || len(p.OwnerReferences) != 1 {
+		t.Errorf("w-1 is not the one that was there, or nobody's: %+v", p.ObjectMeta)
+	}
+}
+
+func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
+	o := operator.Start(t)
+	operator.Create[corev1.Pod](o, `{metadata: {name: w-0}, spec: {containers: [{name: c, image: i}]}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
+	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Stalled", metav1.ConditionTrue, "NameConflict")
+	if want := "Pod " + o.Namespace + "/w-0 exists and was not made for NodeSet " + o.Namespace + "/w"; !strings.HasPrefix(message, want) {
+		t.Errorf("%q, want %q", message, want)
+	}
+	if p := operator.Get[corev1.Pod](o, "w-0"); p == nil || len(p.OwnerReferences) > 0 {
+		t.Errorf("%+v", p)
+	}
 }

@@ -86,7 +86,7 @@ func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	out.Ignore(n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet, "spec.scalingMode")
 	out.Ignore(n.Spec.SSH.Enabled, "spec.ssh")
 	out.Ignore(n.Spec.PinToNode, "spec.pinToNode")
-	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes")
+	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
 	out.Ignore(n.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound, "spec.pruneSlurmNodeRecords")
 	out.Ignore(n.UpdateType() == slinkyv1beta1.UpdateScheduled, "spec.updateStrategy.scheduledUpdate")
 	out.Ignore(whenDeleted == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -115,16 +116,14 @@ func Pod(in Input, ordinal int, revision string) (*corev1.Pod, error) {
 	out.Spec.Subdomain = n.WorkerServiceName()
 	// The scheduler has to act, or priorities and taints would not count.
 	out.Spec.NodeName = ""
-	for key, value := range map[string]string{
+	maps.Copy(out.Labels, map[string]string{
 		slinkyv1beta1.LabelCluster:      n.Spec.ControllerRef.Name,
 		slinkyv1beta1.LabelPodName:      out.Name,
 		slinkyv1beta1.LabelPodIndex:     n.PaddedOrdinal(ordinal),
 		slinkyv1beta1.LabelPodHostname:  out.Spec.Hostname,
 		slinkyv1beta1.LabelScalingMode:  string(n.ScalingMode()),
 		slinkyv1beta1.LabelRevisionHash: revision,
-	} {
-		out.Labels[key] = value
-	}
+	})
 	claims, claimsErr := Claims(n, ordinal)
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)

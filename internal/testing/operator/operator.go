@@ -37,15 +37,23 @@ type Operator struct {
 	// Slurm answers for every RestApi.
 	Slurm *fake.Slurm
 
-	t    testing.TB
-	stop func()
+	t       testing.TB
+	enabled map[string]bool
+	stop    func()
 }
 
-// Start starts the operator in a namespace of its own. It stops when the test ends.
-func Start(t testing.TB) *Operator {
+// Start starts the operator in a namespace of its own, with the controllers of these kinds, or all. It stops when the
+// test ends.
+func Start(t testing.TB, kinds ...string) *Operator {
 	t.Helper()
 	server := apiserver.Start(t)
 	o := &Operator{Server: server, User: server.Outsider(t, operator.Scheme()), Slurm: fake.New(fake.Options{}), t: t}
+	for _, kind := range kinds {
+		if o.enabled == nil {
+			o.enabled = map[string]bool{}
+		}
+		o.enabled[kind] = true
+	}
 	o.run()
 	t.Cleanup(func() { o.stop() })
 	return o
@@ -67,7 +75,7 @@ func (o *Operator) run() {
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},
 	}, operator.Options{
-		Namespaces: []string{o.Namespace}, Concurrency: func(string) int { return 4 },
+		Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links: link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond},
 	})
