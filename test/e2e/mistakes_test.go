@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	for _, mistake := range []struct {
+	for i, mistake := range []struct {
 		name string
 		// object is of kind SlurmCluster unless it says its kind.
 		object string
@@ -124,6 +125,8 @@ func TestMistakes(t *testing.T) {
 		t.Run(mistake.name, func(t *testing.T) {
 			o := mistaken(t, mistake.object)
 			o.SetNamespace(s.namespace)
+			// A name of its own: what the one before was composed to is still going.
+			o.SetName(fmt.Sprintf("mistake-%d", i))
 			err := s.ApplyManifest(t.Context(), walk.Manifest{o})
 			if mistake.condition == "" {
 				if err == nil || !strings.Contains(err.Error(), mistake.field) {
@@ -156,6 +159,5 @@ func mistaken(t *testing.T, text string) *unstructured.Unstructured {
 		m[0].SetAPIVersion("slurm.nebius.ai/v1")
 		m[0].SetKind("SlurmCluster")
 	}
-	m[0].SetName("mistaken")
 	return m[0]
 }
