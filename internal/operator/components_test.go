@@ -173,13 +173,16 @@ func TestEveryObjectOfTheContractIsMade(t *testing.T) {
 	if diff := cmp.Diff(want, children(t, o)); diff != "" {
 		t.Error(diff)
 	}
-	n := operator.Get[slinkyv1beta1.NodeSet](o, "demo-gpu")
-	if got, want := n.Status.Selector, "app.kubernetes.io/instance=demo-gpu,app.kubernetes.io/name=slurmd"; got != want {
-		t.Errorf("status.selector is %s, want %s", got, want)
-	}
-	if n.Status.SlurmIdle != 2 || n.Status.Replicas != 2 || n.Status.UpdatedReplicas != 2 {
-		t.Errorf("status %+v", n.Status)
-	}
+	apiserver.Eventually(t, func() error { // Slurm's word comes after the pods'
+		n := operator.Get[slinkyv1beta1.NodeSet](o, "demo-gpu")
+		if got, want := n.Status.Selector, "app.kubernetes.io/instance=demo-gpu,app.kubernetes.io/name=slurmd"; got != want {
+			return fmt.Errorf("status.selector is %s, want %s", got, want)
+		}
+		if n.Status.SlurmIdle != 2 || n.Status.Replicas != 2 || n.Status.UpdatedReplicas != 2 {
+			return fmt.Errorf("status %+v", n.Status)
+		}
+		return nil
+	})
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
