@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
+func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
+	pod, err := worker.Pod(input(t, `{controllerRef: {name: demo}}`), 0, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := pod.Spec.Containers[0].Lifecycle.PreStop.Exec.Command
+	tests := []struct {
+		name, shown string
+		exit        string
+		down        bool
+	}{
+		{"an idle node is said to be down", "NodeName=w-0 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1", "0", true},
+		{"one that we drained too", "NodeName=w-0 State=IDLE+DRAIN\n   Reason=slurm-operator: Pod w-0 was cordoned [slurm@2026-11-20T12:00:00]", "0", true},
+		{"an administrator's drain stays", "NodeName=w-0 State=MIXED+DRAIN\n   Reason=bad disk [root@2026-11-20T12:00:00]", "0", false},
+		{"also without a reason", "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1", "0", false},
+		{"Slurm's own reason stays", "NodeName=w-0 State=DOWN*\n   Reason=Not responding [slurm@2026-11-20T12:00:00]", "0", false},
+		{"a slurmctld that does not answer holds up nothing", "", "1", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			script := "#!/bin/sh\ncase $1 in\nshow) cat " + dir + "/shown; exit " + tt.exit + " ;;\nupdate) echo \"$@\" >>" + dir + "/updates; exit " + tt.exit + " ;;\nesac\n"
+			for name, content := range map[string]string{"shown": tt.shown, "scontrol": script} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			if output, err := run.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			updates, _ := os.ReadFile(filepath.Join(dir, "updates"))
+			if got := strings.Contains(string(updates), "state=down reason=slurm-operator: Pod is terminating"); got != tt.down {
+				t.Errorf("the node was set down: %t, want %t; %s", got, tt.down, updates)
+			}
+		})
+	}
+}
