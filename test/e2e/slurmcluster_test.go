@@ -142,6 +142,9 @@ func scales(t *testing.T, c *slurmCluster, alice *user) {
 
 	c.change(t, int64(1), workers...)
 	c.awaitNoPod(t, c.workerPod(1))
+	if state := alice.runs(t, "scontrol show node worker-1 | grep State="); !strings.Contains(state, "DRAIN") {
+		t.Errorf("the idle worker's pod was deleted before its Slurm node was drained: %s", state)
+	}
 	alice.awaits(t, busy, "RUNNING")
 	if p := c.pod(t, c.workerPod(2)); p.UID != uid || p.DeletionTimestamp != nil {
 		t.Errorf("the busy worker has been deleted while its job ran")
