@@ -28,7 +28,7 @@ func TestComponents(t *testing.T) {
 	alice := s.enterLoginSet(t, "login", "alice")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)
-	alice.seesAccounted(t, job, 1)
+	alice.seesAccounted(t, job)
 
 	door, err := walk.NewDoor(t.Context(), s.Kubernetes, s.name("login"), "login")
 	if err != nil {

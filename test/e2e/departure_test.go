@@ -65,12 +65,12 @@ func returns(t *testing.T, c *slurmCluster, _ *user) {
 	c.apply(t, c.sample.Manifest)
 	c.awaitAvailable(t)
 	alice := c.logsIn(t)
-	alice.seesAccounted(t, 1, 1)
+	alice.seesAccounted(t, 1)
 	if job := alice.submits(t, "true\n"); job < 2 {
 		t.Errorf("the next job has the number %d: slurmctld has forgotten its state", job)
 	} else {
 		alice.awaits(t, job, "COMPLETED")
-		alice.seesAccounted(t, job, 1)
+		alice.seesAccounted(t, job)
 	}
 }
 

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,7 +96,7 @@ func (s *scene) dump(ctx context.Context, t *testing.T) {
 		t.Logf("writing a dump: %v", err)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	s.Describe(ctx, f, s.namespace, 500, true)
 	s.Describe(ctx, f, walk.Operator.Namespace, 2000, true)
 	t.Logf("all of it is in %s", path)
@@ -166,23 +167,21 @@ func (s *scene) pod(t *testing.T, name string) *corev1.Pod {
 }
 
 // awaitPod waits for a ready pod of that name which is not the one with the given UID.
-func (s *scene) awaitPod(t *testing.T, name string, not types.UID) *corev1.Pod {
+func (s *scene) awaitPod(t *testing.T, name string, not types.UID) {
 	t.Helper()
-	var p corev1.Pod
 	eventually(t, patient, "a new pod "+name+" to be ready", func(ctx context.Context) error {
-		p = corev1.Pod{}
+		var p corev1.Pod
 		if err := s.Get(ctx, s.name(name), &p); err != nil {
 			return err
 		}
 		switch {
 		case p.UID == not:
-			return fmt.Errorf("it is still the old one")
+			return errors.New("it is still the old one")
 		case !walk.IsReady(&p):
 			return fmt.Errorf("it is %s and not ready", p.Status.Phase)
 		}
 		return nil
 	})
-	return &p
 }
 
 // awaitNoPod waits until there is no pod of that name.

@@ -64,7 +64,7 @@ func showsState(t *testing.T, c *slurmCluster, _ *user) {
 func runsJobs(t *testing.T, _ *slurmCluster, alice *user) {
 	job := alice.submits(t, "true\n")
 	alice.walksThrough(t)
-	alice.seesAccounted(t, job, 1)
+	alice.seesAccounted(t, job)
 }
 
 func replacesWorker(t *testing.T, c *slurmCluster, alice *user) {
@@ -99,7 +99,7 @@ func survivesSlurmctld(t *testing.T, c *slurmCluster, alice *user) {
 		alice.awaits(t, job, "COMPLETED")
 	}
 	for _, job := range []int{finished, running, pending} {
-		alice.seesAccounted(t, job, 1)
+		alice.seesAccounted(t, job)
 	}
 }
 

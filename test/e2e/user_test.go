@@ -60,12 +60,12 @@ func (u *user) awaits(t *testing.T, job int, state string) []login.Task {
 	return tasks
 }
 
-// seesAccounted waits until slurmdbd has so many tasks of a job, all of them COMPLETED.
-func (u *user) seesAccounted(t *testing.T, job, tasks int) {
+// seesAccounted waits until slurmdbd has a job of one task, COMPLETED.
+func (u *user) seesAccounted(t *testing.T, job int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	all, err := u.AwaitAccounted(ctx, job, tasks)
+	all, err := u.AwaitAccounted(ctx, job, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

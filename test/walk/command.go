@@ -26,7 +26,7 @@ func FindRepository() (Repository, error) {
 		return "", fmt.Errorf("finding the repository: %w", err)
 	}
 	for from := dir; ; from = filepath.Dir(from) {
-		text, err := os.ReadFile(filepath.Join(from, "go.mod"))
+		text, err := os.ReadFile(filepath.Join(from, "go.mod")) //nolint:gosec // the directories above the working one
 		if err == nil && bytes.HasPrefix(text, []byte("module github.com/coxswain-hpc/coxswain\n")) {
 			return Repository(from), nil
 		}

@@ -84,8 +84,15 @@ func (k *Kubernetes) forward(ctx context.Context, pod *corev1.Pod, port int32) (
 	if err != nil {
 		return 0, nil, fmt.Errorf("forwarding a port to %s: %w", pod.Name, err)
 	}
-	go func() { ended <- forwarder.ForwardPorts() }()
-	release = func() { close(stop); <-ended }
+	go func() {
+		ended <- forwarder.ForwardPorts()
+		close(ended)
+	}()
+	release = func() {
+		close(stop)
+		for range ended { // until it is closed; why it ended does not matter any more
+		}
+	}
 	select {
 	case <-ready:
 	case err := <-ended:

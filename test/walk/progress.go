@@ -167,7 +167,7 @@ func firstWord(title string) string {
 }
 
 // foreignClock is the time at the beginning of a line of localkube or of images/build.
-var foreignClock = regexp.MustCompile(`^(\[ *[0-9.]+s\]|images +[0-9]+ s) +`) //nolint:gochecknoglobals // compiled once
+var foreignClock = regexp.MustCompile(`^(\[ *[0-9.]+s\]|images +[0-9]+ s) +`)
 
 // lines cuts what is written into lines. One program writes to it at a time.
 type lines struct {
