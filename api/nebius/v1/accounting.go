@@ -61,8 +61,8 @@ type Accounting struct {
 	SlurmdbdConfig SlurmdbdConfig `json:"slurmdbdConfig,omitzero"`
 }
 
-// EmbeddedDB is one MariaDB in a StatefulSet, for clusters without a database server of their own. Its volume and the
-// Secret with its password outlive the SlurmCluster.
+// EmbeddedDB is one MariaDB in a StatefulSet, for clusters without a database server of their own. Its volume outlives the
+// SlurmCluster; the generated password does not, and the next one is applied when the database starts on that volume.
 type EmbeddedDB struct {
 	// Enabled runs the database. Default: false.
 	// +optional
@@ -85,7 +85,7 @@ type EmbeddedDB struct {
 
 // EmbeddedDBStorage is the volume of the embedded database.
 type EmbeddedDBStorage struct {
-	// Size is the size of the volume. It can only grow, and only where the storage class allows that. Default: 10Gi.
+	// Size is the size of the volume when it is made. Resize the PersistentVolumeClaim to change it later. Default: 10Gi.
 	// +optional
 	// +kubebuilder:default="10Gi"
 	Size *resource.Quantity `json:"size,omitempty"`

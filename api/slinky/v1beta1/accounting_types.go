@@ -157,7 +157,7 @@ type EmbeddedDatabase struct {
 
 // DatabaseStorage describes the volume of an embedded database.
 type DatabaseStorage struct {
-	// Size of the volume. Default: 10Gi.
+	// Size of the volume when it is made. Resize the PersistentVolumeClaim to change it later. Default: 10Gi.
 	// +optional
 	// +kubebuilder:default="10Gi"
 	Size *resource.Quantity `json:"size,omitempty"`
