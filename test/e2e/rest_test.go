@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -32,10 +30,7 @@ func TestRest(t *testing.T) {
 	if s.AuditLog == "" {
 		t.Skip("only a local Kubernetes keeps an audit log that can be read here")
 	}
-	c := s.slurmCluster(t, func(cluster *unstructured.Unstructured) {
-		// Other tests need the machine meanwhile.
-		unstructured.RemoveNestedField(cluster.Object, "spec", "slurmNodes", "worker", "slurmd", "resources")
-	})
+	c := s.slurmCluster(t)
 	c.logsIn(t).runs(t, "srun hostname")
 
 	// The log is long: look at it less often.
