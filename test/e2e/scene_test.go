@@ -62,7 +62,7 @@ func (s *scene) clear(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("namespace %s is still there (%w)", s.namespace, err)
+		return errors.Join(fmt.Errorf("namespace %s is still there", s.namespace), err)
 	})
 }
 
@@ -192,7 +192,7 @@ func (s *scene) awaitNoPod(t *testing.T, name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there (%w)", err)
+		return errors.Join(errors.New("it is still there"), err)
 	})
 }
 
