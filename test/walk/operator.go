@@ -27,7 +27,7 @@ const operatorTimeout = 2 * time.Minute
 
 // InstallOperator installs or updates both charts with Helm and waits until the operator is available.
 func InstallOperator(ctx context.Context, r Repository, p *Progress, k *Kubernetes, i Images) error {
-	if err := r.helm(ctx, k, "coxswain-crds"); err != nil {
+	if err := r.helm(ctx, p, k, "coxswain-crds"); err != nil {
 		return err
 	}
 	if err := established(ctx, k, p); err != nil {
@@ -42,7 +42,7 @@ func InstallOperator(ctx context.Context, r Repository, p *Progress, k *Kubernet
 		// The tag stays the same from build to build; this is what makes Kubernetes replace the pod.
 		values = append(values, "--set-string", "podAnnotations.coxswain-build="+digest)
 	}
-	if err := r.helm(ctx, k, "coxswain", values...); err != nil {
+	if err := r.helm(ctx, p, k, "coxswain", values...); err != nil {
 		return err
 	}
 	p.Waiting("the operator")
@@ -53,7 +53,8 @@ func InstallOperator(ctx context.Context, r Repository, p *Progress, k *Kubernet
 	return nil
 }
 
-func (r Repository) helm(ctx context.Context, k *Kubernetes, chart string, args ...string) error {
+func (r Repository) helm(ctx context.Context, p *Progress, k *Kubernetes, chart string, args ...string) error {
+	p.Waiting("Helm")
 	all := []string{"upgrade", "--install", chart, r.Path("helm", chart), "--kubeconfig", k.Kubeconfig,
 		"--namespace", Operator.Namespace, "--create-namespace", "--history-max", "3"}
 	_, err := r.run(ctx, nil, "bin/helm", append(all, args...)...)
