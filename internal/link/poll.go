@@ -6,6 +6,7 @@ package link
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -75,10 +76,10 @@ func (l *Link) poll(ctx context.Context) error {
 		return ctx.Err()
 	}
 	l.mu.Lock()
-	client, since := l.client, l.since
+	client, since, patience := l.client, l.since, pollTimeout(l.took, l.failures)
 	l.mu.Unlock()
 	asked := l.options.Clock.Now()
-	list, err := client.Nodes(ctx, since)
+	list, err := nodes(ctx, client, since, patience)
 	if ctx.Err() != nil {
 		// Whoever asked went away; that says nothing about Slurm.
 		return ctx.Err()
@@ -96,6 +97,25 @@ func (l *Link) poll(ctx context.Context) error {
 	}
 	l.hub.publish(l.key, changed...)
 	return err
+}
+
+// nodes asks for the nodes and waits for the answer no longer than patience.
+func nodes(ctx context.Context, client *rest.Client, since time.Time, patience time.Duration) (rest.NodeList, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := client.Nodes(limited, since)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = &rest.Error{Kind: rest.Unavailable, Err: fmt.Errorf("no answer within %s", patience)}
+	}
+	return list, err
+}
+
+// pollTimeout is how long to wait for an answer when the last one took so long and so many in a row failed. A slurmrestd
+// that was asked before slurmctld was up keeps the question for minutes, and another one is answered at once; but a large
+// cluster on a slow machine is given its time in the end.
+func pollTimeout(took time.Duration, failures int) time.Duration {
+	const least, share = 5 * time.Second, 10
+	return min(callTimeout, max(least, share*took)<<min(failures, 4))
 }
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")

@@ -100,6 +100,9 @@ func Render(in Input) Output {
 
 	service, err := pod.Service(c, c.ServiceName(), set, c.Spec.Service, slinkyv1beta1.NameSlurmctld, c.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
+	// Who asks while slurmctld starts is to be refused at once and to ask again: a connection to a Service without
+	// endpoints hangs, and slurmrestd keeps what it was asked for minutes.
+	service.Spec.PublishNotReadyAddresses = true
 	statefulSet, err := statefulSet(in, set, out.ConfigDigest)
 	out.Fail("spec", err)
 	out.Add(service, statefulSet)

@@ -1,0 +1,30 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPollTimeout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		took     time.Duration
+		failures int
+		want     time.Duration
+	}{
+		"nothing known yet gets the least":                {want: 5 * time.Second},
+		"a fast cluster gets the least":                   {took: 20 * time.Millisecond, want: 5 * time.Second},
+		"a slow cluster gets ten times its last answer":   {took: 2 * time.Second, want: 20 * time.Second},
+		"each failure doubles it":                         {failures: 2, want: 20 * time.Second},
+		"many failures get no more than the longest":      {failures: 40, want: callTimeout},
+		"a very slow cluster gets no more than that also": {took: time.Minute, want: callTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := pollTimeout(tc.took, tc.failures); got != tc.want {
+				t.Errorf("pollTimeout(%s, %d) = %s, want %s", tc.took, tc.failures, got, tc.want)
+			}
+		})
+	}
+}
