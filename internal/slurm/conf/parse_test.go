@@ -176,3 +176,19 @@ func FuzzParse(f *testing.F) {
 		d.Unknown()
 	})
 }
+
+func TestCheckPartitionOptionRefusesOnlyWhatIsSurelyMisspelt(t *testing.T) {
+	for option, want := range map[string]string{
+		"State": "", "maxtime": "", "SomethingNew": "", "Lines": "",
+		"Stat":   "a partition has no option Stat; did you mean State?",
+		"Defalt": "a partition has no option Defalt; did you mean Default?",
+	} {
+		got := ""
+		if err := CheckPartitionOption(option); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("CheckPartitionOption(%q) = %q, want %q", option, got, want)
+		}
+	}
+}
