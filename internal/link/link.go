@@ -70,7 +70,8 @@ type Link struct {
 	client   *rest.Client
 	since    time.Time     // slurmctld's time of the last list; zero: ask for a whole one
 	failures int           // in a row
-	took     time.Duration // the last answer
+	took     time.Duration // an answer, usually
+	recent   durations
 
 	polling chan struct{} // held by whoever asks for nodes
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -33,6 +34,22 @@ func pauseAfter(interval, took time.Duration, failures int) time.Duration {
 		return min(longestRetry, time.Second<<min(failures-1, 10))
 	}
 	return max(interval, share*took)
+}
+
+// durations are how long the last answers took, in turn.
+type durations struct {
+	last [5]time.Duration
+	next int
+}
+
+// add returns the median. A slow answer or two may have waited for a slurmctld that was starting, for up to 17 s: that
+// cost slurmrestd nothing, and what they say, such as that there are no nodes yet, must not be believed the longer for it.
+func (d *durations) add(took time.Duration) time.Duration {
+	d.last[d.next] = took
+	d.next = (d.next + 1) % len(d.last)
+	sorted := d.last
+	slices.Sort(sorted[:])
+	return sorted[len(sorted)/2]
 }
 
 // soonAfter is how long to be silent after an answer that took so long before a poll that somebody asked for.
@@ -110,7 +127,7 @@ func nodes(ctx context.Context, client *rest.Client, since time.Time, patience t
 	return list, err
 }
 
-// pollTimeout is how long to wait for an answer when the last one took so long and so many in a row failed. A slurmrestd
+// pollTimeout is how long to wait for an answer when one usually takes so long and so many in a row failed. A slurmrestd
 // that was asked before slurmctld was up keeps the question for minutes, and another one is answered at once; but a large
 // cluster on a slow machine is given its time in the end.
 func pollTimeout(took time.Duration, failures int) time.Duration {
@@ -130,7 +147,7 @@ func (l *Link) account(client *rest.Client, took time.Duration, list rest.NodeLi
 	}
 	switch {
 	case err == nil:
-		l.failures, l.took = 0, took
+		l.failures, l.took = 0, l.recent.add(took)
 		if !list.Unchanged {
 			l.since = list.Updated
 		}

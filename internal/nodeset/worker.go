@@ -16,6 +16,8 @@ type Worker struct {
 	Now time.Time
 	// Pod is the pod; of it only the name, the marks and whether it is ready or going count.
 	Pod Pod
+	// Asked is when Slurm was asked for what follows.
+	Asked time.Time
 	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now.
 	Known node.Answer
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
@@ -94,14 +96,22 @@ func missing(w Worker) Action {
 	if since.Before(w.Pod.Created) {
 		since = w.Pod.Created
 	}
-	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Now.Before(settled) {
-		action.Again = settled
+	// It is not enough that the time is over: Slurm must have been asked since then.
+	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Asked.Before(settled) {
+		action.Again = later(settled, w.Now.Add(time.Second))
 		action.Message = "waiting to see whether the node registers"
 		return action
 	}
 	action.Delete = true
 	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
 	return action
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // retire drains the node of a retired worker, and deletes the pod when no job is left on it.

@@ -31,6 +31,7 @@ func TestNext(t *testing.T) {
 		pod     nodeset.Pod
 		timeout time.Duration
 		protect bool
+		age     time.Duration // of the list
 		want    nodeset.Action
 	}{
 		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
@@ -83,12 +84,14 @@ func TestNext(t *testing.T) {
 		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, pending, createdBefore(time.Second)), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
 		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
+		{name: "nor on a list that is older than that", known: node.No, age: time.Minute, pod: aPod(1, scaledIn, readyFor(90*time.Second)),
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(time.Second), Message: "waiting to see whether the node registers"}},
 		{name: "which counts from its creation when it does not say", known: node.No, pod: aPod(1, scaledIn, unready, readyFor(1e6*time.Hour), createdBefore(time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(59 * time.Second), Message: "waiting to see whether the node registers"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Pod: tt.pod, Known: tt.known, Reason: tt.reason, DrainTimeout: tt.timeout, Protect: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, DrainTimeout: tt.timeout, Protect: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}

@@ -128,7 +128,7 @@ func (r *reconciler) gather(pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodese
 		w.Why, w.Again = "waiting to hear of the last change to it", w.Now.Add(time.Second)
 		return w, l
 	}
-	w.Known, w.State = known, snapshot.State(name)
+	w.Asked, w.Known, w.State = snapshot.Taken, known, snapshot.State(name)
 	if n != nil {
 		w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
 	}
