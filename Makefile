@@ -93,7 +93,7 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@go test -count=1 -timeout 40m ./test/e2e -e2e.required -e2e.nodes=$(NODES) -e2e.registry=$(REGISTRY) -e2e.tag=$(TAG)
+	@go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(NODES) -e2e.registry=$(REGISTRY) -e2e.tag=$(TAG)
 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.
