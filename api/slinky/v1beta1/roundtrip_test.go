@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
 // examples are the objects in testdata.
@@ -193,7 +194,7 @@ func TestDeepCopiesAreIndependent(t *testing.T) {
 			if diff := cmp.Diff(original, copied); diff != "" {
 				t.Errorf("the copy differs (-original +copy):\n%s", diff)
 			}
-			scribble(copied)
+			crdcheck.Scribble(copied)
 			after, err := json.Marshal(original)
 			if err != nil {
 				t.Fatal(err)

@@ -191,3 +191,12 @@ func kindOf(scheme *runtime.Scheme, obj client.Object) (string, error) {
 
 // Failed is the output of a render that could not take place.
 func Failed(problems problem.List) render.Output { return render.Output{Problems: problems} }
+
+// IgnoreGone forgives that an object is gone, or that another one has its name, or that it has just changed: an event is on
+// its way.
+func IgnoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

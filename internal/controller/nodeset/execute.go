@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
@@ -49,7 +50,7 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 			r.Applier.Deleted(n, pod)
 			r.Recorder.Eventf(n, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s, which had finished", name)
 		}
-		errs = append(errs, wrap(ignoreGone(err), "deleting the finished", n, name))
+		errs = append(errs, wrap(component.IgnoreGone(err), "deleting the finished", n, name))
 	}
 	for _, retirement := range plan.Retire {
 		err := r.mark(ctx, n, byName[retirement.Pod], map[string]string{
@@ -152,15 +153,7 @@ func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *co
 	if err == nil {
 		r.Applier.Wrote(n, stamp)
 	}
-	return ignoreGone(err)
-}
-
-// ignoreGone forgives that the pod is gone, or another one has its name, or it has just changed: an event is on its way.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return component.IgnoreGone(err)
 }
 
 func wrap(err error, what string, n *slinkyv1beta1.NodeSet, pod string) error {

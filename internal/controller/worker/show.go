@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
@@ -33,7 +33,7 @@ func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker
 		if !protected {
 			labels = labels.WithLabels(map[string]string{slinkyv1beta1.LabelPodProtect: "true"})
 		}
-		if err := ignoreGone(r.Client.Apply(ctx, labels, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
+		if err := component.IgnoreGone(r.Client.Apply(ctx, labels, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 			return fmt.Errorf("labelling Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}
@@ -54,7 +54,7 @@ func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker
 		status = status.WithConditions(applied)
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(status)
-	if err := ignoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
+	if err := component.IgnoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
@@ -120,12 +120,4 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 		}
 	}
 	return nil
-}
-
-// ignoreGone forgives that the pod is gone, or that another one has its name: an event is on its way.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }

@@ -36,7 +36,7 @@ func scribble(v reflect.Value) {
 		if v.CanSet() {
 			v.SetBool(!v.Bool())
 		}
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		if v.CanSet() {
 			v.SetInt(v.Int() + 1)
 		}
