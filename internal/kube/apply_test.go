@@ -346,3 +346,19 @@ func TestAStrategyWithoutRollingUpdateLosesTheDefaultsOfOne(t *testing.T) {
 	e.apply(deployment, set, agents)
 	e.server.Writes.ExpectNone(t)
 }
+
+// The digest of a Secret that is kept in its annotation leaves out the values; the Applier's memory must not.
+func TestAChangedValueOfASecretIsApplied(t *testing.T) {
+	e := newEngine(t)
+	secret := e.kinds()["Secret"].(*corev1.Secret)
+	e.apply(secret)
+	for _, value := range []string{"one", "two"} {
+		secret.Data = map[string][]byte{"password": []byte(value)}
+		if change := e.apply(secret.DeepCopy()); change.Action != Updated {
+			t.Errorf("the password changed to %s: %s, want %s", value, change.Action, Updated)
+		}
+		if got := string(e.live(secret).(*corev1.Secret).Data["password"]); got != value {
+			t.Errorf("the password is %s, want %s", got, value)
+		}
+	}
+}

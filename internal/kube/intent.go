@@ -30,7 +30,8 @@ type intent struct {
 	object *unstructured.Unstructured
 	gvk    schema.GroupVersionKind
 	digest string
-	// standing is the digest together with the owner, for the Applier's memory: a shared object is settled per owner.
+	// standing is a digest of everything, values of Secrets too, together with the owner. It never leaves the Applier's
+	// memory, where a shared object is settled per owner.
 	standing string
 }
 
@@ -67,6 +68,10 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 	if err != nil {
 		return intent{}, fmt.Errorf("encoding %s %s: %w", gvk.Kind, desired.GetName(), err)
 	}
+	whole, err := sum(content)
+	if err != nil {
+		return intent{}, fmt.Errorf("encoding %s %s: %w", gvk.Kind, desired.GetName(), err)
+	}
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -79,7 +84,7 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 		return intent{}, err
 	}
 	u.SetOwnerReferences([]metav1.OwnerReference{reference})
-	return intent{object: u, gvk: gvk, digest: digest, standing: digest + " " + string(owner.GetUID())}, nil
+	return intent{object: u, gvk: gvk, digest: digest, standing: whole + " " + string(owner.GetUID())}, nil
 }
 
 // ownRollingUpdate spells out the parameters of a rolling update where the server would fill them in. Ours, they vanish
@@ -120,12 +125,21 @@ func digestOf(content map[string]any, desired client.Object) (string, error) {
 		}
 		content["data"] = names
 	}
+	digest, err := sum(content)
+	if err != nil {
+		return "", err
+	}
+	return digest[:16], nil
+}
+
+// sum is the SHA-256 of the canonical JSON, in hexadecimal digits.
+func sum(content map[string]any) (string, error) {
 	canonical, err := json.Marshal(content) // sorts the keys of maps
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:])[:16], nil
+	hash := sha256.Sum256(canonical)
+	return hex.EncodeToString(hash[:]), nil
 }
 
 // fields is obj as the server sees it: the same conversion for desired and live objects, so that equal means equal.
