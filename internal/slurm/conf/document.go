@@ -4,7 +4,9 @@
 package conf
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,17 +32,19 @@ type Entry struct {
 	Line int
 }
 
-// is reports whether e is an entry of this kind and key.
-func (e Entry) is(kind Kind, key string) bool {
-	return e.Kind == kind && strings.EqualFold(e.Key, key)
+// name is what two entries have in common of which one takes the place of the other.
+func (e Entry) name() string {
+	return strconv.Itoa(int(e.Kind)) + "\x00" + strings.ToLower(e.Key) + "\x00" + e.Value
 }
 
-// same reports whether two entries say the same.
-func (e Entry) same(other Entry) bool {
-	return e.is(other.Kind, other.Key) && e.Value == other.Value &&
-		slices.EqualFunc(e.Options, other.Options, func(a, b Option) bool {
-			return strings.EqualFold(a.Key, b.Key) && a.Value == b.Value
-		})
+// statement is equal for two entries that say the same. No key or value has a NUL.
+func (e Entry) statement() string {
+	var b strings.Builder
+	b.WriteString(e.name())
+	for _, o := range e.Options {
+		b.WriteString("\x00" + strings.ToLower(o.Key) + "\x00" + o.Value)
+	}
+	return b.String()
 }
 
 // Document is a configuration file as an ordered list of entries. Scalars and sets stand once per key. Make one with New
@@ -48,16 +52,24 @@ func (e Entry) same(other Entry) bool {
 type Document struct {
 	file    File
 	entries []Entry
+	// places are where the scalars and sets stand among the entries.
+	places map[place]int
 	// banner is the section that the next entry opens; one without entries is never written.
 	banner string
 }
 
+// place is what a scalar or a set is found by: its kind, and its key in lower case.
+type place struct {
+	kind Kind
+	key  string
+}
+
 // New makes an empty document.
-func New(file File) *Document { return &Document{file: file} }
+func New(file File) *Document { return &Document{file: file, places: map[place]int{}} }
 
 // Clone makes an independent copy.
 func (d *Document) Clone() *Document {
-	c := &Document{file: d.file, entries: slices.Clone(d.entries), banner: d.banner}
+	c := &Document{file: d.file, entries: slices.Clone(d.entries), places: maps.Clone(d.places), banner: d.banner}
 	for i := range c.entries {
 		c.entries[i].Options = slices.Clone(c.entries[i].Options)
 	}
@@ -131,12 +143,33 @@ func (d *Document) push(e Entry) {
 		d.entries = append(d.entries, Entry{Kind: Section, Value: d.banner})
 		d.banner = ""
 	}
+	if e.Kind == Scalar || e.Kind == Set {
+		d.places[place{e.Kind, strings.ToLower(e.Key)}] = len(d.entries)
+	}
 	d.entries = append(d.entries, e)
 }
 
-// index finds the entry of this kind and key; -1 if there is none.
+// index finds the scalar or set of this key; -1 if there is none.
 func (d *Document) index(kind Kind, key string) int {
-	return slices.IndexFunc(d.entries, func(e Entry) bool { return e.is(kind, key) })
+	if i, ok := d.places[place{kind, strings.ToLower(key)}]; ok {
+		return i
+	}
+	return -1
+}
+
+// keep drops the entries that keep refuses.
+func (d *Document) keep(keep func(i int) bool) {
+	entries := d.entries
+	d.entries = make([]Entry, 0, len(entries))
+	clear(d.places)
+	banner := d.banner
+	d.banner = ""
+	for i, e := range entries {
+		if keep(i) {
+			d.push(e)
+		}
+	}
+	d.banner = banner
 }
 
 // Get returns the value of the first entry with this key; ok is false if there is none.

@@ -62,17 +62,36 @@ type trait struct {
 
 // trait looks up a key. An unknown one is a scalar that may turn out to have options.
 func (f File) trait(key string) trait {
-	switch {
-	case strings.EqualFold(key, includeKey):
+	key = strings.ToLower(key)
+	if key == includeKey {
 		return trait{kind: Include, known: true}
-	case f == Slurm && listed(key, slurmSets), f == Slurmdbd && listed(key, slurmdbdSets):
-		return trait{kind: Set, known: true}
-	case f == Slurm && listed(key, slurmLines), f == Gres && listed(key, gresLines):
-		return trait{kind: Repeated, options: true, known: true}
-	case f == Slurm && listed(key, slurmRepeated):
-		return trait{kind: Repeated, known: true}
-	case f == Slurm && listed(key, slurmScalars), f == Slurmdbd, f == Cgroup, f == Gres:
+	}
+	if t, ok := traits[f][key]; ok {
+		return t
+	}
+	if f == Slurmdbd || f == Cgroup || f == Gres {
 		return trait{kind: Scalar, known: true}
 	}
 	return trait{kind: Scalar, options: true}
+}
+
+// traits are those of the listed keys, in lower case.
+var traits = map[File]map[string]trait{ //nolint:gochecknoglobals // a constant table
+	Slurm: tabulate(map[string]trait{
+		slurmSets: {kind: Set, known: true}, slurmLines: {kind: Repeated, options: true, known: true},
+		slurmRepeated: {kind: Repeated, known: true}, slurmScalars: {kind: Scalar, known: true},
+	}),
+	Slurmdbd: tabulate(map[string]trait{slurmdbdSets: {kind: Set, known: true}}),
+	Gres:     tabulate(map[string]trait{gresLines: {kind: Repeated, options: true, known: true}}),
+}
+
+// tabulate gives every key of each list the trait of the list.
+func tabulate[T any](lists map[string]T) map[string]T {
+	table := map[string]T{}
+	for list, value := range lists {
+		for key := range strings.FieldsSeq(list) {
+			table[strings.ToLower(key)] = value
+		}
+	}
+	return table
 }

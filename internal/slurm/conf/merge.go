@@ -36,9 +36,11 @@ func (o Owned) item(key, item string) bool {
 // likewise.
 func Merge(base, user *Document, owned Owned) (*Document, []Problem) {
 	d := base.Clone()
+	lines := linesOf(base)
+	displaced := map[int]bool{}
 	var problems []Problem
 	for _, e := range user.Entries() {
-		if e.Kind == Section || e.Kind == Comment || base.says(e) {
+		if e.Kind == Section || e.Kind == Comment || base.says(e, lines) {
 			continue
 		}
 		if owned.key(e.Key) {
@@ -50,22 +52,43 @@ func Merge(base, user *Document, owned Owned) (*Document, []Problem) {
 			problems = append(problems, base.refuseItems(&e, owned)...)
 			d.unite(e)
 		case Repeated, Include:
-			d.displace(e, base)
+			if !isDefault(e) && d.file != Gres {
+				for _, i := range lines.named[e.name()] {
+					displaced[i] = true
+				}
+			}
 			d.push(e)
 		default:
 			d.add(e)
 		}
 	}
+	// Entries are only ever appended or changed in their place, so that those of base have kept theirs.
+	d.keep(func(i int) bool { return !displaced[i] })
 	d.dropEmptySections()
 	return d, problems
+}
+
+// lines are the entries of a document, to be found without going through all.
+type lines struct {
+	said  map[string]bool
+	named map[string][]int
+}
+
+func linesOf(d *Document) lines {
+	l := lines{said: make(map[string]bool, len(d.entries)), named: make(map[string][]int, len(d.entries))}
+	for i, e := range d.entries {
+		l.said[e.statement()] = true
+		l.named[e.name()] = append(l.named[e.name()], i)
+	}
+	return l
 }
 
 func ownedProblem(e Entry) Problem {
 	return Problem{Line: e.Line, Key: e.Key, Message: "it is set by the operator and cannot be set to something else; remove the line"}
 }
 
-// says reports whether the document already has everything that e says.
-func (d *Document) says(e Entry) bool {
+// says reports whether the document, whose lines are given, already has everything that e says.
+func (d *Document) says(e Entry, lines lines) bool {
 	if e.Kind == Set {
 		i := d.index(Set, e.Key)
 		if i < 0 {
@@ -74,7 +97,7 @@ func (d *Document) says(e Entry) bool {
 		have := splitItems(d.entries[i].Value)
 		return slices.Equal(union(e.Key, have, splitItems(e.Value)), have)
 	}
-	return !isDefault(e) && slices.ContainsFunc(d.entries, e.same)
+	return !isDefault(e) && lines.said[e.statement()]
 }
 
 // refuseItems takes those owned items out of e, a set, that differ from the ones in d.
@@ -95,27 +118,13 @@ func (d *Document) refuseItems(e *Entry, owned Owned) []Problem {
 	return problems
 }
 
-// displace removes the lines that e replaces, as far as they came from base.
-func (d *Document) displace(e Entry, base *Document) {
-	if isDefault(e) || d.file == Gres {
-		return
-	}
-	d.entries = slices.DeleteFunc(d.entries, func(old Entry) bool {
-		return old.is(e.Kind, e.Key) && old.Value == e.Value && slices.ContainsFunc(base.entries, old.same)
-	})
-}
-
 // dropEmptySections removes the banners whose entries have been displaced.
 func (d *Document) dropEmptySections() {
-	kept := d.entries[:0]
-	for i, e := range d.entries {
-		last := i == len(d.entries)-1
-		if e.Kind == Section && (last || d.entries[i+1].Kind == Section) {
-			continue
-		}
-		kept = append(kept, e)
-	}
-	d.entries = kept
+	entries := d.entries
+	d.keep(func(i int) bool {
+		last := i == len(entries)-1
+		return entries[i].Kind != Section || !last && entries[i+1].Kind != Section
+	})
 }
 
 // isDefault recognises the lines that give defaults to those behind them, slurm.conf(5): PartitionName=DEFAULT.
