@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
@@ -29,10 +30,13 @@ type Config struct {
 type Options struct {
 	// Clock tells the time and makes timers; the default is the real one.
 	Clock clock.Clock
-	// Interval is the time between the end of an answer and the next question; the default is two seconds.
+	// Interval is the time between the end of an answer and the next question; the default is one second.
 	Interval time.Duration
 	// Window is how long a write waits for others that say the same; the default is 50 ms.
 	Window time.Duration
+	// Budget is how many destructive actions a cluster may see within a minute; the default is half of its nodes, and
+	// never less than 20.
+	Budget int
 	// Transport does the HTTP; the default is one for each link.
 	Transport http.RoundTripper
 }
@@ -42,7 +46,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Interval <= 0 {
-		o.Interval = 2 * time.Second
+		o.Interval = time.Second
 	}
 	if o.Window <= 0 {
 		o.Window = 50 * time.Millisecond
@@ -58,22 +62,31 @@ type Link struct {
 	key     Key
 	options Options
 	hub     *hub
-	batcher *batcher
 	issuer  issuer
 	done    chan struct{} // closed when Run ends
+	// Writes about states and those about everything else go their own ways: a drain does not wait for comments.
+	states     *batcher
+	attributes *batcher
+	purse      purse
 
 	snapshot atomic.Pointer[Snapshot]
 	wake     chan struct{} // somebody wants the next poll soon
 
+	polling chan struct{} // held by whoever asks
+
 	mu       sync.Mutex
 	endpoint string
 	client   *rest.Client
-	since    time.Time     // slurmctld's time of the last list; zero: ask for a whole one
-	failures int           // in a row
-	took     time.Duration // an answer, usually
-	recent   durations
-
-	polling chan struct{} // held by whoever asks for nodes
+	since    time.Time // slurmctld's time of the last list; zero: ask for a whole one
+	polls    int       // that were begun
+	failed   error     // what became of the last one
+	ended    time.Time // when the last one ended
+	failures int       // in a row
+	lists    durations // of answers that were lists
+	shorts   durations // of answers that were "unchanged"
+	nodeTime allowance // for asking for nodes
+	jobTime  allowance // for asking for jobs
+	wanted   map[string]hostlist.Set
 }
 
 // issuer is the current token issuer; clients hold on to it across changes of key.
@@ -92,9 +105,10 @@ func New(key Key, config Config, options Options) (*Link, error) {
 func newLink(key Key, config Config, options Options, hub *hub) (*Link, error) {
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub,
+		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1),
 	}
-	l.batcher = &batcher{clock: l.options.Clock, window: l.options.Window, requests: make(chan *request), write: l.write}
+	l.states, l.attributes = l.newBatcher(), l.newBatcher()
 	l.snapshot.Store(&Snapshot{Trust: Stale, Why: "Slurm has not answered yet"})
 	if err := l.Set(config); err != nil {
 		return nil, err
@@ -155,6 +169,10 @@ func (l *Link) poke() {
 	}
 }
 
+func (l *Link) newBatcher() *batcher {
+	return &batcher{clock: l.options.Clock, window: l.options.Window, requests: make(chan *request), write: l.write}
+}
+
 // Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.
 func (l *Link) Run(ctx context.Context) {
 	var running sync.WaitGroup
@@ -163,13 +181,14 @@ func (l *Link) Run(ctx context.Context) {
 		running.Wait()
 		l.Client().Close()
 	}()
-	running.Go(func() { l.batcher.run(ctx) })
+	running.Go(func() { l.states.run(ctx) })
+	running.Go(func() { l.attributes.run(ctx) })
 	for ctx.Err() == nil {
 		select {
 		case <-l.wake: // this poll is what was asked for
 		default:
 		}
-		_ = l.poll(ctx) // the snapshot has the error
+		l.round(ctx)
 		l.pause(ctx)
 	}
 }

@@ -140,7 +140,7 @@ func TestAtRestOnlyUnchangedIsSent(t *testing.T) {
 		s.ResetCounters()
 		after(10 * time.Minute)
 		c := s.Counters()
-		if c.Calls["GET nodes"] > 300 || c.Calls["GET nodes"] < 290 || c.Unchanged != c.Calls["GET nodes"] || c.Sent != 0 {
+		if c.Calls["GET nodes"] > 600 || c.Calls["GET nodes"] < 590 || c.Unchanged != c.Calls["GET nodes"] || c.Sent != 0 {
 			t.Errorf("ten minutes cost %+v", c)
 		}
 	})
@@ -155,7 +155,7 @@ func TestPollsTakeATwentiethOfTheTime(t *testing.T) {
 		})
 		s.ResetCounters()
 		after(time.Hour)
-		if busy := time.Duration(s.Counters().Calls["GET nodes"]) * cost; busy > time.Hour/20 || busy < time.Hour/25 {
+		if busy := time.Duration(s.Counters().Calls["GET nodes"]) * cost; busy > time.Hour/20 || busy < time.Hour/30 {
 			t.Errorf("in an hour slurmrestd was busy for %s", busy)
 		}
 	})
@@ -295,15 +295,17 @@ func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 		ctx := t.Context()
 		write(func() Failures { return l.Undrain(ctx, []string{"worker-0"}) })
 		write(func() Failures { return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "r") })
-		write(func() Failures { return l.SetComment(ctx, []string{"worker-2"}, "c") })
+		write(func() Failures { return l.Update(ctx, []string{"worker-2"}, Update{Comment: new("c")}) })
 		write(func() Failures { return l.Undrain(ctx, []string{"worker-1"}) })
 		write(func() Failures { return l.Undrain(ctx, []string{"worker-2"}) })
 		wg.Wait()
 		var got []string
 		for _, w := range s.Writes() {
-			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", w.State, w.Nodes, w.Reason)))
+			if w.State != "" { // comments go their own way
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", w.State, w.Nodes, w.Reason)))
+			}
 		}
-		want := []string{"UNDRAIN worker-0", "DRAIN worker-[1-2] r", "worker-2", "UNDRAIN worker-1", "UNDRAIN worker-2"}
+		want := []string{"UNDRAIN worker-0", "DRAIN worker-[1-2] r", "UNDRAIN worker-[1-2]"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}

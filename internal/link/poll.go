@@ -7,17 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 const (
-	// share is the reciprocal of the part of slurmrestd's time that polls may take: five percent.
-	share = 20
-	// shareSoon is the same after a write, when somebody waits for its effect.
-	shareSoon = 4
 	// shortest is the shortest pause between two polls.
 	shortest = 50 * time.Millisecond
 	// longestRetry bounds the pause after failures.
@@ -26,82 +21,109 @@ const (
 	grace = 10 * time.Second
 )
 
-// pauseAfter is how long to be silent after an answer that took so long, or after so many failures in a row. What failed
-// did not cost slurmrestd its time (while slurmctld is away an answer takes ten seconds of waiting), so failures have a
-// rhythm of their own, and recovery is noticed early.
-func pauseAfter(interval, took time.Duration, failures int) time.Duration {
+// rhythm is the pause between two polls that nobody asked for, as far as slurmrestd's time allows. What failed did not cost
+// slurmrestd its time (while slurmctld is away an answer takes ten seconds of waiting), so failures have a rhythm of their
+// own, and recovery is noticed early.
+func rhythm(interval time.Duration, failures int) time.Duration {
 	if failures > 0 {
 		return min(longestRetry, time.Second<<min(failures-1, 10))
 	}
-	return max(interval, share*took)
+	return interval
 }
-
-// durations are how long the last answers took, in turn.
-type durations struct {
-	last [5]time.Duration
-	next int
-}
-
-// add returns the median. A slow answer or two may have waited for a slurmctld that was starting, for up to 17 s: that
-// cost slurmrestd nothing, and what they say, such as that there are no nodes yet, must not be believed the longer for it.
-func (d *durations) add(took time.Duration) time.Duration {
-	d.last[d.next] = took
-	d.next = (d.next + 1) % len(d.last)
-	sorted := d.last
-	slices.Sort(sorted[:])
-	return sorted[len(sorted)/2]
-}
-
-// soonAfter is how long to be silent after an answer that took so long before a poll that somebody asked for.
-func soonAfter(took time.Duration) time.Duration { return max(shortest, shareSoon*took) }
 
 // pause is silent until the next poll is due, or the context ends.
 func (l *Link) pause(ctx context.Context) {
-	l.mu.Lock()
-	pause, soon := pauseAfter(l.options.Interval, l.took, l.failures), soonAfter(l.took)
-	l.mu.Unlock()
-	ended := l.options.Clock.Now()
-	due := ended.Add(pause)
-	timer := l.options.Clock.NewTimer(pause)
-	defer func() { timer.Stop() }()
-	for {
+	for urgent := false; ; {
+		wait := l.silence(urgent)
+		if wait <= 0 {
+			return
+		}
+		timer := l.options.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
 		case <-timer.C():
-			return
 		case <-l.wake:
-			if sooner := ended.Add(soon); sooner.Before(due) {
-				due = sooner
-				left := due.Sub(l.options.Clock.Now())
-				if left <= 0 {
-					return
-				}
-				timer.Stop()
-				timer = l.options.Clock.NewTimer(left)
-			}
+			urgent = true
+		}
+		timer.Stop()
+	}
+}
+
+// silence is how long to be silent yet, before a poll that somebody asked for or one that nobody did.
+func (l *Link) silence(urgent bool) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.options.Clock.Now()
+	pause := rhythm(l.options.Interval, l.failures)
+	if urgent {
+		pause = min(pause, shortest)
+	}
+	return max(l.ended.Add(pause).Sub(now), l.nodeTime.wait(now, urgent))
+}
+
+// turn waits until nobody else asks Slurm; call what it returns in the end.
+func (l *Link) turn(ctx context.Context) (release func(), err error) {
+	select {
+	case l.polling <- struct{}{}:
+		return func() { <-l.polling }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// afford waits until a question that somebody waits for may be asked.
+func (l *Link) afford(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		wait := l.nodeTime.wait(l.options.Clock.Now(), true)
+		l.mu.Unlock()
+		if wait == 0 {
+			return nil
+		}
+		timer := l.options.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-l.done:
+			timer.Stop()
+			return ErrClosed
+		case <-timer.C():
 		}
 	}
 }
 
-// poll asks Slurm for the nodes and swaps the snapshot, once at a time.
-func (l *Link) poll(ctx context.Context) error {
-	select {
-	case l.polling <- struct{}{}:
-		defer func() { <-l.polling }()
-	case <-ctx.Done():
-		return ctx.Err()
+// round asks for what is to be asked for.
+func (l *Link) round(ctx context.Context) {
+	release, err := l.turn(ctx)
+	if err != nil {
+		return
 	}
+	defer release()
+	if l.poll(ctx) == nil {
+		l.pollJobs(ctx)
+	}
+}
+
+// poll asks Slurm for the nodes and swaps the snapshot. The caller holds the turn.
+func (l *Link) poll(ctx context.Context) error {
 	l.mu.Lock()
-	client, since, patience := l.client, l.since, pollTimeout(l.took, l.failures)
+	l.polls++
+	client, since, patience := l.client, l.since, pollTimeout(l.lists.median(), l.failures)
 	l.mu.Unlock()
 	asked := l.options.Clock.Now()
 	list, err := nodes(ctx, client, since, patience)
 	if ctx.Err() != nil {
 		// Whoever asked went away; that says nothing about Slurm.
-		return ctx.Err()
+		err = ctx.Err()
+		l.mu.Lock()
+		l.failed = err
+		l.mu.Unlock()
+		return err
 	}
-	pause, current := l.account(client, l.options.Clock.Since(asked), list, err)
+	pause, current := l.account(client, asked, list, err)
 	if !current {
 		return errEndpoint
 	}
@@ -127,7 +149,7 @@ func nodes(ctx context.Context, client *rest.Client, since time.Time, patience t
 	return list, err
 }
 
-// pollTimeout is how long to wait for an answer when one usually takes so long and so many in a row failed. A slurmrestd
+// pollTimeout is how long to wait for an answer when a list usually takes so long and so many in a row failed. A slurmrestd
 // that was asked before slurmctld was up keeps the question for minutes, and another one is answered at once; but a large
 // cluster on a slow machine is given its time in the end.
 func pollTimeout(took time.Duration, failures int) time.Duration {
@@ -139,18 +161,22 @@ var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
 
 // account notes what an answer cost and says how long the pause after it is. An answer of an endpoint that is not the
 // current one any more is of no use.
-func (l *Link) account(client *rest.Client, took time.Duration, list rest.NodeList, err error) (pause time.Duration, current bool) {
+func (l *Link) account(client *rest.Client, asked time.Time, list rest.NodeList, err error) (pause time.Duration, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.options.Clock.Now()
+	l.ended, l.failed = now, err
 	if client != l.client {
+		l.failed = errEndpoint
 		return 0, false
 	}
 	switch {
+	case err == nil && list.Unchanged:
+		l.failures = 0
+		l.nodeTime.take(now, l.shorts.add(now.Sub(asked)))
 	case err == nil:
-		l.failures, l.took = 0, l.recent.add(took)
-		if !list.Unchanged {
-			l.since = list.Updated
-		}
+		l.failures, l.since = 0, list.Updated
+		l.nodeTime.take(now, l.lists.add(now.Sub(asked)))
 	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
 		l.failures++
 	default:
@@ -158,5 +184,5 @@ func (l *Link) account(client *rest.Client, took time.Duration, list rest.NodeLi
 		l.failures++
 		l.since = time.Time{}
 	}
-	return pauseAfter(l.options.Interval, l.took, l.failures), true
+	return max(rhythm(l.options.Interval, l.failures), l.nodeTime.wait(now, false)), true
 }

@@ -43,11 +43,14 @@ type Snapshot struct {
 	Meta rest.Meta
 
 	nodes map[string]*rest.Node
+	jobs  *jobTable // nil while nobody wants to know, or nothing is known
 	// patience is the age from which the snapshot is Stale.
 	patience time.Duration
 	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
 	trusted int
 	lost    time.Time
+	// deleted are nodes that the link itself deletes and that may be in lists still, with the time when it began to.
+	deleted map[string]time.Time
 }
 
 // NewSnapshot returns a snapshot with just that content, for tests and tools.
@@ -127,22 +130,55 @@ func (s *Snapshot) distrust(err error) {
 	s.Trust = Suspect
 }
 
+// without returns a snapshot that knows that nodes are being deleted on purpose.
+func (s *Snapshot) without(names []string, now time.Time) *Snapshot {
+	next := *s
+	next.deleted = maps.Clone(s.deleted)
+	if next.deleted == nil {
+		next.deleted = make(map[string]time.Time, len(names))
+	}
+	for _, name := range names {
+		if _, there := s.nodes[name]; there {
+			next.deleted[name] = now
+		}
+	}
+	return &next
+}
+
+// expected is how many nodes there should be, by the last list that was trusted and what was deleted since, and what of
+// the latter may be in lists still: an answer may be older than a deletion that happened while it was on its way.
+func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time) {
+	n = s.trusted
+	for name, at := range s.deleted {
+		if _, there := s.nodes[name]; !there {
+			n--
+		} else if now.Sub(at) < settle {
+			if deleted == nil {
+				deleted = map[string]time.Time{}
+			}
+			deleted[name] = at
+		}
+	}
+	return n, deleted
+}
+
 // judge trusts a list unless more than half of the nodes vanished since the last list that was trusted. That happens when
 // slurmctld came up without its state, and then the worst to do is to take it at its word.
 func (s *Snapshot) judge(now time.Time) {
-	if len(s.nodes)*2 < s.trusted {
+	expected, deleted := s.expected(now)
+	if len(s.nodes)*2 < expected {
 		if s.lost.IsZero() {
 			s.lost = now
 		}
 		if now.Sub(s.lost) < settle {
 			s.Trust = Suspect
-			s.Why = fmt.Sprintf("Slurm lists %d nodes, where it listed %d; this is believed when it stays so until %s",
-				len(s.nodes), s.trusted, s.lost.Add(settle).UTC().Format(time.RFC3339))
+			s.Why = fmt.Sprintf("Slurm lists %d nodes, where %d were expected; this is believed when it stays so until %s",
+				len(s.nodes), expected, s.lost.Add(settle).UTC().Format(time.RFC3339))
 			return
 		}
 	}
 	s.Trust, s.Why = Fresh, ""
-	s.trusted, s.lost = len(s.nodes), time.Time{}
+	s.trusted, s.lost, s.deleted = len(s.nodes), time.Time{}, deleted
 }
 
 // merge makes a map of a list and says what is new, gone or different. Nodes that are the same stay the same object, so

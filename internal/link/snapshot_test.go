@@ -184,29 +184,20 @@ func TestFailuresSaySomeNames(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
-	tests := map[string]struct {
-		took     time.Duration
+func TestRhythm(t *testing.T) {
+	for name, test := range map[string]struct {
 		failures int
 		want     time.Duration
 	}{
-		"a cheap answer is followed by the interval": {3 * time.Millisecond, 0, 2 * time.Second},
-		"a dear one by twenty times its cost":        {2200 * time.Millisecond, 0, 44 * time.Second},
-		"a first failure by a second":                {2200 * time.Millisecond, 1, time.Second},
-		"a fourth failure by eight":                  {0, 4, 8 * time.Second},
-		"many failures by a quarter of a minute":     {0, 1000, 15 * time.Second},
-	}
-	for name, test := range tests {
+		"an answer is followed by the interval":  {0, 2 * time.Second},
+		"a first failure by a second":            {1, time.Second},
+		"a fourth failure by eight":              {4, 8 * time.Second},
+		"many failures by a quarter of a minute": {1000, 15 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if got := pauseAfter(2*time.Second, test.took, test.failures); got != test.want {
+			if got := rhythm(2*time.Second, test.failures); got != test.want {
 				t.Errorf("pause is %s, want %s", got, test.want)
 			}
 		})
-	}
-	if got := soonAfter(time.Millisecond); got != 50*time.Millisecond {
-		t.Errorf("soon is %s", got)
-	}
-	if got := soonAfter(time.Second); got != 4*time.Second {
-		t.Errorf("soon after a second is %s", got)
 	}
 }

@@ -182,7 +182,7 @@ func TestJobsOccupyNodesInTheirTime(t *testing.T) {
 	c.clock.Step(time.Minute)
 	look("when job 1 ended", "n1=IDLE+COMPLETING n2=IDLE+COMPLETING n3=ALLOCATED",
 		"1=COMPLETED+COMPLETING on n[1-2] from 0s to never, 2=RUNNING on n3 from 0s to 2m0s, 4=RUNNING on n3 from 0s to 2h0m0s")
-	if err := c.client.DeleteNode(t.Context(), "n1"); !errors.Is(err, rest.Refused) {
+	if err := c.client.DeleteNodes(t.Context(), "n1"); !errors.Is(err, rest.Refused) {
 		t.Errorf("deleting a completing node: %v", err)
 	}
 	c.clock.Step(10 * time.Second)
@@ -326,7 +326,7 @@ func TestTokensAreChecked(t *testing.T) {
 			}
 			for _, err := range []error{
 				alice.UpdateNodes(t.Context(), "a", rest.NodeUpdate{State: "DRAIN"}),
-				alice.DeleteNode(t.Context(), "a"), alice.Reconfigure(t.Context()),
+				alice.DeleteNodes(t.Context(), "a"), alice.Reconfigure(t.Context()),
 			} {
 				var e *rest.Error
 				if !errors.As(err, &e) || e.Kind != rest.Refused || e.Code != rest.CodeInvalidUser {
@@ -471,7 +471,7 @@ func TestEverythingIsCounted(t *testing.T) {
 	err := errors.Join(
 		c.client.UpdateNodes(t.Context(), "a,b", rest.NodeUpdate{State: "DRAIN", Reason: "r"}),
 		c.client.UpdateNodes(t.Context(), "b", rest.NodeUpdate{Comment: &comment}),
-		c.client.DeleteNode(t.Context(), "a"), c.client.Reconfigure(t.Context()))
+		c.client.DeleteNodes(t.Context(), "a"), c.client.Reconfigure(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

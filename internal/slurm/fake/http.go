@@ -221,10 +221,14 @@ func unchanged(since string, changed time.Time) bool {
 // post updates the nodes of a body, or the one of the path.
 func (s *Slurm) post(version, user, name string, body []byte) reply {
 	var message struct {
-		Name    []string `json:"name"`
-		State   []string `json:"state"`
-		Reason  string   `json:"reason"`
-		Comment *string  `json:"comment"`
+		Name           []string  `json:"name"`
+		State          []string  `json:"state"`
+		Reason         string    `json:"reason"`
+		Comment        *string   `json:"comment"`
+		Extra          *string   `json:"extra"`
+		Topology       *string   `json:"topology_str"`
+		Features       *[]string `json:"features"`
+		FeaturesActive *[]string `json:"features_act"`
 	}
 	if json.Unmarshal(body, &message) != nil {
 		return reply{http.StatusBadRequest, []byte("Failure during parsing"), true}
@@ -233,7 +237,10 @@ func (s *Slurm) post(version, user, name string, body []byte) reply {
 	if name != "" {
 		lists = []string{name}
 	}
-	c := change{reason: message.Reason, comment: message.Comment}
+	c := change{
+		reason: message.Reason, comment: message.Comment, extra: message.Extra, topology: message.Topology,
+		features: message.Features, active: message.FeaturesActive,
+	}
 	if len(message.State) > 0 {
 		c.state = strings.Join(message.State, ",")
 	}

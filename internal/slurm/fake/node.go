@@ -32,6 +32,7 @@ type Node struct {
 type node struct {
 	Node
 	comment    string
+	active     []string // features
 	reason     string
 	reasonUser string
 	reasonTime time.Time
@@ -64,7 +65,7 @@ func (s *Slurm) Register(nodes ...Node) {
 			s.order = append(s.order, registration.Name)
 		}
 		n.Node = s.complete(registration)
-		n.registered = s.clock
+		n.registered, n.active = s.clock, n.Features
 		if n.notResponding || n.down {
 			n.notResponding, n.down = false, false
 			n.clearReason()
@@ -215,9 +216,13 @@ func (s *Slurm) setDown(n *node, reason, user string) {
 
 // A change is what an update asks for.
 type change struct {
-	state   string
-	reason  string
-	comment *string
+	state    string
+	reason   string
+	comment  *string
+	extra    *string
+	topology *string
+	features *[]string
+	active   *[]string
 }
 
 // maxNodes bounds what a hostlist expression may stand for.
@@ -272,14 +277,44 @@ func (s *Slurm) change(n *node, user string, c change) *Error {
 	default:
 		return &Error{Number: 2180, Text: "Invalid node state transition"}
 	}
-	if c.comment != nil {
-		n.comment = *c.comment
-	}
+	n.describe(c)
 	s.nodeTime = s.clock
 	return nil
 }
 
-func (s *Slurm) remove(name string) *Error {
+// describe changes what is neither state nor reason.
+func (n *node) describe(c change) {
+	for _, field := range []struct {
+		value *string
+		to    *string
+	}{{c.comment, &n.comment}, {c.extra, &n.Extra}, {c.topology, &n.Topology}} {
+		if field.value != nil {
+			*field.to = *field.value
+		}
+	}
+	if c.features != nil {
+		n.Features, n.active = slices.Clone(*c.features), slices.Clone(*c.features)
+	}
+	if c.active != nil {
+		n.active = slices.Clone(*c.active)
+	}
+}
+
+// remove deletes the nodes of a hostlist expression, in its order and up to the first one that is refused.
+func (s *Slurm) remove(list string) *Error {
+	names, err := hostlist.Expand(list, maxNodes)
+	if err != nil || len(names) == 0 {
+		return invalidName()
+	}
+	for _, name := range names {
+		if e := s.removeOne(name); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func (s *Slurm) removeOne(name string) *Error {
 	n := s.nodes[name]
 	switch {
 	case n == nil:

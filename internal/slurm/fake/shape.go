@@ -124,7 +124,7 @@ func (w *shape) node(n *node) {
 			w.object("power", func() {})
 		}
 		w.texts("features", n.Features)
-		w.texts("active_features", n.Features)
+		w.texts("active_features", n.active)
 		w.text("gpu_spec", "")
 		w.text("gres", n.Gres)
 		w.text("gres_drained", "N/A")

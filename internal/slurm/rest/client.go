@@ -278,6 +278,18 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
+// needs says no when slurmrestd speaks only versions before the one in which something can be done.
+func (c *Client) needs(ctx context.Context, version, what string) error {
+	spoken, _, err := c.chooseVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if spoken < version {
+		return &Error{Kind: Refused, Message: "this slurmrestd speaks " + spoken + ", and only from " + version + " on can it " + what}
+	}
+	return nil
+}
+
 func (c *Client) forget(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -177,7 +177,7 @@ func TestUpdateAndDeleteClassifyAnswers(t *testing.T) {
 			client := serve(t, Options{}, answering(test.status, test.body))
 			for _, err := range []error{
 				client.UpdateNodes(t.Context(), "a,b", NodeUpdate{State: "DRAIN", Reason: "r"}),
-				client.DeleteNode(t.Context(), "a"),
+				client.DeleteNodes(t.Context(), "a"),
 				client.Reconfigure(t.Context()),
 			} {
 				if !errors.Is(err, test.want) || (test.want == nil) != (err == nil) {
@@ -334,7 +334,7 @@ func TestRequestsAreWhatSlurmExpects(t *testing.T) {
 		client.UpdateNodes(t.Context(), "worker-[0-9]", NodeUpdate{State: "DRAIN", Reason: `coxswain: "x" <y>`}),
 		client.UpdateNodes(t.Context(), "a", NodeUpdate{State: "UNDRAIN"}),
 		client.UpdateNodes(t.Context(), "a", NodeUpdate{Comment: &empty}),
-		client.DeleteNode(t.Context(), "worker-0"),
+		client.DeleteNodes(t.Context(), "worker-0"),
 		client.Reconfigure(t.Context()))
 	if err != nil {
 		t.Fatal(err)
@@ -357,12 +357,9 @@ func TestRequestsAreWhatSlurmExpects(t *testing.T) {
 func TestWritesAreCheckedBeforeTheyLeave(t *testing.T) {
 	client := serve(t, Options{}, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
 	for name, err := range map[string]error{
-		"no nodes":            client.UpdateNodes(t.Context(), "", NodeUpdate{State: "DRAIN"}),
-		"no change":           client.UpdateNodes(t.Context(), "a", NodeUpdate{}),
-		"deleting nothing":    client.DeleteNode(t.Context(), ""),
-		"deleting a hostlist": client.DeleteNode(t.Context(), "a[1-3]"),
-		"deleting two nodes":  client.DeleteNode(t.Context(), "a,b"),
-		"deleting a path":     client.DeleteNode(t.Context(), "../ping"),
+		"no nodes":         client.UpdateNodes(t.Context(), "", NodeUpdate{State: "DRAIN"}),
+		"no change":        client.UpdateNodes(t.Context(), "a", NodeUpdate{}),
+		"deleting nothing": client.DeleteNodes(t.Context(), ""),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", name)

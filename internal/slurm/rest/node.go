@@ -4,18 +4,12 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // Node is what Coxswain reads of a Slurm node. Slices may be shared between nodes; nobody changes them.
@@ -204,70 +198,4 @@ func (r *reader) node() *Node {
 		}
 	}
 	return n
-}
-
-// NodeUpdate is what to change of one or many nodes. What is zero stays as it is.
-type NodeUpdate struct {
-	// State is one of the states that an administrator may set: "DRAIN", "UNDRAIN", "RESUME", "DOWN", "IDLE" …; see
-	// scontrol(1), "NODES - SPECIFICATIONS FOR UPDATE COMMAND".
-	State string
-	// Reason goes with DRAIN and DOWN. UNDRAIN and RESUME clear it whatever is given here, and it cannot be set to
-	// nothing. A DRAIN of a drained node with another reason overwrites the first one.
-	Reason string
-	// Comment replaces the node's comment; a pointer because an empty comment is one too.
-	Comment *string
-}
-
-// UpdateNodes makes one change to all nodes of a hostlist expression ("worker-[0-9],gpu-3").
-//
-// Slurm goes through the list in its order and stops at the first node that it refuses: an Absent or Refused means that
-// those before it are changed. After Unavailable and Malformed nobody knows whether the change was made. It is never
-// repeated here; repeating it is safe as far as the same change may be made twice.
-func (c *Client) UpdateNodes(ctx context.Context, nodes string, update NodeUpdate) error {
-	body := struct {
-		Name    []string `json:"name"`
-		State   []string `json:"state,omitempty"`
-		Reason  string   `json:"reason,omitempty"`
-		Comment *string  `json:"comment,omitempty"`
-	}{Name: []string{nodes}, Reason: update.Reason, Comment: update.Comment}
-	if update.State != "" {
-		body.State = []string{update.State}
-	}
-	fail := func(err error) error {
-		return fmt.Errorf("updating Slurm nodes %s of %s: %w", shorten(nodes, 200), c, err)
-	}
-	if nodes == "" || update == (NodeUpdate{}) {
-		return fail(errors.New("nothing to update"))
-	}
-	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return fail(err)
-	}
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: "nodes/", body: encoded.Bytes(), decode: decodeResult}); err != nil {
-		return fail(err)
-	}
-	return nil
-}
-
-// DeleteNode deletes the record of a dynamic node. Slurm refuses with CodeNodesBusy while it runs jobs; it is Absent
-// when there is no such node. A slurmd that still runs there does not register again until it is restarted.
-func (c *Client) DeleteNode(ctx context.Context, name string) error {
-	// Slurm would take a hostlist expression here too.
-	if err := hostlist.CheckName(name); err != nil {
-		return fmt.Errorf("deleting a Slurm node of %s: %w", c, err)
-	}
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: "node/" + url.PathEscape(name), decode: decodeResult})
-	if err != nil {
-		return fmt.Errorf("deleting Slurm node %s of %s: %w", shorten(name, 200), c, err)
-	}
-	return nil
-}
-
-// decodeResult reads an answer that has nothing but errors[].
-func decodeResult(r *reader) ([]slurmError, error) {
-	var a answer
-	err := a.decode(r, nil)
-	return a.errors, err
 }

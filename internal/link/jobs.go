@@ -1,0 +1,200 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// JobOnNode is a job that occupies a node.
+type JobOnNode struct {
+	ID   int64
+	User string
+	// End is when Slurm will end the job at the latest; zero when it has no time limit.
+	End time.Time
+}
+
+// WantJobs says for which nodes somebody needs to know the jobs and when they end; it takes the place of what the same
+// one wanted before, and without nodes nothing is wanted any more. Jobs are asked for only while somebody wants them:
+// of all answers of slurmrestd theirs is the longest. When it is there, subscribers are told the names of those nodes.
+func (l *Link) WantJobs(who string, nodes ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.wanted[who]
+	if len(nodes) == 0 {
+		delete(l.wanted, who)
+		return
+	}
+	wanted := hostlist.SetOf(nodes...)
+	l.wanted[who] = wanted
+	if wanted.Difference(old).Len() > 0 {
+		l.poke()
+	}
+}
+
+// wantedNodes are the nodes that anybody wants to know the jobs of.
+func (l *Link) wantedNodes() hostlist.Set {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := hostlist.SetOf()
+	for _, nodes := range l.wanted {
+		for name := range nodes {
+			all.Add(name)
+		}
+	}
+	return all
+}
+
+// jobTable is what is known of the jobs on some nodes.
+type jobTable struct {
+	taken   time.Time
+	updated time.Time
+	covered hostlist.Set
+	of      map[string][]JobOnNode
+	// partial says that nodes of a job could not be told.
+	partial bool
+}
+
+// Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are
+// known, which may be to be none, and Unknown otherwise: nobody asked for them with WantJobs, Slurm has not answered yet,
+// or the answer does not fit what Slurm says about the node.
+func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
+	if s.Trust != Fresh || s.jobs == nil || !s.jobs.covered.Contains(name) {
+		return nil, node.Unknown
+	}
+	list := s.jobs.of[name]
+	busy := s.State(name).Busy()
+	if busy == node.Unknown || busy == node.Yes && (len(list) == 0 || s.jobs.partial) {
+		return nil, node.Unknown
+	}
+	if busy == node.No {
+		return nil, node.Yes
+	}
+	return list, node.Yes
+}
+
+// LastEnd returns when the last job on a node ends: zero when one of them has no time limit, or when there is none. The
+// answer is that of Jobs.
+func (s *Snapshot) LastEnd(name string) (end time.Time, known node.Answer) {
+	list, known := s.Jobs(name)
+	if len(list) == 0 {
+		return time.Time{}, known
+	}
+	return list[len(list)-1].End, known
+}
+
+// WithJobs returns a snapshot that knows the jobs of some nodes, for tests and tools.
+func (s *Snapshot) WithJobs(jobs map[string][]JobOnNode) *Snapshot {
+	next := *s
+	next.jobs = &jobTable{taken: s.Taken, covered: hostlist.SetOf(), of: jobs}
+	for name, list := range jobs {
+		next.jobs.covered.Add(name)
+		slices.SortFunc(list, byEnd)
+	}
+	return &next
+}
+
+// byEnd sorts jobs by their end, those without limit last.
+func byEnd(a, b JobOnNode) int {
+	switch {
+	case a.End.IsZero() && b.End.IsZero(), a.End.Equal(b.End):
+		return int(a.ID - b.ID)
+	case a.End.IsZero():
+		return 1
+	case b.End.IsZero():
+		return -1
+	}
+	return a.End.Compare(b.End)
+}
+
+// maxNodesOfJob bounds the hostlist of one job.
+const maxNodesOfJob = 1 << 17
+
+// tabulate sorts jobs by node, as far as somebody wants to know.
+func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) *jobTable {
+	t := &jobTable{taken: taken, updated: list.Updated, covered: wanted, of: map[string][]JobOnNode{}}
+	for _, job := range list.Jobs {
+		nodes, err := hostlist.Expand(job.Nodes, maxNodesOfJob)
+		if err != nil || len(nodes) == 0 {
+			t.partial = true
+			continue
+		}
+		for _, name := range nodes {
+			if wanted.Contains(name) {
+				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End})
+			}
+		}
+	}
+	for _, jobs := range t.of {
+		slices.SortFunc(jobs, byEnd)
+	}
+	return t
+}
+
+// changed are the nodes about which two tables differ.
+func (t *jobTable) changed(old *jobTable) []string {
+	var names []string
+	for name := range t.covered {
+		if old == nil || !old.covered.Contains(name) || t.partial != old.partial || !slices.Equal(t.of[name], old.of[name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pollJobs asks for the jobs, if somebody wants to know them and they may be asked for. The caller holds the turn. What
+// failed is asked for again with the next poll.
+func (l *Link) pollJobs(ctx context.Context) {
+	wanted := l.wantedNodes()
+	asked := l.options.Clock.Now()
+	l.mu.Lock()
+	client, wait := l.client, l.jobTime.wait(asked, true)
+	l.mu.Unlock()
+	old := l.snapshot.Load().jobs
+	if wanted.Len() == 0 {
+		l.keepJobs(nil)
+		return
+	}
+	if wait > 0 {
+		return
+	}
+	since := time.Time{}
+	if old != nil && wanted.Difference(old.covered).Len() == 0 {
+		since = old.updated
+	}
+	list, err := client.Jobs(ctx, since)
+	now := l.options.Clock.Now()
+	l.mu.Lock()
+	l.jobTime.take(now, now.Sub(asked))
+	l.mu.Unlock()
+	switch {
+	case err != nil:
+	case !list.Unchanged:
+		next := tabulate(asked, list, wanted)
+		l.keepJobs(next)
+		l.hub.publish(l.key, next.changed(old)...)
+	case old != nil:
+		same := *old
+		same.taken = asked
+		l.keepJobs(&same)
+	}
+}
+
+// keepJobs puts what is known of jobs into the snapshot. The caller holds the turn.
+func (l *Link) keepJobs(jobs *jobTable) {
+	old := l.snapshot.Load()
+	if old.jobs == jobs {
+		return
+	}
+	next := *old
+	next.jobs = jobs
+	l.snapshot.Store(&next)
+}

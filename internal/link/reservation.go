@@ -1,0 +1,30 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// Reservations asks Slurm for all reservations. They are few, and asked for when somebody has to know.
+func (l *Link) Reservations(ctx context.Context) ([]rest.Reservation, error) {
+	return l.Client().Reservations(ctx)
+}
+
+// PutReservation makes a reservation, or changes the one of that name. Slurm before 25.05 refuses.
+func (l *Link) PutReservation(ctx context.Context, r rest.Reservation) error {
+	return l.Client().PutReservation(ctx, r)
+}
+
+// DeleteReservation deletes a reservation; one that is not there is a success.
+func (l *Link) DeleteReservation(ctx context.Context, name string) error {
+	err := l.Client().DeleteReservation(ctx, name)
+	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Code == rest.CodeReservationUnknown {
+		return nil
+	}
+	return err
+}

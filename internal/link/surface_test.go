@@ -1,0 +1,238 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+func TestConfirmSeesWhatJustHappened(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(10 * time.Second)
+		s.Submit(fake.Job{NodeList: []string{"worker-1"}})
+		if busy := l.Snapshot().State("worker-1").Busy(); busy != node.No {
+			t.Fatalf("the test is in vain: busy is %s", busy)
+		}
+		snapshot, err := l.Confirm(t.Context(), "worker-1")
+		if err != nil || snapshot.State("worker-1").Busy() != node.Yes {
+			t.Errorf("confirmed as %v, %v", snapshot.State("worker-1"), err)
+		}
+	})
+}
+
+func TestConfirmationsShareOneQuestion(t *testing.T) {
+	simulate(t, 100, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(10 * time.Second)
+		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 200 * time.Millisecond} })
+		s.ResetCounters()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if _, err := l.Confirm(t.Context(), fmt.Sprintf("worker-%d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["GET nodes"]; calls > 2 {
+			t.Errorf("a hundred confirmations took %d questions", calls)
+		}
+	})
+}
+
+func TestConfirmFailsWhenSlurmDoesNotSay(t *testing.T) {
+	for name, fail := range map[string]func(*fake.Slurm){
+		"slurmctld is down":       (*fake.Slurm).Stop,
+		"connections break":       faulty(fake.Fault{Cut: true}),
+		"the list is empty":       quietly(fake.Fault{KeepNode: func(string) bool { return false }}),
+		"somebody else answers":   faulty(fake.Fault{Status: 200, Body: "<html>"}),
+		"slurmrestd sends errors": faulty(fake.Fault{Error: &fake.Error{Number: 9, Text: "x"}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+				fail(s)
+				if _, err := l.Confirm(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "worker-1") {
+					t.Errorf("confirmed: %v", err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := l.Confirm(ctx, "worker-1"); !errors.Is(err, context.Canceled) {
+					t.Errorf("a caller that left has %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestUpdatesOfEveryKind(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		both := []string{"worker-0", "worker-1"}
+		if err := l.Update(t.Context(), both, Update{}).Err(); err != nil {
+			t.Error(err)
+		}
+		if err := l.Update(t.Context(), both, Update{Reason: new(" ")}).Err(); err == nil {
+			t.Error("a reason can be removed")
+		}
+		s.ResetCounters()
+		var wg sync.WaitGroup
+		for _, name := range both {
+			wg.Go(func() {
+				err := l.Update(t.Context(), []string{name}, Update{
+					Comment: new("c"), Extra: new("e"), Topology: new("default:leaf1"), Features: []string{"a", "b"}, FeaturesActive: []string{"a"},
+				}).Err()
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["POST nodes"]; calls != 1 {
+			t.Errorf("two equal updates took %d calls", calls)
+		}
+		snapshot, err := l.Confirm(t.Context(), both...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range both {
+			n, _ := snapshot.Node(name)
+			got := fmt.Sprint(n.Comment, n.Extra, n.Topology, n.Features, n.ActiveFeatures)
+			if want := "cedefault:leaf1[a b] [a]"; got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+		if err := l.Update(t.Context(), both, Update{Features: []string{}}).Err(); err != nil {
+			t.Error(err)
+		}
+		if snapshot, err = l.Confirm(t.Context(), both...); err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := snapshot.Node("worker-0"); n.Features != nil || n.Comment != "c" {
+			t.Errorf("features are %v, comment is %s", n.Features, n.Comment)
+		}
+	})
+}
+
+func TestForgottenNodesAreGone(t *testing.T) {
+	simulate(t, 2000, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.Submit(fake.Job{NodeList: []string{"worker-7"}})
+		after(10 * time.Second)
+		s.ResetCounters()
+		names := []string{"worker-7", "nobody"}
+		for i := 10; i < 1500; i++ {
+			names = append(names, fmt.Sprintf("worker-%d", i))
+		}
+		failures := l.Forget(t.Context(), names)
+		if len(failures) != 1 || !errors.Is(failures["worker-7"], rest.Refused) {
+			t.Errorf("failures are %v", failures.Err())
+		}
+		if calls := s.Counters().Calls["DELETE node"]; calls > 4 {
+			t.Errorf("it took %d calls", calls)
+		}
+		snapshot, err := l.Confirm(t.Context(), names...)
+		if err != nil || snapshot.Len() != 2000-1490 {
+			t.Errorf("%d nodes are left, %v", snapshot.Len(), err)
+		}
+		if failures := l.Forget(t.Context(), []string{"nobody"}); failures != nil {
+			t.Errorf("forgetting nobody: %v", failures.Err())
+		}
+	})
+}
+
+func TestJobsAreAskedForWhileWanted(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		begin := time.Now().Truncate(time.Second)
+		first := s.Submit(fake.Job{NodeList: []string{"worker-0", "worker-1"}, CPUs: 1, User: "bob"})
+		second := s.Submit(fake.Job{NodeList: []string{"worker-1"}, CPUs: 1, Limit: time.Hour})
+		after(10 * time.Second)
+		if calls := s.Counters().Calls["GET jobs"]; calls != 0 {
+			t.Errorf("jobs were asked for %d times, for nobody", calls)
+		}
+		if _, known := l.Snapshot().Jobs("worker-0"); known != node.Unknown {
+			t.Errorf("jobs nobody asked for are known: %s", known)
+		}
+		changes := l.Subscribe()
+		defer changes.Close()
+		l.WantJobs("set", "worker-1", "worker-2")
+		after(time.Second)
+		if got := taken(changes); got != "main:worker-1 main:worker-2" {
+			t.Errorf("changed: %s", got)
+		}
+		jobs, known := l.Snapshot().Jobs("worker-1")
+		want := []JobOnNode{{second, "alice", begin.Add(time.Hour)}, {first, "bob", time.Time{}}}
+		if diff := cmp.Diff(want, jobs); diff != "" || known != node.Yes {
+			t.Errorf("jobs are %s (-want +got):\n%s", known, diff)
+		}
+		if end, known := l.Snapshot().LastEnd("worker-1"); !end.IsZero() || known != node.Yes {
+			t.Errorf("the last end is %s, %s", end, known)
+		}
+		if jobs, known := l.Snapshot().Jobs("worker-2"); len(jobs) != 0 || known != node.Yes {
+			t.Errorf("an idle node has %v, %s", jobs, known)
+		}
+		if _, known := l.Snapshot().Jobs("worker-0"); known != node.Unknown {
+			t.Errorf("jobs of a node that nobody asked for are known: %s", known)
+		}
+		s.Finish(first)
+		after(2 * time.Second)
+		if end, known := l.Snapshot().LastEnd("worker-1"); !end.Equal(begin.Add(time.Hour)) || known != node.Yes {
+			t.Errorf("the last end is %s, %s", end, known)
+		}
+		l.WantJobs("set")
+		after(2 * time.Second)
+		s.ResetCounters()
+		after(time.Minute)
+		if calls := s.Counters().Calls["GET jobs"]; calls != 0 {
+			t.Errorf("jobs were asked for %d times, for nobody", calls)
+		}
+	})
+}
+
+func TestBudgetOfDestructiveActions(t *testing.T) {
+	simulate(t, 60, func(t *testing.T, _ *fake.Slurm, l *Link) {
+		begin := time.Now()
+		changes := l.Subscribe()
+		defer changes.Close()
+		for _, step := range []struct {
+			after   time.Duration
+			n       int
+			granted int
+			again   time.Duration
+		}{
+			{0, 10, 10, 0},
+			{10 * time.Second, 15, 15, 0},
+			{20 * time.Second, 10, 5, 60 * time.Second},
+			{30 * time.Second, 1, 0, 60 * time.Second},
+			{60 * time.Second, 11, 10, 70 * time.Second},
+			{10 * time.Minute, 30, 30, 0},
+		} {
+			now := begin.Add(step.after)
+			granted, again := l.Spend(now, step.n)
+			want := time.Time{}
+			if step.again > 0 {
+				want = begin.Add(step.again)
+			}
+			if granted != step.granted || !again.Equal(want) {
+				t.Errorf("after %s %d are granted, again at %s; want %d, %s", step.after, granted, again.Sub(begin), step.granted, step.again)
+			}
+			if b := l.Budget(now); b.Until != want || b.Limit != 30 {
+				t.Errorf("after %s the budget is %+v", step.after, b)
+			}
+		}
+		if got := taken(changes); got != "main:" {
+			t.Errorf("changed: %s", got)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// ErrClosed says that a link ended before it made a write.
+var ErrClosed = errors.New("the link to Slurm is closed")
+
+// Failures says, by node, why it was not changed. Nodes that were are not in it; nil is success.
+//
+// An error that is rest.Absent is about exactly this node. After rest.Unavailable nobody knows whether it was changed.
+type Failures map[string]error
+
+// Err is nil without failures; otherwise it says how many there were, and the first three by name.
+func (f Failures) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, name := range slices.SortedFunc(maps.Keys(f), hostlist.Compare) {
+		if len(errs) == 3 {
+			errs = append(errs, fmt.Errorf("and %d more", len(f)-3))
+			break
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", name, f[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// Drain drains nodes with a reason, without which nobody could tell later whose drain it is. It overwrites the reason of
+// nodes that are drained already: whether that may be is the caller's business.
+func (l *Link) Drain(ctx context.Context, nodes []string, reason string) Failures {
+	if strings.TrimSpace(reason) == "" {
+		return all(nodes, errors.New("draining without a reason"))
+	}
+	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "DRAIN", Reason: reason}))
+}
+
+// Undrain ends the drain of nodes, and with it Slurm forgets the reason. A node that is not drained stays as it is.
+func (l *Link) Undrain(ctx context.Context, nodes []string) Failures {
+	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "UNDRAIN"}))
+}
+
+// An Update says what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list
+// without entries remove what is there.
+type Update struct {
+	// Comment survives a restart of slurmd, Extra is overwritten by it.
+	Comment *string
+	Extra   *string
+	// Features are the available features, FeaturesActive those that are active.
+	Features       []string
+	FeaturesActive []string
+	// Topology says where the node is, "default:leaf1"; Slurm before 25.05 refuses it.
+	Topology *string
+	// Reason replaces the reason of nodes that are drained or down. Slurm does not let it be removed.
+	Reason *string
+}
+
+// Update says the same about many nodes. Equal updates within the window leave as one call.
+func (l *Link) Update(ctx context.Context, nodes []string, u Update) Failures {
+	if u.Reason != nil && strings.TrimSpace(*u.Reason) == "" {
+		return all(nodes, errors.New("removing a reason, which Slurm does not do"))
+	}
+	if u.Comment == nil && u.Extra == nil && u.Features == nil && u.FeaturesActive == nil && u.Topology == nil && u.Reason == nil {
+		return nil
+	}
+	out := rest.NodeUpdate{
+		Comment: u.Comment, Extra: u.Extra, Features: u.Features, FeaturesActive: u.FeaturesActive, Topology: u.Topology,
+	}
+	if u.Reason != nil {
+		out.Reason = *u.Reason
+		return l.submit(ctx, l.states, nodes, updating(out)) // in order with drains, which set reasons too
+	}
+	return l.submit(ctx, l.attributes, nodes, updating(out))
+}
+
+// Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs. A
+// slurmd that still runs there does not register again until it is restarted.
+func (l *Link) Forget(ctx context.Context, nodes []string) Failures {
+	return l.submit(ctx, l.states, nodes, change{delete: true, key: "delete"})
+}
+
+// submit hands a write to the batcher and waits for what becomes of it. A caller whose context ends does not learn
+// whether the write was made.
+func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
+	failures := Failures{}
+	good := make([]string, 0, len(nodes))
+	for _, name := range nodes {
+		// A name like ALL or a[1-9] would be more than one node.
+		if err := hostlist.CheckName(name); err != nil {
+			failures[name] = err
+		} else {
+			good = append(good, name)
+		}
+	}
+	if len(good) > 0 {
+		r := &request{change: c, nodes: good, reply: make(chan Failures, 1)}
+		select {
+		case to.requests <- r:
+			select {
+			case answer := <-r.reply:
+				maps.Copy(failures, answer)
+			case <-ctx.Done():
+				maps.Copy(failures, all(good, ctx.Err()))
+			}
+		case <-ctx.Done():
+			maps.Copy(failures, all(good, ctx.Err()))
+		case <-l.done:
+			maps.Copy(failures, all(good, ErrClosed))
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	return failures
+}
+
+// all is the same failure for all nodes.
+func all(nodes []string, err error) Failures {
+	failures := make(Failures, len(nodes))
+	for _, name := range nodes {
+		failures[name] = err
+	}
+	return failures
+}

@@ -1,0 +1,127 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// A change is what a write does to nodes: it updates them, or deletes their records.
+type change struct {
+	update rest.NodeUpdate
+	delete bool
+	// key is the same for changes that are the same.
+	key string
+}
+
+func updating(u rest.NodeUpdate) change {
+	key, err := json.Marshal(u)
+	if err != nil {
+		panic(err) // strings and lists of them can always be written
+	}
+	return change{update: u, key: string(key)}
+}
+
+// make makes one call for nodes.
+func (c change) make(ctx context.Context, client *rest.Client, nodes []string) error {
+	expression := hostlist.Compress(slices.Clone(nodes))
+	if c.delete {
+		return client.DeleteNodes(ctx, expression)
+	}
+	return client.UpdateNodes(ctx, expression, c.update)
+}
+
+// chunk is how many nodes one call may name. Slurm holds all its locks while it goes through them, and a name without
+// company takes up to 64 bytes of an expression.
+const chunk = 1000
+
+// write makes as few calls as there can be for the nodes.
+func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
+	failures := Failures{}
+	slices.SortFunc(nodes, hostlist.Compare)
+	for some := range slices.Chunk(nodes, chunk) {
+		if ctx.Err() != nil {
+			maps.Copy(failures, all(some, ErrClosed))
+			continue
+		}
+		if c.delete {
+			l.expectWithout(ctx, some)
+		}
+		maps.Copy(failures, l.writeChunk(ctx, some, c))
+	}
+	l.poke()
+	return failures
+}
+
+// expectWithout lets the next lists be without nodes that are about to be deleted on purpose.
+func (l *Link) expectWithout(ctx context.Context, names []string) {
+	if release, err := l.turn(ctx); err == nil {
+		defer release()
+		l.snapshot.Store(l.snapshot.Load().without(names, l.options.Clock.Now()))
+	}
+}
+
+// writeChunk makes one call for all nodes. Slurm stops at the first one that it does not know, or that is busy when it is
+// to be deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
+func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failures {
+	client := l.Client()
+	err := c.make(ctx, client, nodes)
+	switch {
+	case err == nil, c.delete && len(nodes) == 1 && errors.Is(err, rest.Absent):
+		return nil
+	case len(nodes) == 1, !errors.Is(err, rest.Absent) && !busy(err):
+		return all(nodes, err)
+	}
+	if err := l.ask(ctx); err != nil {
+		return all(nodes, fmt.Errorf("finding out which of %d nodes Slurm refuses: %w", len(nodes), err))
+	}
+	possible, failures := c.sort(l.Snapshot(), nodes)
+	if len(possible) == 0 {
+		return failures
+	}
+	if err := c.make(ctx, client, possible); err != nil {
+		if len(possible) > 1 && (errors.Is(err, rest.Absent) || busy(err)) {
+			// One more changed between the two calls; which one is not known.
+			err = &rest.Error{Kind: rest.Unavailable, Message: "nodes change while they are written", Err: err}
+		}
+		maps.Copy(failures, all(possible, err))
+	}
+	return failures
+}
+
+// busy says whether an error is Slurm's for nodes that run jobs.
+func busy(err error) bool {
+	refusal, ok := errors.AsType[*rest.Error](err)
+	return ok && refusal.Code == rest.CodeNodesBusy
+}
+
+// sort tells, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from
+// those that are to blame.
+func (c change) sort(s *Snapshot, nodes []string) (possible []string, failures Failures) {
+	failures = Failures{}
+	for _, name := range nodes {
+		switch _, exists := s.Node(name); {
+		case exists == node.Unknown:
+			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "whether Slurm knows the node cannot be told: " + s.Why}
+		case exists == node.No && c.delete:
+			// That is what was wanted.
+		case exists == node.No:
+			failures[name] = &rest.Error{Kind: rest.Absent, Code: rest.CodeInvalidNodeName, Message: "Slurm does not have the node"}
+		case c.delete && s.State(name).Busy() != node.No:
+			failures[name] = &rest.Error{Kind: rest.Refused, Code: rest.CodeNodesBusy, Message: "the node runs jobs"}
+		default:
+			possible = append(possible, name)
+		}
+	}
+	return possible, failures
+}
