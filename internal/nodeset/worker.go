@@ -4,8 +4,6 @@
 package nodeset
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -23,6 +21,10 @@ type Worker struct {
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
+	// KubeNode is the Kubernetes node that the pod runs on.
+	KubeNode KubeNode
+	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
+	NodeMarked bool
 	// Why says why Slurm's view is not known, for people, and Again when to look once more; zero when a change will tell.
 	Why   string
 	Again time.Time
@@ -45,6 +47,8 @@ type Action struct {
 	// Protected is whether the pod carries the protect label. It is Unknown while Slurm's view is, and the label then stays
 	// as it is.
 	Protected node.Answer
+	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
+	NodeMark node.Answer
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
 	Conditions      []string
 	ConditionsKnown bool
@@ -57,111 +61,27 @@ func Next(w Worker) Action {
 	if w.Pod.Terminating {
 		return Action{Message: "the pod is being deleted"}
 	}
-	if w.Known == node.Unknown {
-		return Action{Message: "Slurm's view of the node is not known: " + w.Why, Again: w.Again}
+	action := Action{NodeMark: w.KubeNode.Cordoned}
+	switch w.Known {
+	case node.Unknown:
+		action.Message, action.Again = "Slurm's view of the node is not known: "+w.Why, w.Again
+	case node.No:
+		missing(w, &action)
+	case node.Yes:
+		known(w, &action)
 	}
-	if w.Known == node.No {
-		return missing(w)
-	}
-	action := Action{Conditions: w.State.Conditions(), ConditionsKnown: true, Protected: node.No}
+	return action
+}
+
+// known decides about a worker whose node Slurm has.
+func known(w Worker, action *Action) {
+	action.Conditions, action.ConditionsKnown, action.Protected = w.State.Conditions(), true, node.No
 	if w.Protect {
 		action.Protected = w.State.Busy()
 	}
-	switch {
-	case w.Pod.Retired != "":
-		retire(w, &action)
-	case w.Pod.Cordoned:
-		// A node that is down has a reason already, which may be an administrator's.
-		if w.State.Drain() == node.No && w.State.Down() == node.No {
-			action.Drain = node.OurReason("Pod " + w.Pod.Name + " was cordoned")
-		}
-		action.Message = "the pod is cordoned"
-	case w.State.Drain() == node.Yes && w.Reason.Ours() && w.Pod.Ready:
-		action.Undrain = true
-		action.Message = "nobody wants the node drained any more"
+	if w.Pod.Retired != "" {
+		retire(w, action)
+	} else {
+		cordon(w, action)
 	}
-	return action
-}
-
-// registering is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
-const registering = time.Minute
-
-// missing decides about a worker that Slurm, asked just now, does not have.
-func missing(w Worker) Action {
-	action := Action{Conditions: nil, ConditionsKnown: true, Protected: node.No, Message: "the node is not registered"}
-	if w.Pod.Retired == "" {
-		return action
-	}
-	since := w.Pod.ReadySince
-	if since.Before(w.Pod.Created) {
-		since = w.Pod.Created
-	}
-	// It is not enough that the time is over: Slurm must have been asked since then.
-	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Asked.Before(settled) {
-		action.Again = later(settled, w.Now.Add(time.Second))
-		action.Message = "waiting to see whether the node registers"
-		return action
-	}
-	action.Delete = true
-	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
-	return action
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// retire drains the node of a retired worker, and deletes the pod when no job is left on it.
-func retire(w Worker, action *Action) {
-	begun := "Pod " + w.Pod.Name + " was cordoned pending termination"
-	reason := node.OurReason(fmt.Sprintf("%s (%s)", begun, w.Pod.Retired))
-	switch w.State.Drain() {
-	case node.No:
-		switch {
-		case w.State.Down() != node.Yes:
-			action.Drain = reason
-			action.Message = "draining"
-		case w.State.Busy() == node.No:
-			action.Delete = true
-			action.Message = fmt.Sprintf("retired (%s) and down", w.Pod.Retired)
-		default:
-			action.Message = "waiting for jobs to end"
-		}
-		return
-	case node.Unknown:
-		action.Message = "waiting for Slurm to say whether the node drains"
-		return
-	}
-	if w.State.Drained() == node.Yes {
-		action.Delete = true
-		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)
-		return
-	}
-	action.Message = "waiting for jobs to end"
-	if w.DrainTimeout <= 0 || !w.Reason.Ours() {
-		return
-	}
-	if !strings.HasPrefix(w.Reason.Plain(), begun) {
-		// It was drained for something else before. Its jobs have their time from now on.
-		action.Drain = reason
-		return
-	}
-	if !w.Reason.At.IsZero() {
-		overtime(w, action)
-	}
-}
-
-// overtime deletes the pod when its jobs have had their time.
-func overtime(w Worker, action *Action) {
-	deadline := w.Reason.At.Add(w.DrainTimeout)
-	if w.Now.Before(deadline) {
-		action.Again = deadline
-		action.Message = fmt.Sprintf("waiting for jobs to end until %s", deadline.UTC().Format(time.RFC3339))
-		return
-	}
-	action.Delete = true
-	action.Message = fmt.Sprintf("retired (%s), and spec.drainTimeout of %s is over", w.Pod.Retired, w.DrainTimeout)
 }

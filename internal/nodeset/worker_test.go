@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	drainReason  = "slurm-operator: Pod w-1 was cordoned pending termination (scale-in)"
-	cordonReason = "slurm-operator: Pod w-1 was cordoned"
+	drainReason  = "slurm-operator: Pod was cordoned pending termination"
+	cordonReason = "slurm-operator: Pod was cordoned"
 )
+
+var anUncordonedNode = nodeset.KubeNode{Name: "node-1", Cordoned: node.No}
 
 func TestNext(t *testing.T) {
 	ours := node.Reason{Text: drainReason, SetBy: "slurm", At: noon.Add(-10 * time.Minute)}
@@ -53,7 +55,7 @@ func TestNext(t *testing.T) {
 		{name: "unless its jobs are being cleaned up", state: "DOWN COMPLETING", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
 
 		{name: "jobs have the time of drainTimeout", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: time.Hour,
-			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end until 2026-11-20T12:50:00Z"}},
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end, until 2026-11-20T12:50:00Z at the latest (spec.drainTimeout)"}},
 		{name: "and no longer", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
 			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in), and spec.drainTimeout of 10m0s is over"}},
 		{name: "counted from the retirement, not from an earlier cordon", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
@@ -68,6 +70,7 @@ func TestNext(t *testing.T) {
 		{name: "a cordoned worker is drained", state: "MIXED", known: node.Yes, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
 		{name: "once", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
 		{name: "over nobody's reason", state: "DOWN", known: node.Yes, reason: admins, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "nor over the state of a node that is down", state: "DOWN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
 		{name: "a drain of ours ends when nobody wants it", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.No, Undrain: true, Message: "nobody wants the node drained any more"}},
 		{name: "also that of the pod's predecessor", state: "IDLE DRAIN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1), want: nodeset.Action{Protected: node.No, Undrain: true, Message: "nobody wants the node drained any more"}},
 		{name: "but not before the worker is ready", state: "DOWN DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, unready), want: nodeset.Action{Protected: node.No}},
@@ -91,7 +94,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, DrainTimeout: tt.timeout, Protect: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, KubeNode: anUncordonedNode, DrainTimeout: tt.timeout, Protect: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
@@ -101,6 +104,9 @@ func TestNext(t *testing.T) {
 			got := nodeset.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {
 				tt.want.Conditions = w.State.Conditions()
+			}
+			if !tt.pod.Terminating {
+				tt.want.NodeMark = node.No
 			}
 			tt.want.ConditionsKnown = tt.known != node.Unknown && !tt.pod.Terminating
 			if diff := cmp.Diff(tt.want, got); diff != "" {

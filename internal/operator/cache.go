@@ -54,6 +54,13 @@ func cached() map[client.Object]cache.ByObject {
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
 		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons)},
+		// Every kubelet lists its images and volumes there, which is most of a Node.
+		&corev1.Node{}: {Transform: func(o any) (any, error) {
+			if n, ok := o.(*corev1.Node); ok {
+				n.ManagedFields, n.Status.Images, n.Status.VolumesAttached, n.Status.VolumesInUse = nil, nil, nil, nil
+			}
+			return o, nil
+		}},
 	}
 }
 

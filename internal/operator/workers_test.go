@@ -151,7 +151,7 @@ func TestScalingUpAddsAndScalingDownTakesIdleWorkersFirst(t *testing.T) {
 	if got := operator.Get[corev1.Pod](o, "w-2").Annotations["coxswain.dev/retired"]; got != "" {
 		t.Errorf("w-2 is retired (%s)", got)
 	}
-	if got := nodeState(o, "w-1"); got != "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod w-1 was cordoned pending termination (scale-in)" {
+	if got := nodeState(o, "w-1"); got != "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination" {
 		t.Errorf("w-1 was deleted and not drained before: %s", got)
 	}
 
@@ -287,7 +287,7 @@ func TestAUsersCordonDrainsAndItsEndUndrains(t *testing.T) {
 	o := workers(t, 1, `partition: {enabled: true}`)
 	operator.Change(o, "w-0", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodCordon] = "true" })
 	apiserver.Eventually(t, func() error {
-		if got := nodeState(o, "w-0"); got != "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod w-0 was cordoned" {
+		if got := nodeState(o, "w-0"); got != "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned" {
 			return fmt.Errorf("w-0 is %s", got)
 		}
 		return nil

@@ -13,30 +13,15 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// owner is the field manager of what this controller puts on pods, apart from what others put on them.
-const owner = kube.FieldManager + "-worker"
-
-// show puts Slurm's state on the pod: the protect label, one condition for each state that holds, and for a retired worker
-// one that says what it waits for. Only these are written, and only when they differ.
+// show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what
+// it waits for. Only these are written, and only when they differ.
 func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) error {
-	protected := pod.Labels[slinkyv1beta1.LabelPodProtect] == "true"
-	if action.Protected != node.Unknown && protected != (action.Protected == node.Yes) {
-		labels := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID)
-		if !protected {
-			labels = labels.WithLabels(map[string]string{slinkyv1beta1.LabelPodProtect: "true"})
-		}
-		if err := component.IgnoreGone(r.Client.Apply(ctx, labels, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
-			return fmt.Errorf("labelling Pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-	}
 	wanted := wantedConditions(pod, w, action)
 	if same(pod, wanted) {
 		return nil

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -27,15 +26,23 @@ import (
 	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
 
-// nodeIndex is the cache's index of worker pods by cluster and Slurm node, as made by nodeKey.
-const nodeIndex = "coxswain.dev/slurm-node"
+const (
+	// nodeIndex is the cache's index of worker pods by cluster and Slurm node, as made by nodeKey.
+	nodeIndex = "coxswain.dev/slurm-node"
+	// kubeNodeIndex is the cache's index of worker pods by the Kubernetes node that they run on.
+	kubeNodeIndex = "coxswain.dev/kubernetes-node"
+)
+
+// concurrency is how many workers are looked after at once. Most of the time of a reconcile is waiting for a write to Slurm
+// that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls.
+const concurrency = 256
 
 type reconciler struct {
 	component.Base
@@ -57,11 +64,21 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 	if err != nil {
 		return fmt.Errorf("indexing worker pods by Slurm node: %w", err)
 	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, kubeNodeIndex, func(o client.Object) []string {
+		if pod, ok := o.(*corev1.Pod); ok && isWorker(o) && pod.Spec.NodeName != "" {
+			return []string{pod.Spec.NodeName}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing worker pods by Kubernetes node: %w", err)
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(kubeNodeChanges())).
 		WatchesRawSource(r.slurmChanges()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of worker pods: %w", err)
@@ -90,7 +107,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// Without its NodeSet the pod is being collected.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	worker, l := r.gather(&pod, &set)
+	worker, l, err := r.gather(ctx, &pod, &set)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	action := nodeset.Next(worker)
 	if err := r.drive(ctx, l, &pod, &set, worker, action); err != nil {
 		return ctrl.Result{}, err
@@ -99,80 +119,4 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(time.Millisecond, action.Again.Sub(r.Clock.Now()))}, nil
-}
-
-// gather puts together what is known of one worker. Without a link to Slurm nothing is.
-func (r *reconciler) gather(pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodeset.Worker, *link.Link) {
-	w := nodeset.Worker{Now: r.Clock.Now(), Pod: nodesets.Facts(pod), Protect: set.DisruptionProtection()}
-	if set.Spec.DrainTimeout != nil {
-		w.DrainTimeout = set.Spec.DrainTimeout.Duration
-	}
-	l, ok := r.links.Get(link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name})
-	if !ok {
-		w.Why = "no RestApi refers to Controller " + set.Spec.ControllerRef.Name
-		return w, nil
-	}
-	snapshot := l.Snapshot()
-	name := nodesets.SlurmNode(pod)
-	n, known := snapshot.Node(name)
-	switch {
-	case snapshot.Trust == link.Stale:
-		// The snapshot says why in more words, and in others each time; these go on the pod.
-		w.Why = "Slurm does not answer"
-		return w, l
-	case snapshot.Trust != link.Fresh:
-		w.Why = snapshot.Why
-		return w, l
-	case !r.writes.seen(client.ObjectKeyFromObject(pod), snapshot.Taken):
-		// A list that was asked for before the change may show it already; then no other change follows.
-		w.Why, w.Again = "waiting to hear of the last change to it", w.Now.Add(time.Second)
-		return w, l
-	}
-	w.Asked, w.Known, w.State = snapshot.Taken, known, snapshot.State(name)
-	if n != nil {
-		w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
-	}
-	return w, l
-}
-
-// drive carries the action out.
-func (r *reconciler) drive(ctx context.Context, l *link.Link, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, w nodeset.Worker, action nodeset.Action) error {
-	name := nodesets.SlurmNode(pod)
-	key := client.ObjectKeyFromObject(pod)
-	switch {
-	case action.Drain != "":
-		err := l.Drain(ctx, []string{name}, action.Drain)[name]
-		r.writes.wrote(key, r.Clock.Now())
-		if err != nil {
-			return fmt.Errorf("draining Slurm node %s of Pod %s: %w", name, key, err)
-		}
-		log.FromContext(ctx).Info("Drained a Slurm node", "node", name, "reason", action.Drain)
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Drained", "Drain", "Slurm node %s drains: %s", name, action.Message)
-	case action.Undrain:
-		err := l.Undrain(ctx, []string{name})[name]
-		r.writes.wrote(key, r.Clock.Now())
-		if err != nil {
-			return fmt.Errorf("undraining Slurm node %s of Pod %s: %w", name, key, err)
-		}
-		log.FromContext(ctx).Info("Undrained a Slurm node", "node", name)
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Undrained", "Undrain", "Slurm node %s takes jobs again", name)
-	}
-	if action.Delete {
-		return r.delete(ctx, pod, set, action)
-	}
-	return r.show(ctx, pod, w, action)
-}
-
-// delete deletes the very version of the pod that was decided about: it may have been reprieved since.
-func (r *reconciler) delete(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, action nodeset.Action) error {
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the event of that change is on its way
-	}
-	if err != nil {
-		return fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	log.FromContext(ctx).Info("Deleted a worker", "why", action.Message)
-	r.Recorder.Eventf(set, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s: %s", pod.Name, action.Message)
-	return nil
 }

@@ -4,6 +4,8 @@
 package operator
 
 import (
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +53,46 @@ func (o *Operator) RunWorkers() {
 		}
 		o.SetPod(p.Name, corev1.PodRunning)
 		o.Slurm.Register(fake.Node{Name: p.Spec.Hostname, CPUs: 4})
+	}
+}
+
+// KubeNode makes a Kubernetes node, which goes with the test, and returns its name: there is one control plane for all
+// tests of a binary.
+func (o *Operator) KubeNode(name string) string {
+	o.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace + "-" + name}}
+	if err := o.User.Create(o.t.Context(), n); err != nil {
+		o.t.Fatalf("creating Node %s: %v", n.Name, err)
+	}
+	o.t.Cleanup(func() {
+		if err := o.User.Delete(context.WithoutCancel(o.t.Context()), n); client.IgnoreNotFound(err) != nil {
+			o.t.Errorf("deleting Node %s: %v", n.Name, err)
+		}
+	})
+	return n.Name
+}
+
+// ChangeKubeNode edits a Kubernetes node.
+func (o *Operator) ChangeKubeNode(name string, edit func(n *corev1.Node)) {
+	o.t.Helper()
+	var n corev1.Node
+	if err := o.User.Get(o.t.Context(), client.ObjectKey{Name: name}, &n); err != nil {
+		o.t.Fatalf("reading Node %s: %v", name, err)
+	}
+	patch := client.MergeFrom(n.DeepCopy())
+	edit(&n)
+	if err := o.User.Patch(o.t.Context(), &n, patch); err != nil {
+		o.t.Fatalf("changing Node %s: %v", name, err)
+	}
+}
+
+// Bind lets the scheduler put a pod on a Kubernetes node.
+func (o *Operator) Bind(pod, node string) {
+	o.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: pod}}
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+	if err := o.User.SubResource("binding").Create(o.t.Context(), p, binding); err != nil {
+		o.t.Fatalf("binding Pod %s to Node %s: %v", pod, node, err)
 	}
 }
 

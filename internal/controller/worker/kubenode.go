@@ -1,0 +1,69 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// kubeNode gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
+// cordoned; a node that does not exist is one of which nothing is known.
+func (r *reconciler) kubeNode(ctx context.Context, name string) (nodeset.KubeNode, error) {
+	if name == "" {
+		return nodeset.KubeNode{Cordoned: node.No}, nil
+	}
+	var n corev1.Node
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nodeset.KubeNode{Name: name}, nil
+		}
+		return nodeset.KubeNode{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
+	}
+	return factsOf(&n), nil
+}
+
+func factsOf(n *corev1.Node) nodeset.KubeNode {
+	return nodeset.KubeNode{
+		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable),
+		CordonReason: n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason],
+	}
+}
+
+// kubeNodeChanges lets through the changes of Kubernetes nodes that concern workers. Kubelets write the status of their
+// nodes all the time.
+func kubeNodeChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, okay := e.ObjectNew.(*corev1.Node)
+		return !ok || !okay || factsOf(before) != factsOf(after)
+	}}
+}
+
+// podsOn are the workers on a Kubernetes node.
+func (r *reconciler) podsOn(ctx context.Context, o client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{kubeNodeIndex: o.GetName()}); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the workers on a Kubernetes node", "node", o.GetName())
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(pods.Items))
+	for i := range pods.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,75 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// owner is the field manager of what this controller puts on pods, apart from what others put on them.
+const owner = kube.FieldManager + "-worker"
+
+// marks are labels and annotations of ours.
+type marks struct{ labels, annotations map[string]string }
+
+// mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off.
+func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.Action) error {
+	have := marksOf(pod)
+	want := have.with(action)
+	if maps.Equal(have.labels, want.labels) && maps.Equal(have.annotations, want.annotations) {
+		return nil
+	}
+	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
+	if err := component.IgnoreGone(r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
+		return fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// marksOf reads our marks from a pod. The cordon annotation belongs to others as well: it is ours with the mark that goes
+// with it.
+func marksOf(pod *corev1.Pod) marks {
+	m := marks{labels: map[string]string{}, annotations: map[string]string{}}
+	keep := func(to, from map[string]string, key string) {
+		if v, ok := from[key]; ok {
+			to[key] = v
+		}
+	}
+	keep(m.labels, pod.Labels, slinkyv1beta1.LabelPodProtect)
+	keep(m.annotations, pod.Annotations, slinkyv1beta1.AnnotationNodeCordoned)
+	if _, ours := m.annotations[slinkyv1beta1.AnnotationNodeCordoned]; ours {
+		keep(m.annotations, pod.Annotations, slinkyv1beta1.AnnotationPodCordon)
+	}
+	return m
+}
+
+// with returns the marks that the action asks for. What it does not know stays.
+func (m marks) with(action nodeset.Action) marks {
+	out := marks{labels: maps.Clone(m.labels), annotations: maps.Clone(m.annotations)}
+	set := func(to map[string]string, key string, wanted node.Answer) {
+		switch wanted {
+		case node.Yes:
+			to[key] = "true"
+		case node.No:
+			delete(to, key)
+		case node.Unknown:
+		}
+	}
+	set(out.labels, slinkyv1beta1.LabelPodProtect, action.Protected)
+	set(out.annotations, slinkyv1beta1.AnnotationNodeCordoned, action.NodeMark)
+	set(out.annotations, slinkyv1beta1.AnnotationPodCordon, action.NodeMark)
+	return out
+}

@@ -1,0 +1,75 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// TestACordonOfTheKubernetesNode goes through contract slinky.md §4.5 from the side of the Kubernetes node.
+func TestACordonOfTheKubernetesNode(t *testing.T) {
+	const nodeReason = "slurm-operator: Node was cordoned"
+	ours := node.Reason{Text: nodeReason, SetBy: "slurm", At: noon}
+	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon}
+	const yes, no, unknown = node.Yes, node.No, node.Unknown
+	tests := []struct {
+		name     string
+		cordoned node.Answer
+		why      string
+		marked   bool
+		state    string
+		reason   node.Reason
+		pod      nodeset.Pod
+		drain    string
+		undrain  bool
+		mark     node.Answer
+	}{
+		{name: "a cordoned Kubernetes node drains", cordoned: yes, state: "MIXED", pod: aPod(1), drain: nodeReason, mark: yes},
+		{name: "with the reason that its annotation gives", cordoned: yes, why: "RMA\n4711", state: "MIXED", pod: aPod(1), drain: "slurm-operator: RMA4711", mark: yes},
+		{name: "once", cordoned: yes, why: "later words", marked: true, state: "MIXED DRAIN", reason: ours, pod: aPod(1, cordoned), mark: yes},
+		{name: "also where a user had cordoned the pod before", cordoned: yes, state: "IDLE", pod: aPod(1, cordoned), drain: nodeReason, mark: yes},
+		{name: "not over an administrator's drain", cordoned: yes, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: yes},
+		{name: "not over an administrator's drain without a reason", cordoned: yes, state: "IDLE DRAIN", pod: aPod(1), mark: yes},
+		{name: "not over a node that Slurm gave up", cordoned: yes, state: "DOWN NOT_RESPONDING", reason: node.Reason{Text: "Not responding"}, pod: aPod(1), mark: yes},
+		{name: "a retired worker keeps the reason for its retirement", cordoned: yes, state: "MIXED", pod: aPod(1, scaledIn), drain: drainReason, mark: yes},
+
+		{name: "the mark goes before the drain does", cordoned: no, marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), mark: no},
+		{name: "then the drain goes", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1), undrain: true, mark: no},
+		{name: "but not what a user has cordoned too", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), mark: no},
+		{name: "nor what an administrator has said since", cordoned: no, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: no},
+		{name: "nor while the node does not respond", cordoned: no, state: "IDLE DRAIN NOT_RESPONDING", reason: ours, pod: aPod(1), mark: no},
+		{name: "nor while it is down", cordoned: no, state: "DOWN DRAIN", reason: ours, pod: aPod(1), mark: no},
+
+		{name: "nothing changes while nothing is known of the Kubernetes node", cordoned: unknown, marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1), mark: unknown},
+		{name: "but for what the pod itself asks", cordoned: unknown, state: "IDLE", pod: aPod(1, cordoned), drain: cordonReason, mark: unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(nodeset.Worker{
+				Now: noon, Asked: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
+				KubeNode: nodeset.KubeNode{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
+			})
+			want := nodeset.Action{
+				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
+				Protected: node.No, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
+	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Why: "silence", KubeNode: nodeset.KubeNode{Name: "node-1", Cordoned: node.Yes}})
+	if got.NodeMark != node.Yes || got.Drain != "" {
+		t.Errorf("%+v", got)
+	}
+}

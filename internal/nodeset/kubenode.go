@@ -1,0 +1,17 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import "github.com/coxswain-hpc/coxswain/internal/slurm/node"
+
+// KubeNode is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of
+// which nothing is known.
+type KubeNode struct {
+	// Name is its name; empty for a pod that has no node yet.
+	Name string
+	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
+	Cordoned node.Answer
+	// CordonReason is what to say to Slurm users why, in words of whoever cordoned it; empty for our own words.
+	CordonReason string
+}

@@ -1,0 +1,63 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// retire drains the node of a retired worker, and deletes the pod when no job is left on it.
+func retire(w Worker, action *Action) {
+	reason := node.OurReason(retiredReason)
+	switch w.State.Drain() {
+	case node.No:
+		switch {
+		case w.State.Down() != node.Yes:
+			action.Drain = reason
+			action.Message = "draining"
+		case w.State.Busy() == node.No:
+			action.Delete = true
+			action.Message = fmt.Sprintf("retired (%s) and down", w.Pod.Retired)
+		default:
+			action.Message = "waiting for jobs to end"
+		}
+		return
+	case node.Unknown:
+		action.Message = "waiting for Slurm to say whether the node drains"
+		return
+	}
+	if w.State.Drained() == node.Yes {
+		action.Delete = true
+		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)
+		return
+	}
+	action.Message = "waiting for jobs to end"
+	switch {
+	case !w.Reason.Ours():
+	case !strings.Contains(w.Reason.Plain(), pendingTermination):
+		// It was drained for something else before. Its jobs have their time from now on.
+		action.Drain = reason
+	case w.DrainTimeout > 0 && !w.Reason.At.IsZero():
+		overtime(w, action)
+	}
+}
+
+// pendingTermination is in every reason of a retirement, those of slurm-operator included, which name the pod.
+const pendingTermination = "cordoned pending termination"
+
+// overtime deletes the pod when its jobs have had their time.
+func overtime(w Worker, action *Action) {
+	deadline := w.Reason.At.Add(w.DrainTimeout)
+	if w.Now.Before(deadline) {
+		action.Again = deadline
+		action.Message = fmt.Sprintf("waiting for jobs to end, until %s at the latest (spec.drainTimeout)", deadline.UTC().Format(time.RFC3339))
+		return
+	}
+	action.Delete = true
+	action.Message = fmt.Sprintf("retired (%s), and spec.drainTimeout of %s is over", w.Pod.Retired, w.DrainTimeout)
+}
