@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -42,7 +43,7 @@ func watched(namespaces []string) map[string]cache.Config {
 func cached() map[client.Object]cache.ByObject {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{label.ManagedBy: label.Manager})}
 	daemons, err := labels.NewRequirement(label.Name, selection.In, []string{
-		slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd,
+		slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd, slinkyv1beta1.NameSlurmdbd,
 	})
 	utilruntime.Must(err)
 	return map[client.Object]cache.ByObject{
@@ -88,7 +89,7 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 // owned are the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
-	for _, kind := range slurmcluster.Prunes() {
+	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes()) {
 		same := func(have client.Object) bool { return reflect.TypeOf(have) == reflect.TypeOf(kind) }
 		if !slices.ContainsFunc(kinds, same) {
 			kinds = append(kinds, kind)

@@ -127,6 +127,42 @@ type StorageConfig struct {
 	// Slurm: StoragePass, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePass
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	PasswordKeyRef corev1.SecretKeySelector `json:"passwordKeyRef"`
+
+	// TLS makes slurmdbd speak TLS to the database server. Default: without it slurmdbd speaks plain text, which a server
+	// with require_secure_transport refuses.
+	// Slurm: StorageParameters, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageParameters
+	// +optional
+	TLS *StorageTLS `json:"tls,omitempty"`
+}
+
+// StorageTLS says what slurmdbd trusts, and how it proves itself, when it speaks TLS to its database.
+type StorageTLS struct {
+	// CARef selects the certificates (PEM) of the authorities that may have signed the server's certificate. slurmdbd
+	// refuses a server with another certificate; it does not compare the name in the certificate with the host.
+	// Slurm: StorageParameters=SSL_CA=
+	CARef CertificateReference `json:"caRef"`
+
+	// ClientCertificateRef names a Secret of type kubernetes.io/tls, whose tls.crt and tls.key slurmdbd shows to a server
+	// that asks for a certificate. Default: none is shown.
+	// Slurm: StorageParameters=SSL_CERT=,SSL_KEY=
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	ClientCertificateRef *corev1.LocalObjectReference `json:"clientCertificateRef,omitempty"`
+}
+
+// CertificateReference selects certificates from a ConfigMap or from a Secret.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.configMapKeyRef) != has(self.secretKeyRef)",message="give one of configMapKeyRef and secretKeyRef"
+type CertificateReference struct {
+	// ConfigMapKeyRef selects a key of a ConfigMap.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	ConfigMapKeyRef *corev1.ConfigMapKeySelector `json:"configMapKeyRef,omitempty"`
+
+	// SecretKeyRef selects a key of a Secret.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	SecretKeyRef *corev1.SecretKeySelector `json:"secretKeyRef,omitempty"`
 }
 
 // EmbeddedDatabase describes a MariaDB that the operator runs for slurmdbd.

@@ -26,7 +26,8 @@ const (
 	ConditionConfigApplied = "ConfigApplied"
 	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
 	ConditionVersionSupported = "VersionSupported"
-	// ConditionDatabaseReachable, on Accounting, is True when slurmdbd has its database.
+	// ConditionDatabaseReachable, on Accounting, is True while slurmdbd is connected to its database, and Unknown when that
+	// is not known.
 	ConditionDatabaseReachable = "DatabaseReachable"
 	// ConditionReservationCreated, on NodeSet, is True while the maintenance reservation of a ScheduledUpdate exists.
 	ConditionReservationCreated = "ReservationCreated"
@@ -119,10 +120,14 @@ const (
 	ReasonDatabaseConnected = "DatabaseConnected"
 	// ReasonDatabaseStarting (False): the embedded database is not ready yet.
 	ReasonDatabaseStarting = "DatabaseStarting"
-	// ReasonDatabaseUnreachable (False): slurmdbd cannot use the database; the message says why.
+	// ReasonDatabaseUnreachable (False): slurmdbd has no connection to the database; the message says to which, and where
+	// slurmdbd tells why.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonPasswordMissing (False): the Secret with the database password, or the key in it, does not exist.
 	ReasonPasswordMissing = "PasswordMissing"
+	// ReasonDatabaseNotSeen (Unknown): nobody can say at the moment, since slurmdbd's pod does not run, or its node does
+	// not answer. ReasonExternal (Unknown): slurmdbd runs elsewhere.
+	ReasonDatabaseNotSeen = "DatabaseNotSeen"
 )
 
 // Reasons of ConditionReservationCreated.

@@ -7,9 +7,12 @@ package accounting
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +27,8 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
 
 type reconciler struct{ component.Base }
@@ -42,11 +46,19 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 		New:     func() *slinkyv1beta1.Accounting { return &slinkyv1beta1.Accounting{} },
 		Decide:  r.decide,
 		Observe: r.observe,
-		Prunes:  []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}},
+		Prunes:  Prunes(),
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.AccountingList{}, component.Watches{
-		Owns: []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+		Owns:   []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+		PodsOf: slinkyv1beta1.NameSlurmdbd,
 	})
+}
+
+// Prunes are the kinds of objects that are deleted when they are no longer rendered, as when slurmdbd moves out of the
+// cluster: its Secret holds a password that nobody needs any more. Each needs the index of kube.SetupIndexes. Generated
+// keys and passwords are not controlled by the Accounting, and stay.
+func Prunes() []client.Object {
+	return []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}}
 }
 
 func references(a *slinkyv1beta1.Accounting) []string {
@@ -57,7 +69,7 @@ func references(a *slinkyv1beta1.Accounting) []string {
 	if a.Spec.JwksKeyRef != nil {
 		refs = append(refs, component.Ref("ConfigMap", a.Spec.JwksKeyRef.Name))
 	}
-	return refs
+	return append(refs, certificateReferences(a)...)
 }
 
 func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (component.Plan, error) {
@@ -67,7 +79,7 @@ func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (c
 	}
 	in := render.Input{Accounting: a, Images: r.Images}
 	keys, keysErr := r.keys(ctx, a, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, r.password(ctx, a, &in)))
+	problems, err := problem.FromError(errors.Join(keysErr, r.password(ctx, a, &in), r.certificates(ctx, a, &in)))
 	if err != nil {
 		return component.Plan{}, err
 	}
@@ -106,17 +118,52 @@ func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, 
 }
 
 func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, plan *component.Plan) error {
+	now := r.Clock.Now()
 	if a.Spec.External {
 		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmdbd", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere"})
+		r.tell(a, plan, Reachable(Sight{Accounting: a, Now: now}))
 		return nil
 	}
+	sight := Sight{Accounting: a, Problems: plan.Problems, Now: now}
 	var errs []error
 	if a.Spec.EmbeddedDatabase != nil {
 		part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.DatabaseKey().Name, &appsv1.StatefulSet{}, "database")
 		errs = append(errs, err)
+		sight.EmbeddedStarting = !part.Ready
 		plan.Parts = append(plan.Parts, part)
 	}
 	part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd")
+	errs = append(errs, err)
+	sight.Pod, err = r.pod(ctx, a)
+	errs = append(errs, err)
+	reachable := Reachable(sight)
+	if !part.Ready && reachable.Status == metav1.ConditionFalse {
+		part.Reason, part.Message = reachable.Reason, reachable.Message
+	}
 	plan.Parts = append(plan.Parts, part)
-	return errors.Join(append(errs, err)...)
+	plan.Again = sight.Again()
+	r.tell(a, plan, reachable)
+	return errors.Join(errs...)
+}
+
+// tell adds the condition to the plan, and an event when slurmdbd has just lost its database.
+func (r *reconciler) tell(a *slinkyv1beta1.Accounting, plan *component.Plan, c metav1.Condition) {
+	plan.Conditions = append(plan.Conditions, c)
+	before := meta.FindStatusCondition(a.Status.Conditions, c.Type)
+	if c.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && (before == nil || before.Reason != c.Reason) {
+		r.Recorder.Eventf(a, nil, corev1.EventTypeWarning, c.Reason, "Observe", "%s", c.Message)
+	}
+}
+
+// pod is the one of slurmdbd, or nil.
+func (r *reconciler) pod(ctx context.Context, a *slinkyv1beta1.Accounting) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: a.Namespace, Name: a.Key().Name + "-0"}
+	if err := r.Client.Get(ctx, key, &pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // no pod is an answer
+		}
+		return nil, fmt.Errorf("reading Pod %s: %w", key, err)
+	}
+	return &pod, nil
 }

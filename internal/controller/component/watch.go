@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
 // ReferenceIndex is the cache's index of objects by what they refer to, as made by Ref.
@@ -37,6 +39,9 @@ type Watches struct {
 	Components []client.Object
 	// Referrers are kinds of component objects that refer to it by controllerRef and take part in what it renders.
 	Referrers []client.Object
+	// PodsOf is the value of the label app.kubernetes.io/name of pods whose own status matters; empty when it is enough to
+	// know how many are ready.
+	PodsOf string
 	// KeysOfController says that objects depend on the Secrets of the Controller that they refer to.
 	KeysOfController bool
 }
@@ -82,6 +87,9 @@ func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watche
 	for _, c := range w.Referrers {
 		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(ControllerOf))
 	}
+	if w.PodsOf != "" {
+		b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf(w.PodsOf)))
+	}
 	r.watchReferences(b, list, w.KeysOfController)
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of %s: %w", kind, err)
@@ -112,6 +120,17 @@ func WatchSecrets(b *builder.Builder, base *Base, list client.ObjectList) {
 	direct := referrers(base.Client, list, "Secret")
 	b.WatchesRawSource(source.Kind(base.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
 		func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request { return direct(ctx, o) })))
+}
+
+// instanceOf maps a pod of a daemon to the object that it was made for, by the labels of both.
+func instanceOf(daemon string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		instance := o.GetLabels()[label.Instance]
+		if o.GetLabels()[label.Name] != daemon || instance == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: instance}}}
+	}
 }
 
 // referrers maps an object of a kind to the objects of list's kind that refer to it.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +84,11 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 	}
 	out := render.Render(in)
 	plan := component.Plan{Output: out.Output, Conditions: []metav1.Condition{keys}}
-	plan.Problems = append(plan.Problems, problems...)
+	early, err := problem.FromError(r.inOrder(ctx, c, in.Accounting, out.Objects))
+	if err != nil {
+		return component.Plan{}, err
+	}
+	plan.Problems = slices.Concat(plan.Problems, problems, early)
 	if len(plan.Problems) == 0 {
 		c.Status.ConfigDigest = out.ConfigDigest
 	}

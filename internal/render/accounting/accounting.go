@@ -30,7 +30,9 @@ type Input struct {
 	Password string
 	// SealingKey is a secret with which digests of the password are made, so that they cannot be used to guess it.
 	SealingKey []byte
-	Images     image.Set
+	// TLSDigest is the digest of the certificates for a TLS connection to the database; another one restarts slurmdbd.
+	TLSDigest string
+	Images    image.Set
 }
 
 const runVolume = "run"
@@ -56,10 +58,13 @@ func Render(in Input) render.Output {
 	config := &corev1.Secret{
 		ObjectMeta: pod.ObjectMeta(a, a.ConfigName(), set),
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{slurmdbdConfFile: []byte(text)},
+		Data:       map[string][]byte{slurmdbdConfFile: []byte(text), askConfFile: []byte(askConf())},
 	}
 	service, err := pod.Service(a, a.ServiceName(), set, a.Spec.Service, slinkyv1beta1.NameSlurmdbd, a.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
+	// The pod is not ready without its database, but slurmdbd may be asked all the same: it says so itself then, while a
+	// connection to a Service without endpoints hangs.
+	service.Spec.PublishNotReadyAddresses = true
 	out.Add(config, service)
 	if a.Spec.EmbeddedDatabase != nil {
 		database(in, &out)
@@ -80,34 +85,30 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
 			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(slinkyv1beta1.NameSlurmdbd)},
 		}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},
 			pod.TmpMount(), // where slurmdbd archives to, unless it is told otherwise
 		},
 	}, a.Spec.Slurmdbd, "spec.slurmdbd")
-	sources := []corev1.VolumeProjection{
-		pod.SecretItem(corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: slurmdbdConfFile,
-		}, slurmdbdConfFile),
-		pod.SecretItem(*a.AuthSlurmRef(), pod.SlurmKeyFile),
-		pod.SecretItem(*a.AuthJwtRef(), pod.JwtKeyFile),
+	annotations := map[string]string{
+		slinkyv1beta1.AnnotationSlurmKeyHash:     in.SlurmKeyDigest,
+		slinkyv1beta1.AnnotationJwtKeyHash:       in.JwtKeyDigest,
+		slinkyv1beta1.AnnotationSlurmdbdConfHash: confDigest,
 	}
-	if ref := a.Spec.JwksKeyRef; ref != nil {
-		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
+	if in.TLSDigest != "" {
+		annotations[tlsHash] = in.TLSDigest
 	}
 	template, templateErr := pod.Template(corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
+		InitContainers:               []corev1.Container{watchDatabase(a, container.Image)},
 		Containers:                   []corev1.Container{container},
 		// slurmdbd does not start when others may read its configuration.
-		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, sources...), pod.EmptyDir(runVolume, true), pod.Tmp()},
-	}, a.Spec.Template, set, map[string]string{
-		slinkyv1beta1.AnnotationSlurmKeyHash:     in.SlurmKeyDigest,
-		slinkyv1beta1.AnnotationJwtKeyHash:       in.JwtKeyDigest,
-		slinkyv1beta1.AnnotationSlurmdbdConfHash: confDigest,
-	}, "spec.template")
+		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, etc(a)...), pod.EmptyDir(runVolume, true), pod.Tmp()},
+	}, a.Spec.Template, set, annotations, "spec.template")
 	return &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(a, a.Key().Name, set, a.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
@@ -119,6 +120,31 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 			Template:             template,
 		},
 	}, errors.Join(containerErr, templateErr)
+}
+
+// etc is what slurmdbd finds in /etc/slurm.
+func etc(a *slinkyv1beta1.Accounting) []corev1.VolumeProjection {
+	item := func(key string) corev1.VolumeProjection {
+		return pod.SecretItem(corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: key}, key)
+	}
+	sources := []corev1.VolumeProjection{
+		item(slurmdbdConfFile), item(askConfFile),
+		pod.SecretItem(*a.AuthSlurmRef(), pod.SlurmKeyFile),
+		pod.SecretItem(*a.AuthJwtRef(), pod.JwtKeyFile),
+	}
+	if ref := a.Spec.JwksKeyRef; ref != nil {
+		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
+	}
+	return append(sources, certificates(a)...)
+}
+
+// Image is the image that slurmdbd is to have; empty when the spec has mistakes.
+func Image(a *slinkyv1beta1.Accounting, images image.Set) string {
+	s, err := statefulSet(Input{Accounting: a, Images: images}, Labels(a), "")
+	if err != nil || len(s.Spec.Template.Spec.Containers) == 0 {
+		return ""
+	}
+	return s.Spec.Template.Spec.Containers[0].Image
 }
 
 // PasswordPath is the field that says where the password of the database is.

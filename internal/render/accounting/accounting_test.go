@@ -47,6 +47,8 @@ func TestRender(t *testing.T) {
   template: {metadata: {labels: {team: a}}, spec: {priorityClassName: high}}
   service: {port: 16819, spec: {type: LoadBalancer}}
 `},
+		{"a database that is spoken to by TLS", "tls.yaml", `{storageConfig: {host: db.example.org, passwordKeyRef: {name: db, key: pw},
+  tls: {caRef: {configMapKeyRef: {name: ca, key: ca.crt}}, clientCertificateRef: {name: dbd-tls}}}, extraConf: "StorageParameters=SSL_CIPHER=AES256-SHA"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,6 +119,16 @@ func TestDigestsOfThePasswordAreSealed(t *testing.T) {
 	}
 }
 
+func TestOtherCertificatesRestartSlurmdbd(t *testing.T) {
+	in := input(t, `{storageConfig: {host: db, passwordKeyRef: {name: db, key: pw}, tls: {caRef: {secretKeyRef: {name: ca, key: ca.crt}}}}}`)
+	in.TLSDigest = "one"
+	before := annotationsOf(accounting.Render(in).Objects)
+	in.TLSDigest = "another"
+	if cmp.Equal(before, annotationsOf(accounting.Render(in).Objects)) {
+		t.Error("the pod stays the same")
+	}
+}
+
 func TestAPasswordFileMayEndWithALineBreak(t *testing.T) {
 	in := input(t, `{`+storage+`}`)
 	in.Password = "the-password\r\n"
@@ -143,6 +155,8 @@ func TestMistakes(t *testing.T) {
 				"spec.extraConf: line 2: StoragePass: it is set by the operator and cannot be set to something else; remove the line",
 				"spec.extraConf: line 3: DbdHost: it is set by the operator and cannot be set to something else; remove the line",
 			}},
+		{name: "certificates beside those of the spec", spec: `{storageConfig: {host: db, passwordKeyRef: {name: db, key: pw}, tls: {caRef: {secretKeyRef: {name: ca, key: ca.crt}}}}, extraConf: "StorageParameters=SSL_CA=/tmp/x"}`,
+			want: []string{"spec.extraConf: line 1: StorageParameters: SSL_CA is set by the operator and cannot be set to something else; remove it"}},
 		{name: "mistyped fields everywhere", spec: `{slurmdbd: {a: 1}, template: {spec: {b: 1}}, embeddedDatabase: {mariadb: {c: 1}, template: {spec: {d: 1}}}, service: {spec: {e: 1}}}`,
 			want: []string{
 				`spec.embeddedDatabase.mariadb: unknown field "c"`, `spec.embeddedDatabase.template.spec: unknown field "d"`,

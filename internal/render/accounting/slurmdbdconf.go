@@ -5,6 +5,7 @@ package accounting
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -20,6 +21,11 @@ const slurmdbdConfFile = "slurmdbd.conf"
 var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"DbdHost", "DbdPort", "SlurmUser", "AuthType", "AuthAltTypes", "AuthAltParameters:jwt_key", "AuthAltParameters:jwks",
 	"StorageType", "StorageHost", "StoragePort", "StorageUser", "StoragePass", "StorageLoc",
+}
+
+// ownedTLSKeys join ownedKeys when the spec has certificates.
+var ownedTLSKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
+	"StorageParameters:SSL_CA", "StorageParameters:SSL_CERT", "StorageParameters:SSL_KEY",
 }
 
 // slurmdbdConf is slurmdbd.conf, see https://slurm.schedmd.com/slurmdbd.conf.html.
@@ -52,9 +58,16 @@ func slurmdbdConf(in Input) (string, error) {
 	} else if in.Password != "" {
 		d.Add("StoragePass", in.Password)
 	}
+	for _, parameter := range tlsParameters(a) {
+		d.Add("StorageParameters", parameter)
+	}
 	d.Section("LOGGING")
 	d.Add("LogFile", "/dev/null")
 	d.Add("LogTimeFormat", "iso8601,format_stderr")
-	data, err := config.Merge(d, a.Spec.ExtraConf, ownedKeys, "spec.extraConf")
+	owned := ownedKeys
+	if len(tlsParameters(a)) > 0 {
+		owned = slices.Concat(ownedKeys, ownedTLSKeys)
+	}
+	data, err := config.Merge(d, a.Spec.ExtraConf, owned, "spec.extraConf")
 	return string(data), errors.Join(passwordErr, err)
 }

@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package accounting
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+)
+
+// DatabaseWatcher is the name of the sidecar of slurmdbd whose readiness says whether slurmdbd has its database. The
+// readiness of slurmdbd's own container says that it serves.
+const DatabaseWatcher = "database"
+
+// askConfFile is the configuration with which the sidecar asks slurmdbd. It is not called slurm.conf, which slurmdbd is not
+// to find.
+const askConfFile = "ask.conf"
+
+//go:embed watchdatabase.sh
+var watchDatabaseScript string
+
+// watchDatabase is a native sidecar (KEP-753) that does nothing but being probed. It has no other rights than slurmdbd, and
+// needs no access to Kubernetes: the kubelet carries its word.
+func watchDatabase(a *slinkyv1beta1.Accounting, image string) corev1.Container {
+	storage, _ := a.Database()
+	return corev1.Container{
+		Name:            DatabaseWatcher,
+		Image:           image,
+		Command:         []string{"tini", "--", "sleep", "infinity"},
+		Env:             []corev1.EnvVar{{Name: "STORAGE_PORT", Value: strconv.Itoa(int(storage.Port))}},
+		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
+		SecurityContext: pod.Restricted(pod.SlurmUID),
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"bash", "-c", watchDatabaseScript}}},
+			TimeoutSeconds: 6, PeriodSeconds: 5, FailureThreshold: 2,
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}},
+	}
+}
+
+// askConf is as much of slurm.conf as a client needs to ask the slurmdbd of its own pod.
+func askConf() string {
+	return strings.Join([]string{
+		"ClusterName=ask", "SlurmctldHost=localhost", "SlurmUser=" + pod.SlurmUser,
+		"AuthType=auth/slurm", "CredType=cred/slurm", "AuthInfo=use_client_ids",
+		"AccountingStorageType=accounting_storage/slurmdbd", "AccountingStorageHost=localhost",
+		"AccountingStoragePort=" + strconv.Itoa(int(slinkyv1beta1.SlurmdbdPort)), "",
+	}, "\n")
+}
