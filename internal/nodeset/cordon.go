@@ -22,7 +22,7 @@ const (
 func cordon(w Worker, action *Action) {
 	cause := w.cordonCause()
 	switch {
-	case w.NodeMarked && w.KubeNode.Cordoned == node.No:
+	case w.NodeMarked && w.Host.Cordoned == node.No:
 		// The mark goes first. What is left of the cordon on the pod is then a user's, or nothing.
 	case w.State.Down() != node.No:
 		// It takes no jobs, and its reason may be an administrator's, or one that Slurm lifts when the node comes back.
@@ -35,16 +35,16 @@ func cordon(w Worker, action *Action) {
 	if cause != "" {
 		action.Message = "the pod is cordoned"
 	}
-	if w.KubeNode.Cordoned == node.Yes {
-		action.Message = "Kubernetes node " + w.KubeNode.Name + " is cordoned"
+	if w.Host.Cordoned == node.Yes {
+		action.Message = "Kubernetes node " + w.Host.Name + " is cordoned"
 	}
 }
 
 // cordonCause is why the node of a worker that stays is to be drained; empty for no reason.
 func (w Worker) cordonCause() string {
 	switch {
-	case w.KubeNode.Cordoned == node.Yes:
-		return cmp.Or(node.SanitizeReason(w.KubeNode.CordonReason), nodeCordonReason)
+	case w.Host.Cordoned == node.Yes:
+		return cmp.Or(node.SanitizeReason(w.Host.CordonReason), nodeCordonReason)
 	case w.Pod.Cordoned:
 		return podCordonedReason
 	}
@@ -53,5 +53,5 @@ func (w Worker) cordonCause() string {
 
 // mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.
 func (w Worker) mayUndrain() bool {
-	return w.Pod.Ready && w.KubeNode.Cordoned == node.No && w.State.NotResponding() == node.No
+	return w.Pod.Ready && w.Host.Cordoned == node.No && w.State.NotResponding() == node.No
 }

@@ -54,7 +54,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := nodeset.Next(nodeset.Worker{
 				Now: noon, Asked: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				KubeNode: nodeset.KubeNode{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
+				Host: nodeset.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
 			})
 			want := nodeset.Action{
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
@@ -68,7 +68,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 }
 
 func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
-	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Why: "silence", KubeNode: nodeset.KubeNode{Name: "node-1", Cordoned: node.Yes}})
+	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: nodeset.Host{Name: "node-1", Cordoned: node.Yes}})
 	if got.NodeMark != node.Yes || got.Drain != "" {
 		t.Errorf("%+v", got)
 	}

@@ -21,8 +21,8 @@ type Worker struct {
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
-	// KubeNode is the Kubernetes node that the pod runs on.
-	KubeNode KubeNode
+	// Host is the Kubernetes node that the pod runs on.
+	Host Host
 	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
 	// Why says why Slurm's view is not known, for people, and Again when to look once more; zero when a change will tell.
@@ -61,7 +61,7 @@ func Next(w Worker) Action {
 	if w.Pod.Terminating {
 		return Action{Message: "the pod is being deleted"}
 	}
-	action := Action{NodeMark: w.KubeNode.Cordoned}
+	action := Action{NodeMark: w.Host.Cordoned}
 	switch w.Known {
 	case node.Unknown:
 		action.Message, action.Again = "Slurm's view of the node is not known: "+w.Why, w.Again

@@ -19,7 +19,7 @@ const (
 	cordonReason = "slurm-operator: Pod was cordoned"
 )
 
-var anUncordonedNode = nodeset.KubeNode{Name: "node-1", Cordoned: node.No}
+var anUncordonedNode = nodeset.Host{Name: "node-1", Cordoned: node.No}
 
 func TestNext(t *testing.T) {
 	ours := node.Reason{Text: drainReason, SetBy: "slurm", At: noon.Add(-10 * time.Minute)}
@@ -94,7 +94,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, KubeNode: anUncordonedNode, DrainTimeout: tt.timeout, Protect: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protect: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}

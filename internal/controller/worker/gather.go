@@ -19,13 +19,13 @@ import (
 
 // gather puts together what is known of one worker. Without a link to Slurm nothing is.
 func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodeset.Worker, *link.Link, error) {
-	kubeNode, err := r.kubeNode(ctx, pod.Spec.NodeName)
+	host, err := r.host(ctx, pod.Spec.NodeName)
 	if err != nil {
 		return nodeset.Worker{}, nil, err
 	}
 	w := nodeset.Worker{
 		Now: r.Clock.Now(), Pod: nodesets.Facts(pod), Protect: set.DisruptionProtection(),
-		KubeNode: kubeNode, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
 	}
 	if set.Spec.DrainTimeout != nil {
 		w.DrainTimeout = set.Spec.DrainTimeout.Duration

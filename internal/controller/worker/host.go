@@ -21,24 +21,24 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// kubeNode gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
+// host gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
 // cordoned; a node that does not exist is one of which nothing is known.
-func (r *reconciler) kubeNode(ctx context.Context, name string) (nodeset.KubeNode, error) {
+func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error) {
 	if name == "" {
-		return nodeset.KubeNode{Cordoned: node.No}, nil
+		return nodeset.Host{Cordoned: node.No}, nil
 	}
 	var n corev1.Node
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nodeset.KubeNode{Name: name}, nil
+			return nodeset.Host{Name: name}, nil
 		}
-		return nodeset.KubeNode{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
+		return nodeset.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
 	}
 	return factsOf(&n), nil
 }
 
-func factsOf(n *corev1.Node) nodeset.KubeNode {
-	return nodeset.KubeNode{
+func factsOf(n *corev1.Node) nodeset.Host {
+	return nodeset.Host{
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable),
 		CordonReason: n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason],
 	}

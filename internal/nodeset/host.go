@@ -5,9 +5,9 @@ package nodeset
 
 import "github.com/coxswain-hpc/coxswain/internal/slurm/node"
 
-// KubeNode is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of
+// Host is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of
 // which nothing is known.
-type KubeNode struct {
+type Host struct {
 	// Name is its name; empty for a pod that has no node yet.
 	Name string
 	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
