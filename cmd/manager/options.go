@@ -115,7 +115,6 @@ func bindIgnored(fs *flag.FlagSet) map[string]string {
 	ignored := map[string]string{
 		"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
 		"slurmclient-workers":        "there is one link for each Slurm cluster",
-		"token-workers":              "use --max-concurrent-reconciles",
 		"propagated-node-conditions": "not supported yet",
 		"zap-devel":                  "use --log-format=plain and --log-level=debug",
 		"zap-stacktrace-level":       "logs carry no stack traces",

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,8 @@ type Summary struct {
 	Now time.Time
 	// Parts are the components, or conditions, that the object is ready by.
 	Parts []Part
+	// ReadyReason is why Ready is true; empty means ReasonAvailable.
+	ReadyReason string
 	// Problems are the mistakes found. Those that wait for something make the object not ready, the others stall it.
 	Problems problem.List
 }
@@ -101,7 +104,7 @@ func (s Summary) Write(conditions *[]metav1.Condition) {
 		}
 	}
 	all := append(slices.Clip(stalled), moving...)
-	s.set(conditions, ConditionReady, len(all) == 0, all, ReasonAvailable, s.readyMessage())
+	s.set(conditions, ConditionReady, len(all) == 0, all, cmp.Or(s.ReadyReason, ReasonAvailable), s.readyMessage())
 	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonReconciled, "nothing is on its way")
 	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonReconciled, "nothing needs a person")
 }
@@ -157,7 +160,7 @@ func Report(recorder events.EventRecorder, obj client.Object, conditions *[]meta
 		recorder.Eventf(obj, nil, corev1.EventTypeWarning, stalled.Reason, "Reconcile", "%s", note(stalled.Message))
 	}
 	if ready.Status == metav1.ConditionTrue && wasReady.Status != metav1.ConditionTrue {
-		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonAvailable, "Reconcile", "%s", note(ready.Message))
+		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ready.Reason, "Reconcile", "%s", note(ready.Message))
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmlink"
+	"github.com/coxswain-hpc/coxswain/internal/controller/token"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
@@ -55,7 +56,7 @@ type Options struct {
 
 // Kinds are the names by which controllers are switched.
 func Kinds() []string {
-	return []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster"}
+	return []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster", "token"}
 }
 
 // Scheme has the kinds of both APIs and those of Kubernetes.
@@ -93,7 +94,7 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	return errors.Join(
 		kube.SetupIndexes(ctx, mgr.GetFieldIndexer(), owned()...),
-		accounting.Index(ctx, mgr), controller.Index(ctx, mgr), loginset.Index(ctx, mgr), nodeset.Index(ctx, mgr), restapi.Index(ctx, mgr),
+		accounting.Index(ctx, mgr), controller.Index(ctx, mgr), loginset.Index(ctx, mgr), nodeset.Index(ctx, mgr), restapi.Index(ctx, mgr), token.Index(ctx, mgr),
 	)
 }
 
@@ -130,6 +131,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			func(b component.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
 			func(b component.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 		},
+		"token": {func(b component.Base) error { return token.Setup(mgr, b) }},
 	}
 	for _, kind := range Kinds() {
 		if o.Enabled != nil && !o.Enabled[kind] {

@@ -174,6 +174,9 @@ func TestTokenAdmission(t *testing.T) {
 		{name: "an empty lifetime", object: `{spec: {` + key + `, username: a, lifetime: ""}}`, refusal: "spec.lifetime"},
 		{name: "a lifetime that Go cannot hold", object: `{spec: {` + key + `, username: a, lifetime: 999999999h}}`, refusal: "spec.lifetime"},
 		{name: "the key stays", object: `{spec: {jwtKeyRef: {name: b, key: jwt.key}, username: a}}`, old: `{spec: {` + key + `, username: a}}`, refusal: "jwtKeyRef cannot be changed"},
+		{name: "the user stays", object: `{spec: {` + key + `, username: b}}`, old: `{spec: {` + key + `, username: a}}`, refusal: "username cannot be changed"},
+		{name: "the Secret stays", object: `{spec: {` + key + `, username: a, secretRef: {name: b, key: t}}}`, old: `{spec: {` + key + `, username: a}}`, refusal: "secretRef cannot be changed"},
+		{name: "lifetime and refreshing change", object: `{spec: {` + key + `, username: a, secretRef: {name: b, key: t}, lifetime: 1h, refresh: false}}`, old: `{spec: {` + key + `, username: a, secretRef: {name: b, key: t}}}`},
 	})
 }
 

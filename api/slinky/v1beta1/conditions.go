@@ -69,6 +69,11 @@ const (
 	ReasonReferenceNotFound = "ReferenceNotFound"
 	// ReasonImmutableField: the change cannot be made to the objects that exist; the message says how to get it.
 	ReasonImmutableField = "ImmutableField"
+	// ReasonPrivilegedUser: a Token speaks for root, SlurmUser or a number, and the Secret with the key does not allow it;
+	// the message names the annotation.
+	ReasonPrivilegedUser = "PrivilegedUser"
+	// ReasonTokenExpired: the token of a Token without refresh has expired.
+	ReasonTokenExpired = "TokenExpired"
 	// ReasonNameConflict: an object of the name that is needed exists and belongs to someone else.
 	ReasonNameConflict = "NameConflict"
 )

@@ -84,6 +84,15 @@ func (t *Token) AuthJwtRef() *corev1.SecretKeySelector {
 	}
 }
 
+// AuthJwtInNamespace returns nil unless the deprecated reference to the key names another namespace; the error says what
+// to write instead.
+func (t *Token) AuthJwtInNamespace() error {
+	if t.Spec.JwtKeyRef != nil || t.Spec.JwtHs256KeyRef == nil {
+		return nil
+	}
+	return t.Spec.JwtHs256KeyRef.InNamespace(t.Namespace)
+}
+
 // TokenRef returns where the token is put.
 func (t *Token) TokenRef() *corev1.SecretKeySelector {
 	name, key := t.Name+"-jwt-"+t.User(), TokenKeyName

@@ -40,6 +40,12 @@ const (
 	AnnotationTopologySpec = "topology.slinky.slurm.net/spec"
 	// AnnotationTopologyLine is AnnotationTopologySpec as releases before 1.1 spelled it.
 	AnnotationTopologyLine = "topology.slinky.slurm.net/line"
+	// AnnotationAllowPrivilegedTokens on a Secret with a JWT key, when "true", lets Tokens speak for root, for SlurmUser
+	// (slurm) and for users given by number. Whoever may edit that Secret decides about it.
+	AnnotationAllowPrivilegedTokens = "coxswain.dev/allow-privileged-tokens"
+	// AnnotationJwtKeyID on a Secret with a JWT key says that the key is an RSA private key in PEM, for RS256, and is the
+	// kid of its public half in the Controller's jwks.
+	AnnotationJwtKeyID = "coxswain.dev/jwt-key-id"
 	// AnnotationFeatures on a Kubernetes node is a comma-separated list; each becomes Slurm feature "k8s/<value>".
 	AnnotationFeatures = "features.slinky.slurm.net/spec"
 )
@@ -84,6 +90,8 @@ const (
 	NameLogin = "login"
 	// NameSlurmd marks what belongs to a NodeSet.
 	NameSlurmd = "slurmd"
+	// NameToken marks what belongs to a Token.
+	NameToken = "token"
 	// NameMariaDB marks what belongs to the embedded database of an Accounting.
 	NameMariaDB = "mariadb"
 )

@@ -11,10 +11,14 @@ import (
 // TokenSpec is what a user asks of a Token.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",message="jwtKeyRef must be set: the key of the Controller, which is jwt.key in Secret <name>-auth-jwt when the operator generated it"
+// +kubebuilder:validation:XValidation:rule="self.username == oldSelf.username",message="username cannot be changed; make another Token"
+// +kubebuilder:validation:XValidation:rule="has(self.secretRef) == has(oldSelf.secretRef) && (!has(self.secretRef) || self.secretRef == oldSelf.secretRef)",message="secretRef cannot be changed; make another Token"
 // +kubebuilder:validation:XValidation:rule="(has(self.secretRef) && size(self.secretRef.name) > 0) || self.username.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$')",message="secretRef.name must be set, because no Secret can be named after this username"
 type TokenSpec struct {
-	// JwtKeyRef selects the key that signs the token, the one of the Controller. It wins over jwtHs256KeyRef. It cannot
-	// be changed.
+	// JwtKeyRef selects the key that signs the token with HS256, the one of the Controller. When its Secret has
+	// annotation coxswain.dev/jwt-key-id, it is an RSA private key in PEM and signs with RS256; the annotation is the kid
+	// of its public half in the Controller's jwksKeyRef. It wins over jwtHs256KeyRef. It cannot be changed; the content
+	// of the Secret may, and another token is issued then.
 	// Slurm: AuthAltParameters=jwt_key=, https://slurm.schedmd.com/jwt.html
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
@@ -28,7 +32,9 @@ type TokenSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="jwtHs256KeyRef cannot be changed; make another Token"
 	JwtHs256KeyRef *JwtSecretKeySelector `json:"jwtHs256KeyRef,omitempty"`
 
-	// Username is the Slurm user that the token speaks for. An empty name stands for nobody.
+	// Username is the Slurm user that the token speaks for. An empty name stands for nobody. root, slurm and numbers,
+	// which Slurm takes for uids, are refused with a condition unless the Secret with the key has annotation
+	// coxswain.dev/allow-privileged-tokens with value "true". It cannot be changed.
 	// Slurm: claim sun, https://slurm.schedmd.com/jwt.html
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_$.@+-]*$')",message="must consist of letters, digits and the characters _ $ . @ + -"
@@ -49,7 +55,7 @@ type TokenSpec struct {
 	Refresh *bool `json:"refresh,omitempty"`
 
 	// SecretRef says in which Secret, and there under which key, the token is put. Default: Secret
-	// <name>-jwt-<username>, key SLURM_JWT.
+	// <name>-jwt-<username>, key SLURM_JWT. It cannot be changed.
 	// +optional
 	SecretRef *corev1.SecretKeySelector `json:"secretRef,omitempty"`
 }
@@ -64,7 +70,11 @@ type TokenStatus struct {
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 
-	// Conditions are Ready, Reconciling and Stalled.
+	// ExpiresAt is the time at which the token expires.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+
+	// Conditions are Ready, Reconciling, Stalled and FieldsIgnored.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -72,13 +82,14 @@ type TokenStatus struct {
 }
 
 // Token is a JSON Web Token for a Slurm user, kept fresh in a Secret. Who may make Tokens in a namespace with a JWT key
-// can act as any user of that Slurm cluster, root included.
+// can act as any user of that Slurm cluster; as root and SlurmUser only where the Secret with the key allows it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=tokens;jwt
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="USER",type="string",JSONPath=".spec.username",description="The user that the token speaks for."
 // +kubebuilder:printcolumn:name="IAT",type="date",JSONPath=".status.issuedAt",description="When the token was issued."
+// +kubebuilder:printcolumn:name="EXPIRES",type="string",JSONPath=".status.expiresAt",description="When the token expires.",priority=1
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description="Whether the Secret holds a valid token."
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].reason",description="Why it is ready or not."
 // +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What to know about it.",priority=1

@@ -1291,6 +1291,10 @@ func (in *TokenStatus) DeepCopyInto(out *TokenStatus) {
 		in, out := &in.IssuedAt, &out.IssuedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.ExpiresAt != nil {
+		in, out := &in.ExpiresAt, &out.ExpiresAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))

@@ -29,6 +29,15 @@ import (
 // SecretValue reads one key of a Secret that the field at path names. A Secret or key that is missing is a problem that
 // heals when it appears.
 func (b *Base) SecretValue(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) ([]byte, error) {
+	secret, err := b.Secret(ctx, namespace, ref, path)
+	if err != nil {
+		return nil, err
+	}
+	return secret.Data[ref.Key], nil
+}
+
+// Secret reads the Secret that the field at path names like SecretValue, when more than one value of it matters.
+func (b *Base) Secret(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := b.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -36,11 +45,10 @@ func (b *Base) SecretValue(ctx context.Context, namespace string, ref corev1.Sec
 		}
 		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, ref.Name, err)
 	}
-	value, ok := secret.Data[ref.Key]
-	if !ok || len(value) == 0 {
+	if len(secret.Data[ref.Key]) == 0 {
 		return nil, problem.Waitingf(path, slinkyv1beta1.ReasonKeyMissing, "Secret %s has no key %s, or an empty one", ref.Name, ref.Key)
 	}
-	return value, nil
+	return secret, nil
 }
 
 // SecretDigest reads one key of a Secret like SecretValue and returns its digest.

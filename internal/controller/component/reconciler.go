@@ -62,6 +62,11 @@ type Plan struct {
 	Conditions []metav1.Condition
 	// Parts are what has to be ready for the object to be ready.
 	Parts []kube.Part
+	// ReadyReason is why the object is ready when it is; empty means Available.
+	ReadyReason string
+	// Applied, when it is set, is called once everything that was rendered is in place; it may set status fields that
+	// would be untrue before.
+	Applied func()
 	// Again is when the plan may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }
@@ -141,6 +146,9 @@ func (r *Reconciler[T]) apply(ctx context.Context, obj T, plan *Plan) error {
 	if result.Wrote() {
 		log.FromContext(ctx).Info("Applied what was rendered", "changes", result.String())
 	}
+	if err == nil && plan.Applied != nil {
+		plan.Applied()
+	}
 	problems, rest := problem.FromError(err)
 	plan.Problems = append(plan.Problems, problems...)
 	return rest
@@ -163,7 +171,7 @@ func (r *Reconciler[T]) summarize(obj T, plan *Plan, observed bool) {
 		plan.Parts = append(plan.Parts, kube.Part{Name: "workload", Reason: slinkyv1beta1.ReasonWaiting, Message: "its state could not be read"})
 	}
 	kube.Report(r.Recorder, obj, &conditions, kube.Summary{
-		Generation: obj.GetGeneration(), Now: now, Parts: plan.Parts, Problems: plan.Problems,
+		Generation: obj.GetGeneration(), Now: now, Parts: plan.Parts, ReadyReason: plan.ReadyReason, Problems: plan.Problems,
 	})
 	obj.SetConditions(conditions)
 }
