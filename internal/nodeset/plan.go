@@ -7,58 +7,20 @@
 package nodeset
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"time"
 )
 
-// Cause says why a worker is retired.
-type Cause string
-
-// The causes for which workers are retired.
-const (
-	// ScaleIn: there are more workers than wanted.
-	ScaleIn Cause = "scale-in"
-	// Update: the worker is of an old revision, and its successor will be of the new one.
-	Update Cause = "update"
-)
-
-// Pod is what the plan needs to know of a worker pod.
-type Pod struct {
-	Name     string
-	Ordinal  int
-	Revision string
-	// Phase is the pod's phase as Kubernetes names it.
-	Phase string
-	// Scheduled says that it has a Kubernetes node.
-	Scheduled bool
-	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
-	Ready      bool
-	ReadySince time.Time
-	// Terminating says that it is being deleted already.
-	Terminating bool
-	// Retired is the cause for which it was marked before; empty when it was not.
-	Retired Cause
-	// Cordoned says that somebody asked for its Slurm node to be drained.
-	Cordoned bool
-	// DeletionCost is the user's; the lower goes first.
-	DeletionCost int32
-	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.
-	Busy bool
-	// Deadline is when the last of its jobs must end; zero when it has none, or one without end.
-	Deadline time.Time
-	Created  time.Time
-}
-
-// finished says that its containers have ended for good: nothing can run in it any more.
-func (p Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
-
 // Input is a NodeSet and its pods at one moment.
 type Input struct {
 	Now time.Time
-	// Replicas is the number of workers wanted.
+	// Replicas is the number of workers wanted in scaling mode StatefulSet.
 	Replicas int
+	// Pins are the Kubernetes nodes that workers are to come back to, by ordinal; see Pin.
+	Pins map[int]string
+	// Daemon is scaling mode DaemonSet: one worker on each of Nodes.
+	Daemon bool
+	Nodes  []KubeNode
 	// Revision is the one that new workers are made of.
 	Revision string
 	// Rolling says that workers of old revisions are retired, at most MaxUnavailable at a time.
@@ -69,6 +31,16 @@ type Input struct {
 	Pods     []Pod
 }
 
+// Place is where a worker belongs.
+type Place struct {
+	// Ordinal is its number in scaling mode StatefulSet.
+	Ordinal int
+	// Node is the Kubernetes node that it must run on; empty for any.
+	Node string
+	// Hostname is its host name in scaling mode DaemonSet; empty in the other, where it follows from the ordinal.
+	Hostname string
+}
+
 // Retirement is a worker to mark.
 type Retirement struct {
 	Pod   string
@@ -77,9 +49,11 @@ type Retirement struct {
 
 // Plan is what to do next. The same input gives the same plan, so that a crash between two of its steps loses nothing.
 type Plan struct {
-	// Create are ordinals of workers to make, lowest first.
-	Create []int
-	// Delete are finished pods, in which nothing runs.
+	// Desired is the number of workers that there should be.
+	Desired int
+	// Create are workers to make, in order.
+	Create []Place
+	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that is none for them.
 	Delete []string
 	// Retire are workers to mark; Reprieve are marked ones that are wanted after all.
 	Retire   []Retirement
@@ -88,37 +62,47 @@ type Plan struct {
 	Again time.Time
 }
 
+// wake asks for another look at a time; zero asks for none.
+func (p *Plan) wake(at time.Time) {
+	if !at.IsZero() && (p.Again.IsZero() || at.Before(p.Again)) {
+		p.Again = at
+	}
+}
+
 // Make decides what to do next.
 func Make(in Input) Plan {
-	var plan Plan
-	occupied := map[int]bool{}
+	plan := Plan{Desired: in.Desired()}
+	retired := map[string]Cause{}
 	var staying []Pod
 	for _, p := range in.Pods {
-		occupied[p.Ordinal] = true
 		switch {
 		case p.Terminating:
 		case p.finished():
+			in.bury(p, &plan)
+		case in.waitsInVain(p):
 			plan.Delete = append(plan.Delete, p.Name)
+		case p.Daemon != in.Daemon:
+			retired[p.Name] = Replace
+			staying = append(staying, p)
 		default:
 			staying = append(staying, p)
 		}
 	}
 	slices.Sort(plan.Delete)
+	slices.SortFunc(staying, firstToGo)
 
-	// A pod that is going keeps its name until it is gone, so it counts: its successor takes the same ordinal.
-	for ordinal := 0; len(plan.Create) < in.Replicas-len(in.Pods); ordinal++ {
-		if !occupied[ordinal] {
-			plan.Create = append(plan.Create, ordinal)
+	if in.Daemon {
+		in.daemons(staying, retired, &plan)
+	} else {
+		in.ordinals(staying, retired, &plan)
+	}
+	var kept []Pod
+	for _, p := range staying {
+		if retired[p.Name] == "" {
+			kept = append(kept, p)
 		}
 	}
-
-	slices.SortFunc(staying, firstToGo)
-	surplus := min(max(0, len(staying)-in.Replicas), len(staying))
-	retired := map[string]Cause{}
-	for _, p := range staying[:surplus] {
-		retired[p.Name] = ScaleIn
-	}
-	update(in, staying[surplus:], retired, &plan)
+	in.update(kept, retired, &plan)
 	for _, p := range staying {
 		switch cause := retired[p.Name]; {
 		case cause != "" && p.Retired != cause:
@@ -130,15 +114,67 @@ func Make(in Input) Plan {
 	return plan
 }
 
+// Desired is the number of workers that there should be.
+func (in Input) Desired() int {
+	if !in.Daemon {
+		return in.Replicas
+	}
+	occupied := map[string]bool{}
+	for _, p := range in.Pods {
+		occupied[p.Node] = true
+	}
+	desired := 0
+	for _, n := range in.Nodes {
+		if n.Fit >= Belongs || n.Fit >= Stays && occupied[n.Name] {
+			desired++
+		}
+	}
+	return desired
+}
+
+// shortLife is how long a pod must have existed for its end to be no reason to wait with its successor. Where pods fail at
+// once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds.
+const shortLife = 5 * time.Second
+
+// bury deletes a finished pod, when its time has come.
+func (in Input) bury(p Pod, plan *Plan) {
+	if at := p.Created.Add(shortLife); in.Now.Before(at) {
+		plan.wake(at)
+		return
+	}
+	plan.Delete = append(plan.Delete, p.Name)
+}
+
+// ordinals fills the holes among the ordinals, and retires what is too many.
+func (in Input) ordinals(staying []Pod, retired map[string]Cause, plan *Plan) {
+	occupied := map[int]bool{}
+	for _, p := range in.Pods {
+		occupied[p.Ordinal] = true
+	}
+	// A pod that is going keeps its name until it is gone, so it counts: its successor takes the same ordinal.
+	for ordinal := 0; len(plan.Create) < in.Replicas-len(in.Pods); ordinal++ {
+		if !occupied[ordinal] {
+			plan.Create = append(plan.Create, Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
+		}
+	}
+	surplus := len(staying) - len(retired) - in.Replicas
+	for _, p := range staying {
+		if surplus > 0 && retired[p.Name] == "" {
+			retired[p.Name] = ScaleIn
+			surplus--
+		}
+	}
+}
+
 // update chooses workers of old revisions. Those that are not available cost nothing; of the others only as many go as
 // may be unavailable, counting all that are missing, going or not ready. Those chosen before stay chosen, but no more than
 // may go at once: a short loss of readiness of all workers must not have all of them replaced.
-func update(in Input, candidates []Pod, retired map[string]Cause, plan *Plan) {
+func (in Input) update(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	serving := 0
 	for _, p := range candidates {
 		ok, since := in.available(p)
-		if !ok && !since.IsZero() && (plan.Again.IsZero() || since.Before(plan.Again)) {
-			plan.Again = since
+		if !ok {
+			plan.wake(since)
 		}
 		if ok && p.Retired == "" {
 			serving++
@@ -148,7 +184,7 @@ func update(in Input, candidates []Pod, retired map[string]Cause, plan *Plan) {
 		return
 	}
 	keep := in.MaxUnavailable
-	budget := in.MaxUnavailable - max(0, in.Replicas-serving)
+	budget := in.MaxUnavailable - max(0, plan.Desired-serving)
 	for _, p := range candidates {
 		ok, _ := in.available(p)
 		switch {
@@ -175,46 +211,4 @@ func (in Input) available(p Pod) (ok bool, at time.Time) {
 		return false, at
 	}
 	return true, time.Time{}
-}
-
-// firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already.
-func firstToGo(a, b Pod) int {
-	return cmp.Or(
-		-boolean(a.Retired == ScaleIn, b.Retired == ScaleIn),
-		boolean(a.Scheduled, b.Scheduled),
-		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
-		boolean(a.Ready, b.Ready),
-		cmp.Compare(a.DeletionCost, b.DeletionCost),
-		boolean(a.Busy, b.Busy),
-		a.lastJob().Compare(b.lastJob()),
-		-boolean(a.Cordoned, b.Cordoned),
-		cmp.Compare(b.Ordinal, a.Ordinal),
-		b.ReadySince.Compare(a.ReadySince),
-		b.Created.Compare(a.Created),
-		cmp.Compare(a.Name, b.Name),
-	)
-}
-
-// lastJob is when the worker is free at the latest.
-func (p Pod) lastJob() time.Time {
-	if p.Busy && p.Deadline.IsZero() {
-		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
-	}
-	return p.Deadline
-}
-
-func phaseRank(phase string) int {
-	return slices.Index([]string{"Pending", "Unknown", "Running"}, phase)
-}
-
-// boolean puts false before true.
-func boolean(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }

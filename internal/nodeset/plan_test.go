@@ -72,11 +72,11 @@ func TestMake(t *testing.T) {
 		want nodeset.Plan
 	}{
 		{"nothing is done at rest", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{}},
-		{"the first workers are made from ordinal 0", nodeset.Input{Replicas: 3}, nodeset.Plan{Create: []int{0, 1, 2}}},
-		{"holes are filled first", nodeset.Input{Replicas: 4, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{Create: []int{0, 2}}},
+		{"the first workers are made from ordinal 0", nodeset.Input{Replicas: 3}, nodeset.Plan{Create: places(0, 1, 2)}},
+		{"holes are filled first", nodeset.Input{Replicas: 4, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{Create: places(0, 2)}},
 		{"a worker above a hole stays when there are enough", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{}},
 		{"a terminating pod keeps its place until it is gone", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{}},
-		{"beside a terminating pod only what is missing is made", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{Create: []int{2}}},
+		{"beside a terminating pod only what is missing is made", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{Create: places(2)}},
 		{"a failed or succeeded pod is deleted, its successor waits until it is gone",
 			nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(2, succeeded), aPod(1, failed), aPod(0)}}, nodeset.Plan{Delete: []string{"w-1", "w-2"}}},
 		{"a failed pod that is going already is left alone", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, failed, terminating)}}, nodeset.Plan{}},
@@ -101,9 +101,19 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// places are those of workers without a Kubernetes node of their own.
+func places(ordinals ...int) []nodeset.Place {
+	var out []nodeset.Place
+	for _, n := range ordinals {
+		out = append(out, nodeset.Place{Ordinal: n})
+	}
+	return out
+}
+
 func check(t *testing.T, in nodeset.Input, want nodeset.Plan) {
 	t.Helper()
 	// Reprieves are a set.
+	want.Desired = in.Desired()
 	options := cmp.Options{cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b string) bool { return a < b })}
 	if diff := cmp.Diff(want, nodeset.Make(in), options); diff != "" {
 		t.Error(diff)
@@ -172,7 +182,7 @@ func TestRollingUpdate(t *testing.T) {
 		{"as many as may be unavailable, idle ones and high ordinals first", nodeset.Input{MaxUnavailable: 2, Pods: with(four(old), aPod(3, old, busy))},
 			nodeset.Plan{Retire: retire(nodeset.Update, "w-2", "w-1")}},
 		{"no more while the first are going", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating))}, nodeset.Plan{}},
-		{"a missing worker counts", nodeset.Input{MaxUnavailable: 1, Pods: four(old)[:3]}, nodeset.Plan{Create: []int{3}}},
+		{"a missing worker counts", nodeset.Input{MaxUnavailable: 1, Pods: four(old)[:3]}, nodeset.Plan{Create: places(3)}},
 		{"a terminating worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, terminating))}, nodeset.Plan{}},
 		{"a failed worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, failed))}, nodeset.Plan{Delete: []string{"w-3"}}},
 		{"a new worker that is not ready counts, so that a broken image stops the update", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, unready))}, nodeset.Plan{}},

@@ -106,9 +106,9 @@ func (w *world) serving() int {
 func (w *world) plan(steps int) {
 	plan := nodeset.Make(w.input())
 	step := func() bool { steps--; return steps >= 0 }
-	for _, ordinal := range plan.Create {
+	for _, place := range plan.Create {
 		if step() {
-			w.create(ordinal)
+			w.create(place.Ordinal)
 		}
 	}
 	for _, name := range plan.Delete {

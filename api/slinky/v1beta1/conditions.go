@@ -76,6 +76,9 @@ const (
 	ReasonTokenExpired = "TokenExpired"
 	// ReasonNameConflict: an object of the name that is needed exists and belongs to someone else.
 	ReasonNameConflict = "NameConflict"
+	// ReasonHostnameConflict: in scaling mode DaemonSet, a Kubernetes node gives its worker a host name that cannot be one
+	// or is another worker's; the other nodes have their workers.
+	ReasonHostnameConflict = "HostnameConflict"
 )
 
 // Reasons of ConditionFieldsIgnored.

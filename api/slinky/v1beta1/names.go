@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // The comments below write N for the name of the object and NS for its namespace.
@@ -199,6 +202,18 @@ func (n *NodeSet) SSHConfigName() string { return n.Name + "-ssh-config" }
 
 // PodName returns N-7 for ordinal 7, or N-007 with an ordinalPadding of 3.
 func (n *NodeSet) PodName(ordinal int) string { return n.Name + "-" + n.PaddedOrdinal(ordinal) }
+
+// DaemonPodName returns N-<host name>, the pod of a Kubernetes node in scaling mode DaemonSet. A name that would be too
+// long for a label ends in a digest instead.
+func (n *NodeSet) DaemonPodName(hostname string) string {
+	name := n.Name + "-" + hostname
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	const digits = 5
+	sum := sha256.Sum256([]byte(hostname))
+	return name[:validation.LabelValueMaxLength-1-digits] + "-" + hex.EncodeToString(sum[:])[:digits]
+}
 
 // PaddedOrdinal returns an ordinal with the number of digits that ordinalPadding asks for.
 func (n *NodeSet) PaddedOrdinal(ordinal int) string {

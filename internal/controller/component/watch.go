@@ -44,6 +44,8 @@ type Watches struct {
 	PodsOf string
 	// KeysOfController says that objects depend on the Secrets of the Controller that they refer to.
 	KeysOfController bool
+	// Other adds what is the kind's alone; nil adds nothing.
+	Other func(b *builder.Builder)
 }
 
 // IndexReferences adds the ReferenceIndex of a kind. references returns what an object refers to, see Ref.
@@ -91,6 +93,9 @@ func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watche
 		b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf(w.PodsOf)))
 	}
 	r.watchReferences(b, list, w.KeysOfController)
+	if w.Other != nil {
+		w.Other(b)
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of %s: %w", kind, err)
 	}

@@ -36,8 +36,8 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 	}
 	n := in.NodeSet
 	var errs []error
-	for _, ordinal := range plan.Create {
-		err := r.create(ctx, in, ordinal, revision)
+	for _, place := range plan.Create {
+		err := r.create(ctx, in, worker.Identity(place), revision)
 		errs = append(errs, err)
 		if _, refused := errors.AsType[*kube.RejectedError](err); refused {
 			break // the others are made alike
@@ -48,9 +48,9 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 		err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 		if err == nil {
 			r.Applier.Deleted(n, pod)
-			r.Recorder.Eventf(n, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s, which had finished", name)
+			r.Recorder.Eventf(n, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s, in which nothing ran", name)
 		}
-		errs = append(errs, wrap(component.IgnoreGone(err), "deleting the finished", n, name))
+		errs = append(errs, wrap(component.IgnoreGone(err), "deleting the idle", n, name))
 	}
 	for _, retirement := range plan.Retire {
 		err := r.mark(ctx, n, byName[retirement.Pod], map[string]string{
@@ -69,9 +69,9 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 	return errors.Join(errs...)
 }
 
-func (r *reconciler) create(ctx context.Context, in worker.Input, ordinal int, revision string) error {
+func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Identity, revision string) error {
 	n := in.NodeSet
-	claims, err := worker.Claims(n, ordinal)
+	claims, err := worker.Claims(n, id)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r *reconciler) create(ctx context.Context, in worker.Input, ordinal int, r
 			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
 	}
-	pod, err := worker.Pod(in, ordinal, revision)
+	pod, err := worker.Pod(in, id, revision)
 	if err != nil {
 		return err
 	}

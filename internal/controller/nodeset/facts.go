@@ -4,6 +4,7 @@
 package nodeset
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -26,7 +28,10 @@ const RetiringCondition corev1.PodConditionType = "coxswain.dev/Retiring"
 func Facts(p *corev1.Pod) plans.Pod {
 	out := plans.Pod{
 		Name:        p.Name,
-		Ordinal:     ordinal(p),
+		Ordinal:     -1,
+		Daemon:      p.Labels[slinkyv1beta1.LabelScalingMode] == string(slinkyv1beta1.ScalingModeDaemonSet),
+		Node:        cmp.Or(p.Spec.NodeName, p.Annotations[worker.NodeAnnotation]),
+		Hostname:    p.Spec.Hostname,
 		Revision:    p.Labels[slinkyv1beta1.LabelRevisionHash],
 		Phase:       string(p.Status.Phase),
 		Scheduled:   p.Spec.NodeName != "",
@@ -35,6 +40,9 @@ func Facts(p *corev1.Pod) plans.Pod {
 		Cordoned:    p.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
 		Busy:        says(p, "Allocated") || says(p, "Mixed") || says(p, "Completing"),
 		Created:     p.CreationTimestamp.Time,
+	}
+	if !out.Daemon {
+		out.Ordinal = ordinal(p)
 	}
 	if cost, err := strconv.ParseInt(p.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
 		out.DeletionCost = int32(cost)
@@ -63,7 +71,7 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// ordinal is the number at the end of the pod's name; a pod of ours always has one.
+// ordinal is the number at the end of the name of a pod made in scaling mode StatefulSet.
 func ordinal(p *corev1.Pod) int {
 	number, err := strconv.Atoi(p.Name[strings.LastIndexByte(p.Name, '-')+1:])
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets;controllers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create
@@ -51,6 +52,7 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 		Observe: r.observe,
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
+		Other:      r.watchNodes,
 		Owns:       []client.Object{&corev1.Pod{}},
 		SharesWith: []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}},
 		Components: []client.Object{&slinkyv1beta1.Controller{}},
@@ -83,9 +85,7 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 // ignore lists what belongs to the worker engine and is not there yet.
 func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	whenDeleted, whenScaled := n.ClaimRetention()
-	out.Ignore(n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet, "spec.scalingMode")
 	out.Ignore(n.Spec.SSH.Enabled, "spec.ssh")
-	out.Ignore(n.Spec.PinToNode, "spec.pinToNode")
 	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
 	out.Ignore(n.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound, "spec.pruneSlurmNodeRecords")
 	out.Ignore(n.UpdateType() == slinkyv1beta1.UpdateScheduled, "spec.updateStrategy.scheduledUpdate")
@@ -106,13 +106,15 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worke
 // observe carries the plan for the pods out and counts them.
 func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out *component.Plan) error {
 	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: worker.Labels(n).Selector()})
-	n.Status.Desired = n.Replicas()
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+		n.Status.Desired = n.Replicas()
+	}
 	var list corev1.PodList
 	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)})
 	if err != nil {
 		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	if len(out.Problems) > 0 || n.ScalingMode() != slinkyv1beta1.ScalingModeStatefulSet {
+	if len(out.Problems) > 0 {
 		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
 		return nil
 	}
@@ -123,17 +125,16 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	n.Status.NodeSetHash = revision
 	// In one order, so that messages and the order of deeds do not depend on the cache.
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Or(ordinal(&a)-ordinal(&b), cmp.Compare(a.Name, b.Name)) })
-	pods := make([]plans.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, Facts(&list.Items[i]))
+	facts, problems, err := r.gather(ctx, in, revision, list.Items)
+	if err != nil {
+		return err
 	}
-	plan := plans.Make(plans.Input{
-		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, Pods: pods,
-		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, MaxUnavailable: maxUnavailable(n),
-		MinReady: minReady(n),
-	})
+	out.Problems = append(out.Problems, problems...)
+	plan := plans.Make(facts)
+	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
+	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	err = r.execute(ctx, in, revision, list.Items, plan)
-	problems, err := problem.FromError(err)
+	problems, err = problem.FromError(err)
 	out.Problems = append(out.Problems, problems...)
 	out.Again = plan.Again
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
@@ -141,9 +142,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 }
 
 // maxUnavailable is the number that the spec means, at least one: with none nothing would ever be updated.
-func maxUnavailable(n *slinkyv1beta1.NodeSet) int {
+func maxUnavailable(n *slinkyv1beta1.NodeSet, desired int) int {
 	limit := n.MaxUnavailable()
-	number, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(n.Replicas()), true)
+	number, err := intstr.GetScaledValueFromIntOrPercent(&limit, desired, true)
 	if err != nil {
 		return 1
 	}

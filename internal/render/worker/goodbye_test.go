@@ -15,7 +15,7 @@ import (
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
 func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
-	pod, err := worker.Pod(input(t, `{controllerRef: {name: demo}}`), 0, "r")
+	pod, err := worker.Pod(input(t, `{controllerRef: {name: demo}}`), worker.Identity{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func canonical(v any) ([]byte, error) {
 // error joins problem.Problems.
 func Check(in Input) error {
 	n := in.NodeSet
-	_, err := Pod(in, 0, "")
+	_, err := Pod(in, Identity{}, "")
 	errs := []error{err}
 	if _, err := conf.ParseOptions(n.Spec.Partition.Config); n.Spec.Partition.Enabled && err != nil {
 		errs = append(errs, problem.Errorf("spec.partition.config", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
@@ -104,38 +104,99 @@ func Check(in Input) error {
 	return errors.Join(errs...)
 }
 
-// Pod returns the worker with an ordinal, of a revision. The error joins problem.Problems.
-func Pod(in Input, ordinal int, revision string) (*corev1.Pod, error) {
+// NodeAnnotation on a worker pod names the Kubernetes node to which it is bound, by scaling mode DaemonSet or pinToNode.
+const NodeAnnotation = "coxswain.dev/node"
+
+// Identity is what tells a worker from the others of its NodeSet.
+type Identity struct {
+	// Ordinal is its number in scaling mode StatefulSet.
+	Ordinal int
+	// Node is the Kubernetes node that it must run on; empty for any.
+	Node string
+	// Hostname is its host name in scaling mode DaemonSet; in the other it follows from the ordinal.
+	Hostname string
+}
+
+// PodName is the name of the worker's pod.
+func (id Identity) PodName(n *slinkyv1beta1.NodeSet) string {
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
+		return n.DaemonPodName(id.Hostname)
+	}
+	return n.PodName(id.Ordinal)
+}
+
+// Pod returns a worker of a revision. The error joins problem.Problems.
+func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 	n := in.NodeSet
 	set := Labels(n)
 	spec, specErr := podSpec(in)
 	template, templateErr := pod.Template(spec, n.Spec.Template, set, nil, "spec.template")
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	out.Name, out.Namespace = n.PodName(ordinal), n.Namespace
-	out.Spec.Hostname = n.Hostname(ordinal)
+	out.Name, out.Namespace = id.PodName(n), n.Namespace
+	daemon := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
+	if out.Spec.Hostname = id.Hostname; !daemon {
+		out.Spec.Hostname = n.Hostname(id.Ordinal)
+	}
 	out.Spec.Subdomain = n.WorkerServiceName()
 	// The scheduler has to act, or priorities and taints would not count.
 	out.Spec.NodeName = ""
 	maps.Copy(out.Labels, map[string]string{
 		slinkyv1beta1.LabelCluster:      n.Spec.ControllerRef.Name,
 		slinkyv1beta1.LabelPodName:      out.Name,
-		slinkyv1beta1.LabelPodIndex:     n.PaddedOrdinal(ordinal),
 		slinkyv1beta1.LabelPodHostname:  out.Spec.Hostname,
 		slinkyv1beta1.LabelScalingMode:  string(n.ScalingMode()),
 		slinkyv1beta1.LabelRevisionHash: revision,
 	})
-	claims, claimsErr := Claims(n, ordinal)
+	if !daemon {
+		out.Labels[slinkyv1beta1.LabelPodIndex] = n.PaddedOrdinal(id.Ordinal)
+	}
+	if id.Node != "" {
+		bind(out, id.Node)
+	}
+	claims, claimsErr := Claims(n, id)
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
 	}
 	return out, errors.Join(specErr, templateErr, claimsErr)
 }
 
+// bind lets the scheduler put the pod on one Kubernetes node and no other, as a DaemonSet does. What else the template asks
+// of a node still counts.
+func bind(p *corev1.Pod, node string) {
+	p.Annotations = label.Merge(p.Annotations, map[string]string{NodeAnnotation: node})
+	field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	if p.Spec.Affinity.NodeAffinity == nil {
+		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	required := &p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}}}
+		return
+	}
+	for i := range (*required).NodeSelectorTerms { // one of the terms has to hold
+		term := &(*required).NodeSelectorTerms[i]
+		term.MatchFields = append(term.MatchFields, field)
+	}
+}
+
+// Template is the pod spec that all workers have in common, by which they choose their Kubernetes nodes.
+func Template(in Input) (*corev1.PodSpec, error) {
+	spec, err := podSpec(in)
+	if err != nil {
+		return nil, err
+	}
+	template, err := pod.Template(spec, in.NodeSet.Spec.Template, Labels(in.NodeSet), nil, "spec.template")
+	return &template.Spec, err
+}
+
 // claimTemplateLabel on a claim names the template that it was made from, which is also the name of the volume.
 const claimTemplateLabel = "coxswain.dev/claim-template"
 
-// Claims returns the claims of the worker with an ordinal, one for each volumeClaimTemplate.
-func Claims(n *slinkyv1beta1.NodeSet, ordinal int) ([]*corev1.PersistentVolumeClaim, error) {
+// Claims returns the claims of a worker, one for each volumeClaimTemplate.
+func Claims(n *slinkyv1beta1.NodeSet, id Identity) ([]*corev1.PersistentVolumeClaim, error) {
 	var out []*corev1.PersistentVolumeClaim
 	var errs []error
 	for i := range n.Spec.VolumeClaimTemplates {
@@ -151,7 +212,7 @@ func Claims(n *slinkyv1beta1.NodeSet, ordinal int) ([]*corev1.PersistentVolumeCl
 		}
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
-				Name:        template.Name + "-" + n.PodName(ordinal),
+				Name:        template.Name + "-" + id.PodName(n),
 				Namespace:   n.Namespace,
 				Labels:      label.Merge(Labels(n).Labels(template.Labels), map[string]string{claimTemplateLabel: template.Name}),
 				Annotations: template.Annotations,
@@ -165,9 +226,9 @@ func Claims(n *slinkyv1beta1.NodeSet, ordinal int) ([]*corev1.PersistentVolumeCl
 
 func claimNames(n *slinkyv1beta1.NodeSet) []string {
 	var names []string
-	claims, _ := Claims(n, 0)
+	claims, _ := Claims(n, Identity{})
 	for _, c := range claims {
-		names = append(names, c.Name)
+		names = append(names, c.Labels[claimTemplateLabel]+"-"+n.PodName(0)) // whatever the scaling mode
 	}
 	return names
 }

@@ -33,19 +33,24 @@ func TestPod(t *testing.T) {
 	tests := []struct {
 		name, file, spec string
 		ordinal          int
+		node, hostname   string
 	}{
-		{"the smallest spec: the pod's name is the node's", "minimal.yaml", `{controllerRef: {name: demo}}`, 0},
+		{"the smallest spec: the pod's name is the node's", "minimal.yaml", `{controllerRef: {name: demo}}`, 0, "", ""},
 		{"the example of the contract: a prefix for host names, and extraConf", "example.yaml",
-			`{controllerRef: {name: demo, namespace: ns1}, template: {spec: {hostname: gpu-}}, extraConf: "Gres=gpu:8 Weight=10"}`, 1},
-		{"ordinals with zeros in front", "padding.yaml", `{controllerRef: {name: demo}, ordinalPadding: 3}`, 7},
+			`{controllerRef: {name: demo, namespace: ns1}, template: {spec: {hostname: gpu-}}, extraConf: "Gres=gpu:8 Weight=10"}`, 1, "", ""},
+		{"ordinals with zeros in front", "padding.yaml", `{controllerRef: {name: demo}, ordinalPadding: 3}`, 7, "", ""},
 		{"limits tell slurmd what it has", "limits.yaml",
-			`{controllerRef: {name: demo}, slurmd: {resources: {limits: {cpu: 7500m, memory: 16Gi, nvidia.com/gpu: 1}}, env: [{name: POD_CPUS, value: "6"}]}}`, 0},
+			`{controllerRef: {name: demo}, slurmd: {resources: {limits: {cpu: 7500m, memory: 16Gi, nvidia.com/gpu: 1}}, env: [{name: POD_CPUS, value: "6"}]}}`, 0, "", ""},
 		{"claims of each ordinal, in the place of a volume of that name", "claims.yaml",
 			`{controllerRef: {name: demo}, template: {spec: {volumes: [{name: scratch, emptyDir: {}}]}}, volumeClaimTemplates: [
 			{metadata: {name: scratch, labels: {tier: fast}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}},
-			{metadata: {name: home}, spec: {storageClassName: nfs}}]}`, 2},
-		{"several workers on one Kubernetes node", "oversubscribe.yaml", `{controllerRef: {name: demo}, oversubscribeNode: true}`, 0},
-		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0},
+			{metadata: {name: home}, spec: {storageClassName: nfs}}]}`, 2, "", ""},
+		{"several workers on one Kubernetes node", "oversubscribe.yaml", `{controllerRef: {name: demo}, oversubscribeNode: true}`, 0, "", ""},
+		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0, "", ""},
+		{"one on each Kubernetes node", "daemon.yaml", `{controllerRef: {name: demo}, scalingMode: DaemonSet, volumeClaimTemplates: [{metadata: {name: scratch}, spec: {}}],
+			template: {spec: {hostname: gpu-, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+			{matchExpressions: [{key: gpu, operator: Exists}]}, {matchExpressions: [{key: accelerator, operator: In, values: [a]}]}]}}}}}}`, 0, "node-1.example.com", "node-1"},
+		{"an ordinal that comes back to its Kubernetes node", "pinned.yaml", `{controllerRef: {name: demo}, pinToNode: true, ordinalPadding: 2}`, 4, "node-2", ""},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
   extraConf: feature=a100,nvme
@@ -54,7 +59,7 @@ func TestPod(t *testing.T) {
   template:
     metadata: {labels: {team: a, app.kubernetes.io/name: stolen}, annotations: {note: b}}
     spec: {tolerations: [{key: gpu, operator: Exists}], containers: [{name: slurmd, volumeMounts: [{name: data, mountPath: /data}]}], volumes: [{name: data, emptyDir: {}}]}
-`, 0},
+`, 0, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,11 +67,12 @@ func TestPod(t *testing.T) {
 			if err := worker.Check(in); err != nil {
 				t.Fatal(err)
 			}
-			pod, err := worker.Pod(in, tt.ordinal, "0123456789")
+			id := worker.Identity{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
+			pod, err := worker.Pod(in, id, "0123456789")
 			if err != nil {
 				t.Fatal(err)
 			}
-			claims, err := worker.Claims(in.NodeSet, tt.ordinal)
+			claims, err := worker.Claims(in.NodeSet, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +242,7 @@ func FuzzNodeConf(f *testing.F) {
 		if worker.Check(in) != nil {
 			return
 		}
-		pod, err := worker.Pod(in, 0, "r")
+		pod, err := worker.Pod(in, worker.Identity{}, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

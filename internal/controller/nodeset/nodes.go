@@ -1,0 +1,56 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// watchNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at.
+// The heartbeats of kubelets are no such change.
+func (r *reconciler) watchNodes(b *builder.Builder) {
+	b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.choosers), builder.WithPredicates(predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, same := e.ObjectNew.(*corev1.Node)
+			return ok && same && !sameToWorkers(before, after)
+		},
+	}))
+}
+
+func sameToWorkers(a, b *corev1.Node) bool {
+	return maps.Equal(a.Labels, b.Labels) && a.Spec.Unschedulable == b.Spec.Unschedulable &&
+		slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(x, y corev1.Taint) bool { return equality.Semantic.DeepEqual(x, y) }) &&
+		a.Annotations[slinkyv1beta1.AnnotationHostnameOverride] == b.Annotations[slinkyv1beta1.AnnotationHostnameOverride]
+}
+
+// choosers are the NodeSets for which it matters which Kubernetes nodes there are.
+func (r *reconciler) choosers(ctx context.Context, _ client.Object) []reconcile.Request {
+	var sets slinkyv1beta1.NodeSetList
+	if err := r.Client.List(ctx, &sets); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the NodeSets that choose among Kubernetes nodes")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range sets.Items {
+		if n := &sets.Items[i]; n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet || n.Spec.PinToNode {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(n)})
+		}
+	}
+	return out
+}

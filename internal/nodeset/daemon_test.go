@@ -1,0 +1,152 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+// on is a worker of scaling mode DaemonSet on a Kubernetes node.
+func on(node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+	p := aPod(-1, options...)
+	p.Name, p.Daemon, p.Node, p.Hostname = "w-"+node, true, node, node
+	return p
+}
+
+// kube are Kubernetes nodes a, b, c and so on, as far as they fit.
+func kube(fits ...nodeset.Fit) []nodeset.KubeNode {
+	var out []nodeset.KubeNode
+	for i, fit := range fits {
+		name := string(rune('a' + i))
+		out = append(out, nodeset.KubeNode{Name: name, Hostname: name, Fit: fit})
+	}
+	return out
+}
+
+func onNodes(names ...string) []nodeset.Place {
+	var out []nodeset.Place
+	for _, n := range names {
+		out = append(out, nodeset.Place{Node: n, Hostname: n})
+	}
+	return out
+}
+
+func TestDaemonSetMode(t *testing.T) {
+	const starts, belongs, fits, stays, unfit = nodeset.Starts, nodeset.Belongs, nodeset.Fits, nodeset.Stays, nodeset.Unfit
+	renamed := kube(starts, starts)
+	renamed[0].Hostname = "gpu-a"
+	elsewhere := on("a")
+	elsewhere.Hostname = "b"
+	double := on("b")
+	double.Name = "w-x7k2p"
+	tests := []struct {
+		name    string
+		nodes   []nodeset.KubeNode
+		pods    []nodeset.Pod
+		want    nodeset.Plan
+		desired int
+	}{
+		{"one worker is made on each node where one can start", kube(starts, starts), nil, nodeset.Plan{Create: onNodes("a", "b")}, 2},
+		{"at rest nothing is done", kube(starts, starts), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node that is not ready is waited for", kube(starts, belongs), []nodeset.Pod{on("a")}, nodeset.Plan{}, 2},
+		{"a cordoned node gets none, and none is missed there", kube(starts, fits), []nodeset.Pod{on("a")}, nodeset.Plan{}, 1},
+		{"a cordoned node keeps the one it has", kube(starts, fits), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node tainted NoSchedule keeps the one it has", kube(starts, stays), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node that does not fit any more loses it, after a drain", kube(starts, unfit), []nodeset.Pod{on("a"), on("b", busy)},
+			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
+		{"so does one that is gone", kube(starts), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
+		{"a node that fits again keeps the one that was going", kube(starts, starts), []nodeset.Pod{on("a"), on("b", scaledIn)},
+			nodeset.Plan{Reprieve: []string{"w-b"}}, 2},
+		{"a worker that never got to its node goes with it", kube(starts), []nodeset.Pod{on("a"), on("b", pending)}, nodeset.Plan{Delete: []string{"w-b"}}, 1},
+		{"a terminating pod keeps its node", kube(starts), []nodeset.Pod{on("a", terminating)}, nodeset.Plan{}, 1},
+		{"of two on one node the one with jobs stays", kube(starts, starts), []nodeset.Pod{on("a"), on("b"), func() nodeset.Pod { p := double; p.Busy = true; return p }()},
+			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 2},
+		{"another host name asks for another worker", renamed, []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")}, 2},
+		{"a host name is waited for until its old bearer is gone", kube(starts, starts), []nodeset.Pod{elsewhere},
+			nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")}, 2},
+		{"workers of the other scaling mode go, and keep their nodes until then", kube(starts, starts),
+			[]nodeset.Pod{aPod(0, func(p *nodeset.Pod) { p.Node = "a" }), aPod(1, pending)},
+			nodeset.Plan{Create: onNodes("b"), Retire: retire(nodeset.Replace, "w-1", "w-0")}, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Rolling: true, MaxUnavailable: 1, Nodes: tt.nodes, Pods: tt.pods}
+			check(t, in, tt.want)
+			if got := in.Desired(); got != tt.desired {
+				t.Errorf("%d workers are desired, want %d", got, tt.desired)
+			}
+		})
+	}
+}
+
+func TestARollingUpdateOfADaemonSetCountsNodesWithoutWorkers(t *testing.T) {
+	in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Rolling: true, MaxUnavailable: 1}
+	in.Nodes = kube(nodeset.Starts, nodeset.Starts, nodeset.Belongs)
+	in.Pods = []nodeset.Pod{on("a", old), on("b", old)}
+	check(t, in, nodeset.Plan{})
+	in.MaxUnavailable = 2
+	check(t, in, nodeset.Plan{Retire: retire(nodeset.Update, "w-a")})
+}
+
+func TestLeavingDaemonSetMode(t *testing.T) {
+	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Rolling: true, MaxUnavailable: 1, Pods: []nodeset.Pod{on("a"), on("b", terminating)}}
+	check(t, in, nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")})
+	in.Pods = []nodeset.Pod{on("a", func(p *nodeset.Pod) { p.Retired = nodeset.Replace })}
+	check(t, in, nodeset.Plan{Create: places(0)})
+}
+
+func TestPodsThatFailAtOnceAreNotMadeAnewAtOnce(t *testing.T) {
+	in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Nodes: kube(nodeset.Starts), Pods: []nodeset.Pod{on("a", failed, createdBefore(time.Second))}}
+	check(t, in, nodeset.Plan{Again: noon.Add(4 * time.Second)})
+	in.Now = noon.Add(4 * time.Second)
+	check(t, in, nodeset.Plan{Delete: []string{"w-a"}})
+}
+
+func TestPin(t *testing.T) {
+	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+		p := aPod(ordinal, options...)
+		p.Node = node
+		return p
+	}
+	tests := []struct {
+		name   string
+		before map[string]string
+		pods   []nodeset.Pod
+		want   map[int]string
+	}{
+		{"where a worker runs is where it comes back", nil, []nodeset.Pod{at(0, "a"), at(1, "b")}, map[int]string{0: "a", 1: "b"}},
+		{"a worker that is away keeps its place", map[string]string{"0": "a", "1": "b"}, []nodeset.Pod{at(0, "a")}, map[int]string{0: "a", 1: "b"}},
+		{"cordoning its node does not move it", map[string]string{"1": "c"}, nil, map[int]string{1: "c"}},
+		{"a node that does not fit any more is left", map[string]string{"0": "d", "1": "gone"}, nil, map[int]string{}},
+		{"a pod that waits for a node does not count", nil, []nodeset.Pod{at(0, "a", pending)}, map[int]string{}},
+		{"ordinals that are no longer wanted are forgotten", map[string]string{"2": "a", "x": "a"}, nil, map[int]string{}},
+		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []nodeset.Pod{at(0, "b")}, map[int]string{0: "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Pin(tt.before, tt.pods, 2, kube(nodeset.Starts, nodeset.Belongs, nodeset.Fits, nodeset.Unfit))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := nodeset.Pinned(map[int]string{3: "a"}); got["3"] != "a" || nodeset.Pinned(nil) != nil {
+		t.Errorf("in the status it is %v", got)
+	}
+}
+
+func TestPinnedWorkers(t *testing.T) {
+	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Pins: map[int]string{0: "a"}}
+	check(t, in, nodeset.Plan{Create: []nodeset.Place{{Ordinal: 0, Node: "a"}, {Ordinal: 1}}})
+	waiting := func(node string) nodeset.Pod { p := aPod(0, pending); p.Node = node; return p }
+	in.Pods = []nodeset.Pod{waiting("a"), aPod(1)}
+	check(t, in, nodeset.Plan{})
+	in.Pods = []nodeset.Pod{waiting("gone"), aPod(1)}
+	check(t, in, nodeset.Plan{Delete: []string{"w-0"}})
+}

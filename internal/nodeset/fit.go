@@ -1,0 +1,145 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+)
+
+// KubeNodes says of each Kubernetes node whether workers with this pod spec belong on it. Like the scheduler it looks at
+// node selector, required node affinity and taints; what a node has left to give is the scheduler's business. A node
+// whose host name cannot be used, or is another node's already, is a problem and none for workers.
+func KubeNodes(spec *corev1.PodSpec, all []corev1.Node) ([]KubeNode, problem.List) {
+	var problems problem.List
+	taken := map[string]string{}
+	out := make([]KubeNode, 0, len(all))
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range sorted {
+		node := &sorted[i]
+		n := KubeNode{Name: node.Name, Hostname: hostname(node), Fit: fit(spec, node)}
+		if n.Fit > Unfit {
+			if mistake := misnamed(n, taken); mistake != "" {
+				problems = append(problems, problem.Errorf("Node "+n.Name, slinkyv1beta1.ReasonHostnameConflict, "%s", mistake))
+				n.Fit = Unfit
+			} else {
+				taken[n.Hostname] = n.Name
+			}
+		}
+		out = append(out, n)
+	}
+	return out, problems
+}
+
+// hostname is what a worker on the node is called: its annotation's value, or the node's name up to the first dot.
+func hostname(node *corev1.Node) string {
+	if override := node.Annotations[slinkyv1beta1.AnnotationHostnameOverride]; override != "" {
+		return override
+	}
+	short, _, _ := strings.Cut(node.Name, ".")
+	return short
+}
+
+func misnamed(n KubeNode, taken map[string]string) string {
+	const out = "; set another one in its annotation " + slinkyv1beta1.AnnotationHostnameOverride
+	if mistakes := validation.IsDNS1123Label(n.Hostname); len(mistakes) > 0 {
+		return "host name " + strconv.Quote(n.Hostname) + " cannot be that of a worker: " + mistakes[0] + out
+	}
+	if other := taken[n.Hostname]; other != "" {
+		return "host name " + n.Hostname + " is that of the worker on Node " + other + " already" + out
+	}
+	return ""
+}
+
+func fit(spec *corev1.PodSpec, node *corev1.Node) Fit {
+	lasting := func(t *corev1.Taint) bool { return !passing(t) }
+	switch {
+	case !selects(spec, node), !tolerates(spec, node, func(t *corev1.Taint) bool { return lasting(t) && t.Effect == corev1.TaintEffectNoExecute }):
+		return Unfit
+	case !tolerates(spec, node, lasting):
+		return Stays
+	case node.Spec.Unschedulable:
+		return Fits
+	case !tolerates(spec, node, func(*corev1.Taint) bool { return true }):
+		return Belongs
+	default:
+		return Starts
+	}
+}
+
+// passing says of a taint that Kubernetes has set it because of how the node is doing now.
+func passing(t *corev1.Taint) bool {
+	return strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
+}
+
+// tolerates says whether all those taints of the node are tolerated that count and keep pods away.
+func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Taint) bool) bool {
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule || !counts(taint) {
+			continue
+		}
+		if !slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool { return allows(t, taint) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// allows is whether a toleration is one of the taint.
+func allows(t corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case corev1.TolerationOpEqual, "":
+		return t.Key != "" && t.Value == taint.Value
+	default:
+		return false
+	}
+}
+
+// selects is whether node selector and required node affinity are those of the node.
+func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
+	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) {
+		return false
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool {
+			// A term without any requirement selects nothing.
+			return len(term.MatchExpressions)+len(term.MatchFields) > 0 &&
+				matches(term.MatchExpressions, node.Labels) && matches(term.MatchFields, map[string]string{"metadata.name": node.Name})
+		})
+}
+
+// matches is whether all requirements hold for a set of labels. One that makes no sense holds for none.
+func matches(requirements []corev1.NodeSelectorRequirement, set labels.Set) bool {
+	operators := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+	}
+	for _, r := range requirements {
+		requirement, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
+		if err != nil || !requirement.Matches(set) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,90 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+func TestWhichKubernetesNodesFit(t *testing.T) {
+	const node = `metadata: {name: n, labels: {gpu: a100, size: "8"}}`
+	tests := []struct {
+		name, spec, node string
+		want             nodeset.Fit
+	}{
+		{"any node when the template asks for nothing", `{}`, ``, nodeset.Starts},
+		{"one with the labels of the selector", `{nodeSelector: {gpu: a100}}`, ``, nodeset.Starts},
+		{"none with others", `{nodeSelector: {gpu: h100}}`, ``, nodeset.Unfit},
+		{"any term of the affinity is enough", affinity(`{matchExpressions: [{key: x, operator: Exists}]}, {matchExpressions: [{key: size, operator: Gt, values: ["7"]}]}`), ``, nodeset.Starts},
+		{"all requirements of a term have to hold", affinity(`{matchExpressions: [{key: gpu, operator: In, values: [a100, h100]}, {key: size, operator: Lt, values: ["8"]}]}`), ``, nodeset.Unfit},
+		{"by name", affinity(`{matchFields: [{key: metadata.name, operator: In, values: [n]}]}`), ``, nodeset.Starts},
+		{"by another name", affinity(`{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}`), ``, nodeset.Unfit},
+		{"an empty term selects nothing", affinity(`{}`), ``, nodeset.Unfit},
+		{"a requirement that makes no sense selects nothing", affinity(`{matchExpressions: [{key: gpu, operator: Around, values: [x]}]}`), ``, nodeset.Unfit},
+		{"a taint NoSchedule keeps new ones away", `{}`, `{taints: [{key: t, effect: NoSchedule}]}`, nodeset.Stays},
+		{"a taint NoExecute all", `{}`, `{taints: [{key: t, effect: NoExecute}]}`, nodeset.Unfit},
+		{"a taint PreferNoSchedule none", `{}`, `{taints: [{key: t, effect: PreferNoSchedule}]}`, nodeset.Starts},
+		{"a taint that is tolerated by value", `{tolerations: [{key: t, value: v}]}`, `{taints: [{key: t, value: v, effect: NoExecute}]}`, nodeset.Starts},
+		{"not by another value", `{tolerations: [{key: t, value: w}]}`, `{taints: [{key: t, value: v, effect: NoExecute}]}`, nodeset.Unfit},
+		{"nor by another effect", `{tolerations: [{key: t, operator: Exists, effect: NoSchedule}]}`, `{taints: [{key: t, effect: NoExecute}]}`, nodeset.Unfit},
+		{"whatever the taint", `{tolerations: [{operator: Exists}]}`, `{taints: [{key: t, value: v, effect: NoExecute}]}`, nodeset.Starts},
+		{"a cordoned node", `{}`, `{unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}`, nodeset.Fits},
+		{"a node that is not ready is waited for", `{}`, `{taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}, {key: node.kubernetes.io/unreachable, effect: NoExecute}]}`, nodeset.Belongs},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := node
+			if tt.node != "" {
+				text += "\nspec: " + tt.node
+			}
+			got, problems := nodeset.KubeNodes(manifest.Parse[corev1.PodSpec](t, tt.spec), []corev1.Node{*manifest.Parse[corev1.Node](t, text)})
+			if len(problems) > 0 || len(got) != 1 || got[0].Fit != tt.want {
+				t.Errorf("%+v, want %d; problems %v", got, tt.want, problems)
+			}
+		})
+	}
+}
+
+func affinity(terms string) string {
+	return `{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [` + terms + `]}}}}`
+}
+
+func TestHostNamesOfKubernetesNodes(t *testing.T) {
+	nodes := []corev1.Node{
+		*manifest.Parse[corev1.Node](t, `metadata: {name: b.rack1}`),
+		*manifest.Parse[corev1.Node](t, `metadata: {name: a, annotations: {nodeset.slinky.slurm.net/hostname-override: gpu-7}}`),
+		*manifest.Parse[corev1.Node](t, `metadata: {name: b.rack2}`),
+		*manifest.Parse[corev1.Node](t, `metadata: {name: c, annotations: {nodeset.slinky.slurm.net/hostname-override: "gpu 7"}}`),
+		*manifest.Parse[corev1.Node](t, `{metadata: {name: d, annotations: {nodeset.slinky.slurm.net/hostname-override: gpu-7}}, spec: {taints: [{key: t, effect: NoExecute}]}}`),
+	}
+	got, problems := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
+	var names []string
+	for _, n := range got {
+		if n.Fit == nodeset.Starts {
+			names = append(names, n.Name+"="+n.Hostname)
+		}
+	}
+	if diff := cmp.Diff([]string{"a=gpu-7", "b.rack1=b"}, names); diff != "" {
+		t.Error(diff)
+	}
+	message := problems.Message()
+	for _, want := range []string{
+		"Node b.rack2: host name b is that of the worker on Node b.rack1 already; set another one in its annotation nodeset.slinky.slurm.net/hostname-override",
+		`Node c: host name "gpu 7" cannot be that of a worker: `,
+	} {
+		if !strings.Contains(message, want) {
+			t.Errorf("%q is not in %q", want, message)
+		}
+	}
+	if len(problems) != 2 {
+		t.Errorf("%d problems: %s", len(problems), message)
+	}
+}

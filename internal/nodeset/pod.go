@@ -1,0 +1,103 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Cause says why a worker is retired.
+type Cause string
+
+// The causes for which workers are retired.
+const (
+	// ScaleIn: there are more workers than wanted, or its Kubernetes node is none for it any more.
+	ScaleIn Cause = "scale-in"
+	// Update: the worker is of an old revision, and its successor will be of the new one.
+	Update Cause = "update"
+	// Replace: the worker was made for another scaling mode or has another host name than it should have now.
+	Replace Cause = "replace"
+)
+
+// Pod is what the plan needs to know of a worker pod.
+type Pod struct {
+	Name string
+	// Ordinal is its number; negative when it has none, as in scaling mode DaemonSet.
+	Ordinal int
+	// Daemon says that it was made in scaling mode DaemonSet.
+	Daemon bool
+	// Node is the Kubernetes node on which it runs, or to which it is bound before it is scheduled; empty for any.
+	Node string
+	// Hostname is its host name.
+	Hostname string
+	Revision string
+	// Phase is the pod's phase as Kubernetes names it.
+	Phase string
+	// Scheduled says that it has a Kubernetes node.
+	Scheduled bool
+	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
+	Ready      bool
+	ReadySince time.Time
+	// Terminating says that it is being deleted already.
+	Terminating bool
+	// Retired is the cause for which it was marked before; empty when it was not.
+	Retired Cause
+	// Cordoned says that somebody asked for its Slurm node to be drained.
+	Cordoned bool
+	// DeletionCost is the user's; the lower goes first.
+	DeletionCost int32
+	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.
+	Busy bool
+	// Deadline is when the last of its jobs must end; zero when it has none, or one without end.
+	Deadline time.Time
+	Created  time.Time
+}
+
+// finished says that its containers have ended for good: nothing can run in it any more.
+func (p Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
+
+// lastJob is when the worker is free at the latest.
+func (p Pod) lastJob() time.Time {
+	if p.Busy && p.Deadline.IsZero() {
+		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
+	}
+	return p.Deadline
+}
+
+// firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already.
+func firstToGo(a, b Pod) int {
+	return cmp.Or(
+		-boolean(a.Retired == ScaleIn, b.Retired == ScaleIn),
+		boolean(a.Scheduled, b.Scheduled),
+		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
+		boolean(a.Ready, b.Ready),
+		cmp.Compare(a.DeletionCost, b.DeletionCost),
+		boolean(a.Busy, b.Busy),
+		a.lastJob().Compare(b.lastJob()),
+		-boolean(a.Cordoned, b.Cordoned),
+		cmp.Compare(b.Ordinal, a.Ordinal),
+		b.ReadySince.Compare(a.ReadySince),
+		b.Created.Compare(a.Created),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func phaseRank(phase string) int {
+	return slices.Index([]string{"Pending", "Unknown", "Running"}, phase)
+}
+
+// boolean puts false before true.
+func boolean(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
