@@ -14,7 +14,7 @@ TAG      ?= dev
 VERSION  ?= 0.1.0-dev
 
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
-BINARIES := manager
+BINARIES := manager webhook
 # Debian packages, by what they are for.
 APT_BUILD   := git make gcc python3-yaml
 APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables
@@ -64,6 +64,7 @@ generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' co
 	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
 	@bin/controller-gen rbac:roleName=coxswain-manager,headerFile=hack/boilerplate.yaml.txt paths=./internal/... paths=./cmd/... output:rbac:dir=config/rbac
+	@bin/controller-gen webhook:headerFile=hack/boilerplate.yaml.txt paths=./internal/webhook/... output:webhook:dir=config/webhook
 	@hack/sync-charts
 
 .PHONY: check-generate

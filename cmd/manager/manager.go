@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
 // leaseName is the lease by which replicas agree on who acts.
@@ -34,7 +35,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := operator.NewManager(ctx, restConfig, ctrl.Options{
+	base := ctrl.Options{
 		Logger:                        logger,
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.healthAddr,
@@ -43,7 +44,13 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		LeaderElectionNamespace:       o.leaderElectNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{CacheSyncTimeout: o.cacheSyncTimeout},
-	}, operator.Options{
+	}
+	if o.serveWebhooks {
+		if base.WebhookServer, err = o.webhooks.Server(o.enableHTTP2); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := operator.NewManager(ctx, restConfig, base, operator.Options{
 		Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
@@ -57,7 +64,23 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the readiness check: %w", err)
 	}
-	return mgr, nil
+	return mgr, addWebhooks(mgr, o)
+}
+
+// addWebhooks serves the webhooks, if they are asked for. A manager whose webhooks have no certificate yet is alive but not
+// ready.
+func addWebhooks(mgr ctrl.Manager, o *options) error {
+	if !o.serveWebhooks {
+		return nil
+	}
+	served, err := webhook.Setup(mgr, webhook.Options{Namespaces: o.namespaces}, o.webhooks.Certificates())
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("webhooks", served); err != nil {
+		return fmt.Errorf("adding the readiness check of the webhooks: %w", err)
+	}
+	return nil
 }
 
 func metricsOptions(o *options) metricsserver.Options {

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
 // options are the command line. The flags are those of both predecessors, so that their charts' arguments keep working;
@@ -36,6 +38,8 @@ type options struct {
 	profile                    bool
 	profileAddr                string
 	logLevel, logFormat        string
+	serveWebhooks              bool
+	webhooks                   webhook.Flags
 }
 
 // parse reads the command line; args are without the program's name. flag.ErrHelp means that help was asked for and
@@ -101,6 +105,8 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
 	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
+	fs.BoolVar(&o.serveWebhooks, "webhook", false, "serve the webhooks, too, instead of the program webhook")
+	o.webhooks.Bind(fs, "webhook-")
 	o.logLevel, o.logFormat = "info", "json"
 	for _, name := range []string{"log-level", "zap-log-level"} {
 		fs.StringVar(&o.logLevel, name, o.logLevel, "`level`: debug, info, warn or error")
@@ -155,6 +161,9 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--%s-workers is %d: it must not be negative", kind, n))
 		}
 	}
+	if o.serveWebhooks {
+		errs = append(errs, o.webhooks.Validate("webhook-"))
+	}
 	if o.imageRegistry == "" || o.imageTag == "" {
 		errs = append(errs, errors.New("--image-registry and --image-tag must not be empty"))
 	}
@@ -195,19 +204,7 @@ func (o *options) enabled() (map[string]bool, error) {
 
 // logHandler makes the handler that all logging goes through.
 func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level is %q: use debug, info, warn or error", o.logLevel)
-	}
-	ho := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "json":
-		return slog.NewJSONHandler(w, ho), nil
-	case "plain", "console":
-		return slog.NewTextHandler(w, ho), nil
-	default:
-		return nil, fmt.Errorf("--log-format is %q: use json or plain", o.logFormat)
-	}
+	return logging.Handler(w, o.logLevel, o.logFormat)
 }
 
 // domain is the cluster's DNS domain: the flag, or what follows "svc." in the search list of resolv.conf.

@@ -14,10 +14,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// What a user writes wrongly is refused, or leads to a condition; either names the field.
+// What a user writes wrongly is refused by the API server alone, or leads to a condition; either names the field. Here no
+// webhook helps; TestWebhook is about what it refuses beside that.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.ignoreWebhooks(t)
 	for i, mistake := range []struct {
 		name string
 		// object is of kind SlurmCluster unless it says its kind.

@@ -1,0 +1,29 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logging is the one place that decides how the programs write their logs.
+package logging
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Handler writes records of at least a level (debug, info, warn, error) to w, as json or plain text; console is another
+// name for plain. The errors name the flags that the values come from.
+func Handler(w io.Writer, level, format string) (slog.Handler, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level is %q: use debug, info, warn or error", level)
+	}
+	o := &slog.HandlerOptions{Level: least}
+	switch format {
+	case "json":
+		return slog.NewJSONHandler(w, o), nil
+	case "plain", "console":
+		return slog.NewTextHandler(w, o), nil
+	default:
+		return nil, fmt.Errorf("--log-format is %q: use json or plain", format)
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Certificates say where the server finds its certificate and whether this program makes it.
+type Certificates struct {
+	// Directory has tls.crt and tls.key, mounted from a Secret. The server notices when they change.
+	Directory string
+	// Secret is the one that Directory is mounted from, to be filled and renewed by this program; it must exist. Empty:
+	// somebody else does, such as cert-manager, who then also tells the API server the CA.
+	Secret types.NamespacedName
+	// Service is the name of the Service in front of the server, in the namespace of Secret.
+	Service string
+	// Hosts are further names by which the server is called: for one outside of the cluster, that of its machine.
+	Hosts []string
+	// Validating and Mutating are the names of the webhook configurations that are told the CA; empty: there is none.
+	Validating, Mutating string
+}
+
+// Setup registers the webhooks as soon as there is a certificate to serve them with, and returns a check that is
+// satisfied once they are served. Every replica serves; those that renew a certificate at the same time meet at the
+// resource version of the Secret.
+func Setup(mgr ctrl.Manager, o Options, c Certificates) (func(*http.Request) error, error) {
+	ready := make(chan struct{})
+	if c.Secret.Name == "" {
+		close(ready)
+	} else if err := rotate(mgr, c, ready); err != nil {
+		return nil, err
+	}
+	served := make(chan struct{})
+	if err := mgr.Add(&registration{mgr: mgr, options: o, ready: ready, served: served}); err != nil {
+		return nil, fmt.Errorf("adding the registration of the webhooks: %w", err)
+	}
+	return func(r *http.Request) error {
+		select {
+		case <-served:
+			return mgr.GetWebhookServer().StartedChecker()(r)
+		default:
+			return errors.New("there is no certificate yet")
+		}
+	}, nil
+}
+
+// rotate has the certificate made and renewed, and the API server told of its CA.
+func rotate(mgr ctrl.Manager, c Certificates, ready chan struct{}) error {
+	var configurations []rotator.WebhookInfo
+	if c.Validating != "" {
+		configurations = append(configurations, rotator.WebhookInfo{Name: c.Validating, Type: rotator.Validating})
+	}
+	if c.Mutating != "" {
+		configurations = append(configurations, rotator.WebhookInfo{Name: c.Mutating, Type: rotator.Mutating})
+	}
+	host := c.Service + "." + c.Secret.Namespace + ".svc"
+	err := rotator.AddRotator(mgr, &rotator.CertRotator{
+		SecretKey: c.Secret, CertDir: c.Directory, CAName: c.Service + "-ca", CAOrganization: "coxswain",
+		DNSName: host, ExtraDNSNames: append([]string{c.Service + "." + c.Secret.Namespace}, c.Hosts...),
+		ControllerName: c.Service + "-certificate", IsReady: ready, Webhooks: configurations, FieldOwner: "coxswain-webhook",
+	})
+	if err != nil {
+		return fmt.Errorf("adding the rotation of certificates: %w", err)
+	}
+	return nil
+}
+
+// registration adds the webhooks to the server when the certificate is there: the server does not start without.
+type registration struct {
+	mgr           ctrl.Manager
+	options       Options
+	ready, served chan struct{}
+}
+
+// NeedLeaderElection says that every replica serves.
+func (*registration) NeedLeaderElection() bool { return false }
+
+// Start waits for the certificate.
+func (r *registration) Start(ctx context.Context) error {
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+		return nil
+	}
+	if err := Register(r.mgr, r.options); err != nil {
+		return err
+	}
+	close(r.served)
+	return nil
+}

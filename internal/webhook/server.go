@@ -1,0 +1,86 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Flags are what the command line says about the server.
+type Flags struct {
+	address, secret string
+	certificates    Certificates
+}
+
+// Bind declares the flags, each with the prefix: the manager has others beside them.
+func (f *Flags) Bind(fs *flag.FlagSet, prefix string) {
+	fs.StringVar(&f.address, prefix+"server-addr", ":9443", "`address` on which the webhooks are served")
+	fs.StringVar(&f.certificates.Directory, prefix+"cert-dir", "/tmp/k8s-webhook-server/serving-certs", "`directory` with tls.crt and tls.key")
+	fs.StringVar(&f.secret, prefix+"cert-secret", "",
+		"`namespace/name` of the Secret that is mounted there, to be filled and renewed by this program; empty: somebody else does")
+	fs.StringVar(&f.certificates.Service, prefix+"service", "coxswain-webhook", "`name` of the Service in front of the webhooks")
+	fs.Func(prefix+"hosts", "comma-separated further `names` by which the webhooks are called", func(s string) error {
+		f.certificates.Hosts = strings.Split(s, ",")
+		return nil
+	})
+	fs.StringVar(&f.certificates.Validating, prefix+"validating-configuration", "",
+		"`name` of the ValidatingWebhookConfiguration that is told the certificate authority; empty: none")
+	fs.StringVar(&f.certificates.Mutating, prefix+"mutating-configuration", "",
+		"`name` of the MutatingWebhookConfiguration that is told the certificate authority; empty: none")
+}
+
+// Certificates returns where the certificate is, once Validate has been satisfied.
+func (f *Flags) Certificates() Certificates {
+	out := f.certificates
+	if namespace, name, ok := strings.Cut(f.secret, "/"); ok {
+		out.Secret = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return out
+}
+
+// Validate says what is wrong with the flags.
+func (f *Flags) Validate(prefix string) error {
+	var errs []error
+	if _, _, err := f.listen(); err != nil {
+		errs = append(errs, fmt.Errorf("--%sserver-addr is %q: %w", prefix, f.address, err))
+	}
+	if namespace, name, ok := strings.Cut(f.secret, "/"); f.secret != "" && (!ok || namespace == "" || name == "") {
+		errs = append(errs, fmt.Errorf("--%scert-secret is %q: it must be namespace/name", prefix, f.secret))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Flags) listen() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(f.address)
+	if err != nil {
+		return "", 0, errors.New("it must be host:port or :port")
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || number == 0 {
+		return "", 0, errors.New("the port must be a number from 1 to 65535")
+	}
+	return host, int(number), nil
+}
+
+// Server is the server that the flags describe. It starts with the first webhook that is registered.
+func (f *Flags) Server(http2 bool) (webhook.Server, error) {
+	host, port, err := f.listen()
+	if err != nil {
+		return nil, err
+	}
+	o := webhook.Options{Host: host, Port: port, CertDir: f.certificates.Directory}
+	if !http2 {
+		o.TLSOpts = append(o.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+	}
+	return webhook.NewServer(o), nil
+}

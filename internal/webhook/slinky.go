@@ -1,0 +1,185 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// lookup finds mistakes in objects, by rendering them and by what they refer to.
+type lookup struct{ live client.Reader }
+
+// What is rendered here is thrown away, so any image and any domain will do.
+func images() image.Set { return image.Set{Registry: "any", Tag: "any"} }
+
+const anyDomain = "cluster.local"
+
+// anyController stands for the Controller that a component refers to, which need not exist yet. Nothing in a component is
+// right with one Controller and wrong with another.
+func anyController(obj client.Object, ref slinkyv1beta1.ObjectReference) *slinkyv1beta1.Controller {
+	return &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: ref.Name}}
+}
+
+// ownNamespace records a reference into another namespace.
+func (f *findings) ownNamespace(ref slinkyv1beta1.ObjectReference, namespace, path string) {
+	if err := ref.InNamespace(namespace); err != nil {
+		f.mistakes = append(f.mistakes, problem.Errorf(path+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
+	}
+}
+
+func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (findings, error) {
+	var f findings
+	if ref := c.Spec.AccountingRef; ref != nil {
+		f.ownNamespace(*ref, c.Namespace, "spec.accountingRef")
+	}
+	if name := c.Spec.ClusterName; strings.ToLower(name) != name {
+		f.warnings = append(f.warnings, fmt.Sprintf("spec.clusterName: Slurm keeps names of clusters in lower case; it will say %q", strings.ToLower(name)))
+	}
+	in := controller.Input{Controller: c, Images: images()}
+	err := errors.Join(l.files(ctx, c, &in.Files, &f), l.sharedClaim(ctx, c, &f))
+	f.add(controller.Render(in).Output)
+	return f, err
+}
+
+// files reads the ConfigMaps of the reference lists.
+func (l lookup) files(ctx context.Context, c *slinkyv1beta1.Controller, files *controller.Files, f *findings) error {
+	var errs []error
+	read := func(refs []slinkyv1beta1.ObjectReference, field string, to *[]controller.File) {
+		for i, ref := range refs {
+			path := fmt.Sprintf("spec.%s[%d]", field, i)
+			f.ownNamespace(ref, c.Namespace, path)
+			cm := &corev1.ConfigMap{}
+			found, err := l.get(ctx, c.Namespace, ref.Name, cm)
+			errs = append(errs, err)
+			if err == nil && !found {
+				f.warnings = append(f.warnings, fmt.Sprintf("%s: ConfigMap %s does not exist yet", path, ref.Name))
+			}
+			for name, content := range cm.Data {
+				*to = append(*to, controller.File{ConfigMap: ref.Name, Name: name, Content: content})
+			}
+			for name, content := range cm.BinaryData {
+				*to = append(*to, controller.File{ConfigMap: ref.Name, Name: name, Content: string(content)})
+			}
+		}
+	}
+	read(c.Spec.ConfigFileRefs, "configFileRefs", &files.Config)
+	f.unknownFiles(files.Config)
+	read(c.Spec.PrologScriptRefs, "prologScriptRefs", &files.Prolog)
+	read(c.Spec.EpilogScriptRefs, "epilogScriptRefs", &files.Epilog)
+	read(c.Spec.PrologSlurmctldScriptRefs, "prologSlurmctldScriptRefs", &files.PrologSlurmctld)
+	read(c.Spec.EpilogSlurmctldScriptRefs, "epilogSlurmctldScriptRefs", &files.EpilogSlurmctld)
+	return errors.Join(errs...)
+}
+
+// knownFiles are the files that Slurm reads by name, beside slurm.conf (contract slinky.md §7.2).
+const knownFiles = `acct_gather.conf burst_buffer.conf cgroup.conf cli_filter.lua gres.conf helpers.conf job_container.conf
+	job_submit.lua knl.conf mpi.conf namespace.yaml oci.conf plugstack.conf resources.yaml topology.conf topology.yaml`
+
+// unknownFiles warns of names that may be misspelt. They may also be included by another file.
+func (f *findings) unknownFiles(files []controller.File) {
+	known := strings.Fields(knownFiles)
+	var names []string
+	for _, file := range files {
+		if !slices.Contains(known, file.Name) && file.Name != "slurm.conf" && file.Name != "slurmdbd.conf" {
+			names = append(names, file.Name)
+		}
+	}
+	if slices.Sort(names); len(names) > 0 {
+		f.warnings = append(f.warnings, "spec.configFileRefs: Slurm reads no file of this name, unless another one includes it: "+strings.Join(slices.Compact(names), ", "))
+	}
+}
+
+// sharedClaim looks whether the claim of several slurmctlds can be used by all of them.
+func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f *findings) error {
+	if c.Spec.HA == nil || !c.Spec.HA.Enabled || c.Spec.Persistence == nil || c.Spec.Persistence.ExistingClaim == "" {
+		return nil
+	}
+	const path = "spec.persistence.existingClaim"
+	claim := &corev1.PersistentVolumeClaim{}
+	switch found, err := l.get(ctx, c.Namespace, c.Spec.Persistence.ExistingClaim, claim); {
+	case err != nil:
+		return err
+	case !found:
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: PersistentVolumeClaim %s does not exist yet", path, c.Spec.Persistence.ExistingClaim))
+	case !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany):
+		f.mistakes = append(f.mistakes, problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec,
+			"PersistentVolumeClaim %s does not have access mode ReadWriteMany, and with ha.enabled all slurmctld pods share it", claim.Name))
+	}
+	return nil
+}
+
+// get reads an object of a namespace and says whether it is there.
+func (l lookup) get(ctx context.Context, namespace, name string, obj client.Object) (bool, error) {
+	err := l.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
+	}
+	return true, nil
+}
+
+func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (findings, error) {
+	var f findings
+	f.ownNamespace(n.Spec.ControllerRef, n.Namespace, "spec.controllerRef")
+	var out render.Output
+	out.Fail("spec", worker.Check(worker.Input{
+		NodeSet: n, Controller: anyController(n, n.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
+	}))
+	f.add(out)
+	return f, nil
+}
+
+func (lookup) loginSet(_ context.Context, l *slinkyv1beta1.LoginSet) (findings, error) {
+	var f findings
+	f.ownNamespace(l.Spec.ControllerRef, l.Namespace, "spec.controllerRef")
+	f.add(loginset.Render(loginset.Input{
+		LoginSet: l, Controller: anyController(l, l.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
+	}))
+	return f, nil
+}
+
+func (lookup) accounting(_ context.Context, a *slinkyv1beta1.Accounting) (findings, error) {
+	var f findings
+	f.add(accounting.Render(accounting.Input{Accounting: a, Password: "any", SealingKey: []byte("any"), Images: images()}))
+	return f, nil
+}
+
+func (lookup) restAPI(_ context.Context, r *slinkyv1beta1.RestApi) (findings, error) {
+	var f findings
+	f.ownNamespace(r.Spec.ControllerRef, r.Namespace, "spec.controllerRef")
+	f.add(restapi.Render(restapi.Input{RestAPI: r, Controller: anyController(r, r.Spec.ControllerRef), Images: images()}))
+	return f, nil
+}
+
+func (lookup) token(_ context.Context, t *slinkyv1beta1.Token) (findings, error) {
+	var f findings
+	if ref := t.Spec.JwtHs256KeyRef; ref != nil { //nolint:staticcheck // deprecated, and still read
+		if err := ref.InNamespace(t.Namespace); err != nil {
+			f.mistakes = append(f.mistakes, problem.Errorf("spec.jwtHs256KeyRef.namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
+		}
+	}
+	return f, nil
+}
