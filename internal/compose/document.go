@@ -24,6 +24,14 @@ func (d *document) set(key, value, path string, options ...conf.Option) {
 		d.fail(path, "%v", err)
 		return
 	}
+	for _, m := range trial.CheckValues() {
+		d.fail(path, "%s: %s", m.Key, m.Message)
+	}
+	for _, u := range trial.Unknown() {
+		if u.Meant != "" {
+			d.fail(path, "%s: %s", u.Key, u.Message)
+		}
+	}
 	d.Add(key, value, options...)
 }
 

@@ -73,16 +73,8 @@ func (c *composer) rawPartitions(d *document, lines []string) {
 		case len(entries) != 1 || !strings.EqualFold(entries[0].Key, "PartitionName"):
 			c.fail(at, "must be one line that starts with PartitionName, as in PartitionName=main Nodes=ALL Default=YES")
 		default:
-			c.checkOptions(entries[0].Options, at)
 			d.set("PartitionName", entries[0].Value, at, entries[0].Options...)
 		}
-	}
-}
-
-// checkOptions reports options of a partition that are misspelt.
-func (c *composer) checkOptions(options []conf.Option, path string) {
-	for _, o := range options {
-		c.failIf(path, conf.CheckPartitionOption(o.Key))
 	}
 }
 
@@ -98,7 +90,6 @@ func (c *composer) structuredPartition(d *document, p nebiusv1.Partition) {
 		c.fail(at+".config", "%v", err)
 		return
 	}
-	c.checkOptions(options, at+".config")
 	given := func(key string) bool {
 		return slices.ContainsFunc(options, func(o conf.Option) bool { return strings.EqualFold(o.Key, key) })
 	}

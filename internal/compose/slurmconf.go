@@ -49,7 +49,8 @@ func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accou
 		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: files.Name, Name: name, Content: content})
 	}
 	for _, p := range rendercontroller.Render(in).Problems {
-		if p.Path == "spec.extraConf" {
+		// What waits is told by the Controller: here nobody knows which NodeSets there are.
+		if p.Path == "spec.extraConf" && !p.Waiting {
 			c.problems = append(c.problems, problem.Problem{Path: "spec.customSlurmConfig", Reason: ReasonInvalid, Message: p.Message})
 		}
 	}

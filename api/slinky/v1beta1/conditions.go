@@ -24,6 +24,9 @@ const (
 	// ConditionConfigApplied, on Controller, is True when slurmctld has loaded the configuration whose digest is
 	// status.configDigest.
 	ConditionConfigApplied = "ConfigApplied"
+	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
+	// that a newer slurmctld may know; the message names them.
+	ConditionConfigDoubtful = "ConfigDoubtful"
 	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
 	ConditionVersionSupported = "VersionSupported"
 	// ConditionDatabaseReachable, on Accounting, is True while slurmdbd is connected to its database, and Unknown when that
@@ -67,6 +70,11 @@ const (
 	ReasonReferenceRefused = "ReferenceRefused"
 	// ReasonReferenceNotFound: an object that the spec refers to does not exist; the message names field and object.
 	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonInvalidConfiguration: slurmctld would not start with the configuration, or has refused it. The message quotes
+	// the line and the complaint. The configuration before it stays where it is.
+	ReasonInvalidConfiguration = "InvalidConfiguration"
+	// ReasonConfigTooLarge: the configuration does not fit into a ConfigMap.
+	ReasonConfigTooLarge = "ConfigTooLarge"
 	// ReasonImmutableField: the change cannot be made to the objects that exist; the message says how to get it.
 	ReasonImmutableField = "ImmutableField"
 	// ReasonPrivilegedUser: a Token speaks for root, SlurmUser or a number, and the Secret with the key does not allow it;
@@ -112,6 +120,14 @@ const (
 	ReasonConfigPending = "ConfigPending"
 	// ReasonConfigRejected (False): slurmctld refused the configuration and runs on with the one before.
 	ReasonConfigRejected = "ConfigRejected"
+)
+
+// Reasons of ConditionConfigDoubtful.
+const (
+	// ReasonUnknownKeys (True): there are keys that the operator does not know.
+	ReasonUnknownKeys = "UnknownKeys"
+	// ReasonKeysKnown (False): the operator knows all keys.
+	ReasonKeysKnown = "KeysKnown"
 )
 
 // Reasons of ConditionVersionSupported.

@@ -83,7 +83,7 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 		return component.Plan{}, err
 	}
 	out := render.Render(in)
-	plan := component.Plan{Output: out.Output, Conditions: []metav1.Condition{keys}}
+	plan := component.Plan{Output: out.Output, Conditions: []metav1.Condition{keys, doubtful(out.Doubts)}}
 	early, err := problem.FromError(r.inOrder(ctx, c, in.Accounting, out.Objects))
 	if err != nil {
 		return component.Plan{}, err

@@ -17,6 +17,19 @@ const ReasonInvalid = "InvalidSpec"
 // Merge lays the user's text, found at path, over base and returns the file. The error joins a problem.Problem for each
 // line that cannot be used; the file is then not to be applied.
 func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]byte, error) {
+	merged, err := Lay(base, text, owned, path)
+	if merged == nil {
+		return nil, err
+	}
+	data, writeErr := merged.Bytes()
+	if writeErr != nil {
+		err = errors.Join(err, problem.Errorf(path, ReasonInvalid, "%v", writeErr))
+	}
+	return data, err
+}
+
+// Lay is Merge for a caller that goes on with the document. It is nil when base itself cannot be written.
+func Lay(base *conf.Document, text string, owned conf.Owned, path string) (*conf.Document, error) {
 	// What cannot be written of base came from another field than the text.
 	if _, err := base.Bytes(); err != nil {
 		return nil, problem.Errorf("spec", ReasonInvalid, "%v", err)
@@ -27,9 +40,5 @@ func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]b
 	for _, m := range append(mistakes, refused...) {
 		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%s", m.Error()))
 	}
-	data, err := merged.Bytes()
-	if err != nil {
-		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%v", err))
-	}
-	return data, errors.Join(errs...)
+	return merged, errors.Join(errs...)
 }

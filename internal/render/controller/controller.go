@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // maxConfigBytes is what a ConfigMap may hold, less some room for its metadata.
@@ -65,6 +66,8 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
+	// Doubts are keys that slurmctld may or may not know.
+	Doubts problem.List
 }
 
 // Labels is the identity of a Controller's objects.
@@ -78,21 +81,7 @@ func Render(in Input) Output {
 	c := in.Controller
 	set := Labels(c)
 
-	files := map[string]string{}
-	text, err := slurmConf(in)
-	out.Fail("spec.extraConf", err)
-	files[slurmConfFile] = text
-	if !c.Spec.External {
-		checkFiles(in.Files, &out.Output)
-		if !has(in.Files.Config, cgroupConfFile) {
-			files[cgroupConfFile] = defaultCgroupConf
-		}
-	}
-	if size := len(files[slurmConfFile]) + len(files[cgroupConfFile]); size > maxConfigBytes {
-		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", config.ReasonInvalid,
-			"the configuration has %d bytes and a ConfigMap holds %d; move parts of it to configFileRefs", size, maxConfigBytes))
-	}
-	out.ConfigDigest = digest(files, in.Files)
+	files := out.configuration(in)
 	out.Add(&corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(c, c.ConfigName(), set), Data: files})
 	if c.Spec.External {
 		return out
@@ -110,6 +99,47 @@ func Render(in Input) Output {
 	out.Ignore(c.Spec.HA != nil && c.Spec.HA.Enabled, "spec.ha")
 	out.Ignore(c.Spec.Metrics.ServiceMonitor != nil && c.Spec.Metrics.ServiceMonitor.Enabled, "spec.metrics.serviceMonitor")
 	return out
+}
+
+// configuration renders the files of the ConfigMap and checks them. Their digest is that of what they say, the stamp in
+// slurm.conf aside, and of the user's files beside them.
+func (out *Output) configuration(in Input) map[string]string {
+	files := map[string]string{}
+	doc, err := slurmConf(in)
+	out.Fail("spec.extraConf", err)
+	if !in.Controller.Spec.External {
+		checkFiles(in.Files, &out.Output)
+		if !has(in.Files.Config, cgroupConfFile) {
+			files[cgroupConfFile] = defaultCgroupConf
+		}
+		flight := preflight{in: in}
+		flight.check(doc)
+		out.Problems = append(out.Problems, flight.problems...)
+		out.Doubts = flight.doubts
+	}
+	files[slurmConfFile] = out.text(doc)
+	out.ConfigDigest = digest(files, in.Files)
+	if doc != nil && !in.Controller.Spec.External {
+		stamp(doc, out.ConfigDigest)
+		files[slurmConfFile] = out.text(doc)
+	}
+	if size := len(files[slurmConfFile]) + len(files[cgroupConfFile]); size > maxConfigBytes {
+		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonConfigTooLarge,
+			"the configuration has %d bytes and a ConfigMap holds %d; move parts of it to configFileRefs", size, maxConfigBytes))
+	}
+	return files
+}
+
+// text writes a document, which is nil when there is a problem already.
+func (out *Output) text(doc *conf.Document) string {
+	if doc == nil {
+		return ""
+	}
+	data, err := doc.Bytes()
+	if err != nil {
+		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", config.ReasonInvalid, "%v", err))
+	}
+	return string(data)
 }
 
 // checkFiles refuses files that would take the place of generated ones, and files that two ConfigMaps both have.

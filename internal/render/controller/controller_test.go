@@ -193,6 +193,33 @@ func TestMistakes(t *testing.T) {
 			want: []string{"spec.extraConf: line 1: AuthAltParameters: jwt_key is set by the operator and cannot be set to something else; remove it"}},
 		{name: "a line without a value", spec: `{extraConf: "this is not configuration"}`,
 			want: []string{`spec.extraConf: line 1: "this is not configuration": this is not Key=Value`}},
+		{name: "a value that slurmctld ends with", spec: `{extraConf: "KillWait=30\nSlurmctldTimeout=soon\n"}`,
+			want: []string{`spec.extraConf: line 2: SlurmctldTimeout: "soon" is not a number`}},
+		{name: "a misspelt key", spec: `{extraConf: "MaxJobCout=5"}`,
+			want: []string{"spec.extraConf: line 1: MaxJobCout: slurm.conf is not known to have this key; did you mean MaxJobCount?"}},
+		{name: "a misspelt key in cgroup.conf, and one that the operator owns in a file that is included",
+			spec: `{extraConf: "include more.conf", configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "cgroup.conf", "ConstrainCore=yes"}, {"mine", "more.conf", "KillWait=30\nSlurmUser=root\nMaxJobCount=x"}}
+			},
+			want: []string{
+				"spec.configFileRefs: ConfigMap mine, cgroup.conf: line 1: ConstrainCore: cgroup.conf is not known to have this key; did you mean ConstrainCores?",
+				`spec.configFileRefs: ConfigMap mine, more.conf: line 2: SlurmUser: it is set by the operator and cannot be set to something else; remove the line`,
+				`spec.configFileRefs: ConfigMap mine, more.conf: line 3: MaxJobCount: "x" is not a number`,
+			}},
+		{name: "files that nobody brings", spec: `{extraConf: "include more.conf\nPrologSlurmctld=/etc/slurm/start.sh"}`,
+			want: []string{
+				"spec.extraConf: line 1: include: no ConfigMap that the spec refers to has a file more.conf",
+				"spec.extraConf: line 2: PrologSlurmctld: no ConfigMap that the spec refers to has a file start.sh",
+			}},
+		{name: "a partition of a NodeSet with a misspelt option", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Stat=UP MaxTime=never"}}`)}
+			},
+			want: []string{
+				`NodeSet a, spec.partition.config: PartitionName=a MaxTime: "never" is not a time; write minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED`,
+				"NodeSet a, spec.partition.config: PartitionName=a Stat: PartitionName is not known to have this option; did you mean State?",
+			}},
 		{name: "a file of the operator's in a ConfigMap", spec: `{configFileRefs: [{name: mine}]}`,
 			with: func(_ testing.TB, in *controller.Input) {
 				in.Files.Config = []controller.File{{"mine", "slurm.conf", ""}, {"mine", "jwt.key", ""}, {"mine", "jwks.json", ""}}
@@ -280,6 +307,53 @@ func TestConfigurationThatNoConfigMapHoldsIsRefused(t *testing.T) {
 	problems := controller.Render(in).Problems
 	if want := " and a ConfigMap holds 1032192; move parts of it to configFileRefs"; len(problems) != 1 || !strings.HasSuffix(problems.Message(), want) {
 		t.Errorf("%.300s", problems.Message())
+	}
+}
+
+// Keys of next year pass as long as slurmctld may know them.
+func TestUnknownKeys(t *testing.T) {
+	for _, tt := range []struct {
+		name, release, key string
+		refused, doubted   bool
+	}{
+		{name: "before slurmctld has told its release, a strange key passes with a doubt", key: "KeyOfNextYear", doubted: true},
+		{name: "and one that is nearly another one is refused", key: "KillWeit", refused: true},
+		{name: "a release whose keys are known refuses all others", release: "26.05.3", key: "KeyOfNextYear", refused: true},
+		{name: "a newer one may know them", release: "26.11.0", key: "KillWeit", doubted: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, `{extraConf: "`+tt.key+`=1"}`)
+			in.Controller.Status.SlurmVersion = tt.release
+			out := controller.Render(in)
+			if (len(out.Problems) > 0) != tt.refused || (len(out.Doubts) > 0) != tt.doubted {
+				t.Errorf("problems %v, doubts %v", out.Problems, out.Doubts)
+			}
+		})
+	}
+}
+
+func TestPartitionsOfNodesThatDoNotExistWait(t *testing.T) {
+	in := input(t, `{extraConf: "PartitionName=all Nodes=gpu,cpu-[0-3]"}`)
+	out := controller.Render(in)
+	want := "spec.extraConf: line 1: PartitionName=all Nodes: there is no node and no NodeSet gpu; give it a NodeName or NodeSet line, or name another one"
+	if len(out.Problems) != 1 || out.Problems.Stalled() || out.Problems[0].Error() != want {
+		t.Errorf("%v", out.Problems)
+	}
+	in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "demo-gpu", `{template: {spec: {hostname: gpu-}}}`), aNodeSet(t, "cpu", `{}`)}
+	if out := controller.Render(in); len(out.Problems) > 0 {
+		t.Errorf("%v", out.Problems)
+	}
+}
+
+func TestStamp(t *testing.T) {
+	out := controller.Render(input(t, `{extraConf: "SlurmctldParameters=idle_on_node_suspend"}`))
+	doc, _ := conf.Parse(conf.Slurm, configOf(t, out.Objects))
+	parameters, _ := doc.Get("SlurmctldParameters")
+	if got := controller.Stamp(strings.Split(parameters, ",")); got != out.ConfigDigest || got == "" {
+		t.Errorf("the stamp in %s is %q, the digest is %q", parameters, got, out.ConfigDigest)
+	}
+	if got := controller.Stamp([]string{"enable_configless"}); got != "" {
+		t.Errorf("without a stamp it is %q", got)
 	}
 }
 

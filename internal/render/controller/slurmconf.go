@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -31,13 +32,14 @@ const (
 var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"ClusterName", "SlurmUser", "SlurmctldHost", "SlurmctldPort", "SlurmdPort", "StateSaveLocation", "AuthType", "CredType", "AuthAltTypes",
 	"AuthAltParameters:jwt_key", "AuthAltParameters:jwks", "AccountingStorageHost", "AccountingStoragePort", "SlurmctldLogFile", "SlurmdLogFile",
+	"SlurmctldParameters:" + stampItem,
 }
 
 var cgroupsDisabled = regexp.MustCompile(`(?im)^\s*CgroupPlugin\s*=\s*"?disabled"?\s*(#.*)?$`)
 
 // slurmConf is slurm.conf with the user's extraConf merged into it. Blocks and keys follow the contract, slinky.md §3.4
 // in its newest form, and a few that a cluster of pods cannot do without.
-func slurmConf(in Input) (string, error) {
+func slurmConf(in Input) (*conf.Document, error) {
 	c := in.Controller
 	d := conf.New(conf.Slurm)
 	general(d, c)
@@ -53,13 +55,30 @@ func slurmConf(in Input) (string, error) {
 	plugins(d, c, cgroups)
 	accounting(d, in.Accounting, cgroups)
 	if c.Spec.External {
-		data, err := d.Bytes()
-		return string(data), err
+		return d, nil
 	}
 	scripts(d, in.Files)
 	err := nodeSets(d, in.NodeSets)
-	data, mergeErr := config.Merge(d, c.Spec.ExtraConf, ownedKeys, "spec.extraConf")
-	return string(data), errors.Join(err, mergeErr)
+	merged, mergeErr := config.Lay(d, c.Spec.ExtraConf, ownedKeys, "spec.extraConf")
+	return merged, errors.Join(err, mergeErr)
+}
+
+// stampItem is the item of SlurmctldParameters that carries the digest of the configuration. slurmctld ignores items that
+// it does not know, and tells all of them when it is asked for the configuration that it has loaded: so the operator
+// learns which one that is (docs/decisions/005-config-stamp.md).
+const stampItem = "coxswain_config"
+
+// stamp puts the digest into slurm.conf.
+func stamp(d *conf.Document, digest string) { d.Add("SlurmctldParameters", stampItem+"="+digest) }
+
+// Stamp returns the digest among the items of SlurmctldParameters; empty if it is not among them.
+func Stamp(parameters []string) string {
+	for _, item := range parameters {
+		if name, digest, ok := strings.Cut(item, "="); ok && strings.EqualFold(name, stampItem) {
+			return digest
+		}
+	}
+	return ""
 }
 
 func general(d *conf.Document, c *slinkyv1beta1.Controller) {

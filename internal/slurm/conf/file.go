@@ -69,7 +69,10 @@ func (f File) trait(key string) trait {
 	if t, ok := traits[f][key]; ok {
 		return t
 	}
-	if f == Slurmdbd || f == Cgroup || f == Gres {
+	if f == Gres {
+		return trait{kind: Scalar, options: true, known: true}
+	}
+	if f == Slurmdbd || f == Cgroup {
 		return trait{kind: Scalar, known: true}
 	}
 	return trait{kind: Scalar, options: true}

@@ -3,10 +3,7 @@
 
 package conf
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
 // The keys of slurm.conf(5) of Slurm 22.05 to 26.05, as far as a slurmctld of one of these versions accepts them,
 // separated by blanks.
@@ -66,6 +63,16 @@ const (
 const slurmdbdSets = `AuthAltParameters AuthAltTypes AuthInfo CommunicationParameters DebugFlags Parameters PrivateData
 	StorageParameters TLSParameters`
 
+// cgroupKeys are those of cgroup.conf(5) of the same releases.
+const cgroupKeys = `
+	AllowedKmemSpace AllowedRAMSpace AllowedSwapSpace CgroupAutomount CgroupMountpoint CgroupPlugin CgroupReleaseAgentDir
+	CgroupSlice ConstrainCores ConstrainDevices ConstrainKmemSpace ConstrainRAMSpace ConstrainSwapSpace EnableControllers
+	EnableExtraControllers IgnoreSystemd IgnoreSystemdOnFailure MaxKmemPercent MaxRAMPercent MaxSwapPercent
+	MemorySwappiness MinKmemSpace MinRAMSpace SignalChildrenProcesses SystemdTimeout TaskAffinity`
+
+// gresOptions are what describes devices in gres.conf(5), and may begin a line as well.
+const gresOptions = `Cores Count CPUs File Flags Links MultipleFiles Type`
+
 // gresLines begin the lines of gres.conf(5) that describe devices; several may begin alike.
 const gresLines = `Name NodeName`
 
@@ -79,7 +86,32 @@ func listed(key, list string) bool {
 	return false
 }
 
-// slurmKeys yields all keys of slurm.conf.
-func slurmKeys() iter.Seq[string] {
-	return strings.FieldsSeq(slurmSets + slurmLines + slurmRepeated + slurmScalars + " " + includeKey)
+// keysOf are the keys of a file; empty for a file whose keys are not listed.
+func keysOf(f File) string {
+	switch f {
+	case Slurm:
+		return slurmSets + slurmLines + slurmRepeated + slurmScalars
+	case Cgroup:
+		return cgroupKeys
+	case Gres:
+		return gresLines + " AutoDetect " + gresOptions
+	}
+	return ""
+}
+
+// optionsOf are what may stand behind a key on its line; empty where that is not listed.
+func (f File) optionsOf(key string) string {
+	switch key = strings.ToLower(key); {
+	case f == Gres:
+		return gresLines + " AutoDetect " + gresOptions
+	case f != Slurm:
+		return ""
+	case key == "partitionname":
+		return partitionOptions
+	case key == "nodename":
+		return nodeKeys + " Feature"
+	case key == "nodeset":
+		return "Feature Nodes"
+	}
+	return ""
 }

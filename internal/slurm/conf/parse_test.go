@@ -4,6 +4,7 @@
 package conf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,18 +178,45 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestCheckPartitionOptionRefusesOnlyWhatIsSurelyMisspelt(t *testing.T) {
-	for option, want := range map[string]string{
-		"State": "", "maxtime": "", "SomethingNew": "", "Lines": "",
-		"Stat":   "a partition has no option Stat; did you mean State?",
-		"Defalt": "a partition has no option Defalt; did you mean Default?",
-	} {
-		got := ""
-		if err := CheckPartitionOption(option); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("CheckPartitionOption(%q) = %q, want %q", option, got, want)
+func TestUnknownLooksAtOptionsAndOtherFiles(t *testing.T) {
+	tests := []struct {
+		name string
+		file File
+		text string
+		want []string
+	}{
+		{"an option of a partition", Slurm, "PartitionName=p Nodes=ALL maxtime=1 Stat=UP SomethingNew=1",
+			[]string{
+				"line 1: PartitionName=p Stat: PartitionName is not known to have this option; did you mean State?",
+				"line 1: PartitionName=p SomethingNew: PartitionName is not known to have this option",
+			}},
+		{"an option of a node", Slurm, "NodeName=n CPU=2 Feature=a", []string{"line 1: NodeName=n CPU: NodeName is not known to have this option; did you mean CPUs?"}},
+		{"cgroup.conf", Cgroup, "CgroupPlugin=cgroup/v2\nConstrainRamSpac=yes", []string{"line 2: ConstrainRamSpac: cgroup.conf is not known to have this key; did you mean ConstrainRAMSpace?"}},
+		{"gres.conf", Gres, "AutoDetect=nvidia\nName=gpu Fil=/dev/x\nNodeName=a Name=gpu File=/dev/y", []string{"line 2: Name=gpu Fil: Name is not known to have this option; did you mean File?"}},
+		{"a file whose keys nobody lists", Plain, "Whatever=1", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, p := range parsed(t, tt.file, tt.text).Unknown() {
+				got = append(got, p.Error())
+			}
+			slices.Sort(got)
+			slices.Sort(tt.want)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCompareReleases(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"26.05.5", "26.05", 0}, {"26.11.0", "26.05", 1}, {"25.11.9", "26.05", -1}, {"27.05", "26.11.1", 1}, {"", "26.05", -1}} {
+		if got := CompareReleases(tt.a, tt.b); got != tt.want {
+			t.Errorf("comparing %q with %q gives %d", tt.a, tt.b, got)
 		}
 	}
 }

@@ -4,27 +4,69 @@
 package conf
 
 import (
-	"fmt"
+	"cmp"
 	"iter"
+	"strconv"
 	"strings"
 )
 
-// Unknown reports the entries whose key slurm.conf does not have in any version known to this package, with the key that
-// was probably meant. They may be typing errors, for which slurmctld would not start, or keys of a newer Slurm: worth a
-// warning, not a refusal. Other files report nothing.
-func (d *Document) Unknown() []Problem {
-	var problems []Problem
+// An UnknownKey is a key, or an option behind one, that a file does not have in any version known to this package. It may
+// be a typing error, for which slurmctld would not start, or come from a newer Slurm.
+type UnknownKey struct {
+	Problem
+	// Meant is the key that was probably meant; empty if none is similar.
+	Meant string
+}
+
+// Unknown reports the unknown keys of slurm.conf, cgroup.conf and gres.conf. Other files report nothing.
+func (d *Document) Unknown() []UnknownKey {
+	var unknown []UnknownKey
 	for _, e := range d.entries {
-		if d.file != Slurm || e.Key == "" || d.file.trait(e.Key).known {
+		if e.Key == "" || e.Kind == Include {
 			continue
 		}
-		message := "slurm.conf is not known to have this key"
-		if similar := similarKey(e.Key); similar != "" {
-			message += "; did you mean " + similar + "?"
+		if keys := keysOf(d.file); keys != "" && !listed(e.Key, keys) {
+			unknown = append(unknown, unknownKey(e, e.Key, keys, d.file.String()))
+			continue
 		}
-		problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: message})
+		keys := d.file.optionsOf(e.Key)
+		for _, o := range e.Options {
+			if keys != "" && !listed(o.Key, keys) {
+				unknown = append(unknown, unknownKey(e, o.Key, keys, e.Key))
+			}
+		}
 	}
-	return problems
+	return unknown
+}
+
+func unknownKey(e Entry, key, keys, owner string) UnknownKey {
+	u := UnknownKey{
+		Problem: Problem{Line: e.Line, Key: key, Message: owner + " is not known to have this key"},
+		Meant:   similar(key, strings.FieldsSeq(keys), 2),
+	}
+	if owner == e.Key {
+		u.Key, u.Message = e.Key+"="+e.Value+" "+key, owner+" is not known to have this option"
+	}
+	if u.Meant != "" {
+		u.Message += "; did you mean " + u.Meant + "?"
+	}
+	return u
+}
+
+// CompareReleases compares the first two numbers of two Slurm releases such as 26.05.5; it is negative when a is the older
+// one. Numbers that are missing or no numbers count as zero.
+func CompareReleases(a, b string) int {
+	ma, na := numbers(a)
+	mb, nb := numbers(b)
+	return cmp.Or(cmp.Compare(ma, mb), cmp.Compare(na, nb))
+}
+
+func numbers(release string) (major, minor int) {
+	first, rest, _ := strings.Cut(release, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	major, _ = strconv.Atoi(first)
+	minor, _ = strconv.Atoi(second)
+	return major, minor
 }
 
 // partitionOptions are what may follow PartitionName on its line, slurm.conf(5) PARTITION CONFIGURATION, of all versions.
@@ -35,19 +77,6 @@ const partitionOptions = `
 	OverSubscribe OverTimeLimit PartitionName PowerDownOnIdle PreemptMode Priority PriorityJobFactor PriorityTier QOS
 	ReqResv ResumeTimeout RootOnly SelectTypeParameters Shared State SuspendTime SuspendTimeout Topology
 	TRESBillingWeights`
-
-// CheckPartitionOption refuses an option of a PartitionName line that no version of Slurm has and that is one letter away
-// from one that it has: slurmctld would not start with it. Other unknown options pass; a newer Slurm may have them.
-func CheckPartitionOption(key string) error {
-	meant := similar(key, strings.FieldsSeq(partitionOptions), 1)
-	if meant == "" || strings.EqualFold(meant, key) {
-		return nil
-	}
-	return fmt.Errorf("a partition has no option %s; did you mean %s?", key, meant)
-}
-
-// similarKey finds the key of slurm.conf that is at most two letters away from key; "" if there is none.
-func similarKey(key string) string { return similar(key, slurmKeys(), 2) }
 
 // similar finds the word that is the fewest, and at most farthest, letters away from key; "" if there is none.
 func similar(key string, words iter.Seq[string], farthest int) string {

@@ -1,0 +1,161 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// newestRelease is the Slurm release up to which package conf knows all keys.
+const newestRelease = "26.05"
+
+// preflight collects what slurmctld would say to the configuration. A slurmctld that reads one that it does not accept
+// ends, also when it is only told to reconfigure; so nothing of that kind may reach it.
+type preflight struct {
+	in       Input
+	problems problem.List
+	// doubts are keys that a newer Slurm may know.
+	doubts problem.List
+}
+
+// check checks slurm.conf, which may be nil, and the files beside it that Slurm reads in the same way.
+func (p *preflight) check(d *conf.Document) {
+	if d != nil {
+		p.values(d, p.origin)
+		for _, mistake := range d.CheckNames() {
+			p.refuse(p.origin(mistake), mistake)
+		}
+		for _, mistake := range d.MissingNodes(p.registersItself) {
+			// A NodeSet may come after the partition that is made of it.
+			p.problems = append(p.problems, problem.Waitingf(p.origin(mistake), slinkyv1beta1.ReasonInvalidConfiguration, "%s", mistake.Error()))
+		}
+		p.paths(d)
+	}
+	for _, f := range p.in.Files.Config {
+		if kind, ok := p.kindOf(f.Name, d); ok {
+			p.file(f, kind)
+		}
+	}
+}
+
+// kindOf says as what Slurm reads a file, if it is one of those that are checked.
+func (p *preflight) kindOf(name string, d *conf.Document) (conf.File, bool) {
+	switch {
+	case name == cgroupConfFile:
+		return conf.Cgroup, true
+	case name == "gres.conf":
+		return conf.Gres, true
+	case d != nil && slices.ContainsFunc(d.Entries(), func(e conf.Entry) bool { return e.Kind == conf.Include && inEtc(e.Value) == name }):
+		return conf.Slurm, true
+	}
+	return conf.Plain, false
+}
+
+// file checks a file of the user's. What slurm.conf includes may not set what the operator owns either.
+func (p *preflight) file(f File, kind conf.File) {
+	d, mistakes := conf.Parse(kind, f.Content)
+	where := func(conf.Problem) string { return "spec.configFileRefs: ConfigMap " + f.ConfigMap + ", " + f.Name }
+	if kind == conf.Slurm {
+		_, refused := conf.Merge(conf.New(kind), d, ownedKeys)
+		mistakes = append(mistakes, refused...)
+	}
+	for _, m := range mistakes {
+		p.refuse(where(m), m)
+	}
+	p.values(d, where)
+}
+
+// values checks keys and values of a document.
+func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
+	for _, mistake := range d.CheckValues() {
+		p.refuse(where(mistake), mistake)
+	}
+	for _, unknown := range d.Unknown() {
+		found := problem.Errorf(where(unknown.Problem), slinkyv1beta1.ReasonInvalidConfiguration, "%s", unknown.Error())
+		if p.forgives(unknown) {
+			p.doubts = append(p.doubts, found)
+		} else {
+			p.problems = append(p.problems, found)
+		}
+	}
+}
+
+// forgives says whether slurmctld may know a key that package conf does not: it may be newer, or not have said yet what
+// it is. A key that is nearly a known one is more likely a typing error in the latter case.
+func (p *preflight) forgives(unknown conf.UnknownKey) bool {
+	release := p.in.Controller.Status.SlurmVersion
+	if release == "" {
+		return unknown.Meant == ""
+	}
+	return conf.CompareReleases(release, newestRelease) > 0
+}
+
+// paths checks that the files that slurmctld needs from /etc/slurm are there.
+func (p *preflight) paths(d *conf.Document) {
+	for _, e := range d.Entries() {
+		name := ""
+		switch {
+		case e.Kind == conf.Include:
+			name = inEtc(e.Value)
+		case strings.EqualFold(e.Key, "PrologSlurmctld"), strings.EqualFold(e.Key, "EpilogSlurmctld"):
+			if name = inEtc(e.Value); !path.IsAbs(e.Value) {
+				continue
+			}
+		}
+		if name != "" && !p.in.Files.have(name) {
+			mistake := conf.Problem{Line: e.Line, Key: e.Key, Message: "no ConfigMap that the spec refers to has a file " + name}
+			p.refuse(p.origin(mistake), mistake)
+		}
+	}
+}
+
+// inEtc returns the name of a file in /etc/slurm, where Slurm looks for relative ones; empty for one elsewhere.
+func inEtc(file string) string {
+	if !path.IsAbs(file) {
+		return path.Clean(file)
+	}
+	if dir, name := path.Split(path.Clean(file)); path.Clean(dir) == pod.EtcSlurm {
+		return name
+	}
+	return ""
+}
+
+func (f Files) have(name string) bool {
+	return slices.ContainsFunc(f.lists(), func(l list) bool { return has(l.files, name) })
+}
+
+func (p *preflight) refuse(where string, mistake conf.Problem) {
+	p.problems = append(p.problems, problem.Errorf(where, slinkyv1beta1.ReasonInvalidConfiguration, "%s", mistake.Error()))
+}
+
+// origin is the field that an entry of the merged slurm.conf came from: lines with a number are those of extraConf, and
+// partitions without are those of NodeSets.
+func (p *preflight) origin(mistake conf.Problem) string {
+	if mistake.Line > 0 {
+		return "spec.extraConf"
+	}
+	for _, set := range p.in.NodeSets {
+		if strings.HasPrefix(mistake.Key, "PartitionName="+set.SlurmName()+" ") {
+			return "NodeSet " + set.Name + ", spec.partition.config"
+		}
+	}
+	return "spec"
+}
+
+// registersItself says whether a node could be a worker of a NodeSet: partitions may name single workers, although
+// slurm.conf has no line for them.
+func (p *preflight) registersItself(node string) bool {
+	return slices.ContainsFunc(p.in.NodeSets, func(set slinkyv1beta1.NodeSet) bool {
+		prefix := strings.TrimRight(set.Hostname(0), "0123456789")
+		ordinal, ok := strings.CutPrefix(node, prefix)
+		return ok && ordinal != "" && strings.Trim(ordinal, "0123456789") == ""
+	})
+}

@@ -1,0 +1,173 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// mostNodes is how many node names are looked at one by one; beyond it duplicates and unknown names go unnoticed here.
+const mostNodes = 100_000
+
+// CheckValues reports values of a type that a slurmctld of the newest release known to this package would end with. It
+// is no proof that slurmctld starts, and it leaves out what only slurmctld can know. Keys that nobody knows are reported
+// by Unknown. Only slurm.conf is checked.
+//
+// A slurmctld that is told to reconfigure with such a file may end, instead of going on as before; hence the checks.
+func (d *Document) CheckValues() []Problem {
+	var problems []Problem
+	for _, e := range d.entries {
+		if d.file == Slurm {
+			problems = append(problems, e.checkValues()...)
+		}
+	}
+	return problems
+}
+
+// CheckNames reports nodes and partitions that stand twice in slurm.conf: slurmctld would end with them as well.
+func (d *Document) CheckNames() []Problem {
+	if d.file != Slurm {
+		return nil
+	}
+	_, problems := d.nodeNames()
+	seen := map[string]bool{}
+	for _, e := range d.partitions() {
+		if seen[e.Value] {
+			problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: "partition " + e.Value + " stands on an earlier line, too"})
+		}
+		seen[e.Value] = true
+	}
+	return problems
+}
+
+// MissingNodes reports partitions of nodes that do not exist, with which slurmctld would end. dynamic says of a name that
+// it is that of a node that registers itself.
+func (d *Document) MissingNodes(dynamic func(node string) bool) []Problem {
+	nodes, _ := d.nodeNames()
+	var problems []Problem
+	for _, e := range d.partitions() {
+		name, err := nodes.missing(e.option("Nodes"), dynamic)
+		key := e.Key + "=" + e.Value + " Nodes"
+		if err != nil {
+			problems = append(problems, Problem{Line: e.Line, Key: key, Message: err.Error()})
+		} else if name != "" {
+			problems = append(problems, Problem{Line: e.Line, Key: key,
+				Message: fmt.Sprintf("there is no node and no NodeSet %s; give it a NodeName or NodeSet line, or name another one", name)})
+		}
+	}
+	return problems
+}
+
+// partitions are the lines of partitions.
+func (d *Document) partitions() []Entry {
+	var lines []Entry
+	for _, e := range d.entries {
+		if e.isLine("PartitionName") && !isDefault(e) {
+			lines = append(lines, e)
+		}
+	}
+	return lines
+}
+
+// checkValues checks the types of the entry's value and options.
+func (e Entry) checkValues() []Problem {
+	var problems []Problem
+	report := func(key string, c check, value string) {
+		if c == nil {
+			return
+		}
+		if err := c(value); err != nil {
+			problems = append(problems, Problem{Line: e.Line, Key: key, Message: err.Error()})
+		}
+	}
+	var options map[string]check
+	switch {
+	case e.Kind == Scalar || e.Kind == Set:
+		report(e.Key, valueChecks[strings.ToLower(e.Key)], e.Value)
+	case e.isLine("PartitionName"):
+		options = partitionChecks
+	case e.isLine("NodeName"):
+		options = nodeChecks
+	}
+	for _, o := range e.Options {
+		report(e.Key+"="+e.Value+" "+o.Key, options[strings.ToLower(o.Key)], o.Value)
+	}
+	return problems
+}
+
+// isLine recognises a repeated line by its key.
+func (e Entry) isLine(key string) bool { return e.Kind == Repeated && strings.EqualFold(e.Key, key) }
+
+// option returns the value of an option.
+func (e Entry) option(key string) string {
+	for _, o := range e.Options {
+		if strings.EqualFold(o.Key, key) {
+			return o.Value
+		}
+	}
+	return ""
+}
+
+// nodeNames are the names on NodeName and NodeSet lines. complete says that they are all of them.
+type nodeNames struct {
+	names    map[string]bool
+	complete bool
+}
+
+func (d *Document) nodeNames() (nodeNames, []Problem) {
+	n := nodeNames{names: map[string]bool{}, complete: true}
+	var problems []Problem
+	for _, e := range d.entries {
+		switch {
+		case e.isLine("NodeSet"):
+			n.names[e.Value] = true
+		case e.Kind == Include:
+			n.complete = false
+		case e.isLine("NodeName") && !isDefault(e):
+			if p := n.add(e); p != nil {
+				problems = append(problems, *p)
+			}
+		}
+	}
+	return n, problems
+}
+
+// add takes the names of a NodeName line over, each of which may stand once.
+func (n *nodeNames) add(e Entry) *Problem {
+	expr, err := hostlist.Parse(e.Value)
+	if err != nil {
+		return &Problem{Line: e.Line, Key: e.Key, Message: err.Error()}
+	}
+	if len(n.names)+expr.Len() > mostNodes {
+		n.complete = false
+		return nil
+	}
+	for name := range expr.All() {
+		if n.names[name] {
+			return &Problem{Line: e.Line, Key: e.Key, Message: "node " + name + " stands on an earlier line, too"}
+		}
+		n.names[name] = true
+	}
+	return nil
+}
+
+// missing returns a name of the list that nobody has.
+func (n nodeNames) missing(list string, dynamic func(string) bool) (string, error) {
+	if strings.EqualFold(list, "ALL") {
+		return "", nil
+	}
+	expr, err := hostlist.Parse(list)
+	if err != nil || !n.complete || expr.Len() > mostNodes {
+		return "", err
+	}
+	for name := range expr.All() {
+		if !n.names[name] && (dynamic == nil || !dynamic(name)) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
