@@ -23,6 +23,9 @@ import (
 // leaseName is the lease by which replicas agree on who acts.
 const leaseName = "coxswain-manager"
 
+// namespaceFile is where Kubernetes tells a pod its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
 // newManager makes the manager with all its controllers, ready to start.
 func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manager, error) {
 	restConfig, err := ctrl.GetConfig()
@@ -51,7 +54,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		}
 	}
 	mgr, err := operator.NewManager(ctx, restConfig, base, operator.Options{
-		Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
+		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 	})

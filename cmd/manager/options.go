@@ -207,6 +207,16 @@ func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
 	return logging.Handler(w, o.logLevel, o.logFormat)
 }
 
+// ownNamespace is the namespace that the manager's own pod is in, by the file that Kubernetes gives it, or else by the flag;
+// empty outside of a cluster.
+func (o *options) ownNamespace(file string) string {
+	data, err := os.ReadFile(file) //nolint:gosec // the path is that of the service account, or a test's
+	if err != nil {
+		return o.leaderElectNamespace
+	}
+	return strings.TrimSpace(string(data))
+}
+
 // domain is the cluster's DNS domain: the flag, or what follows "svc." in the search list of resolv.conf.
 func (o *options) domain(resolvConf string) string {
 	if o.clusterDomain != "" {

@@ -210,3 +210,17 @@ func TestDomain(t *testing.T) {
 		t.Errorf("without a file it is %s", got)
 	}
 }
+
+func TestOwnNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	o := &options{leaderElectNamespace: "of-the-lease"}
+	if got := o.ownNamespace(file); got != "of-the-lease" {
+		t.Errorf("outside of a pod it is %q", got)
+	}
+	if err := os.WriteFile(file, []byte("of-the-pod\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.ownNamespace(file); got != "of-the-pod" {
+		t.Errorf("in a pod it is %q", got)
+	}
+}

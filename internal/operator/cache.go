@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +23,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -54,6 +56,7 @@ func cached() map[client.Object]cache.ByObject {
 		&appsv1.Deployment{}:            ours,
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
+		&networkingv1.NetworkPolicy{}:   ours,
 		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons)},
 		// Every kubelet lists its images and volumes there, which is most of a Node.
 		&corev1.Node{}: {Transform: func(o any) (any, error) {
@@ -89,7 +92,7 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 // owned are the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
-	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes()) {
+	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), restapi.Prunes()) {
 		same := func(have client.Object) bool { return reflect.TypeOf(have) == reflect.TypeOf(kind) }
 		if !slices.ContainsFunc(kinds, same) {
 			kinds = append(kinds, kind)

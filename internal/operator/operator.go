@@ -38,6 +38,8 @@ import (
 
 // Options say what the controllers work with.
 type Options struct {
+	// Namespace is that of the operator's own pods; empty when it runs outside of the cluster.
+	Namespace string
 	// Namespaces are those to watch; none, or one that is *, means all.
 	Namespaces []string
 	// Enabled says which controllers run, by the names of Kinds; nil means all.
@@ -126,7 +128,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			func(b component.Base) error { return nodeset.Setup(mgr, b) },
 			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links) },
 		},
-		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b) }},
+		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
 		"slurmcluster": {
 			func(b component.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
 			func(b component.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },

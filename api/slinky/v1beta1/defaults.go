@@ -64,6 +64,9 @@ func (c *Controller) Replicas() int32 {
 // Replicas returns the number of slurmrestd pods.
 func (r *RestApi) Replicas() int32 { return valueOr(r.Spec.Replicas, 1) }
 
+// Guarded is true when a NetworkPolicy says who may connect to slurmrestd.
+func (r *RestApi) Guarded() bool { return valueOr(r.Spec.NetworkPolicy.Enabled, true) }
+
 // Replicas returns the number of login pods.
 func (l *LoginSet) Replicas() int32 { return valueOr(l.Spec.Replicas, 1) }
 

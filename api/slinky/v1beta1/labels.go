@@ -50,6 +50,10 @@ const (
 	AnnotationFeatures = "features.slinky.slurm.net/spec"
 )
 
+// LabelSlurmrestdClient is "true" on a pod, and on its namespace if that is neither the RestApi's nor the operator's, lets the
+// pod connect to slurmrestd.
+const LabelSlurmrestdClient = "coxswain.dev/slurmrestd-client"
+
 // Annotations that carry digests of what a pod was made from, so that a change of it replaces the pod.
 const (
 	// AnnotationSlurmKeyHash is the digest of the auth/slurm key.
@@ -60,6 +64,8 @@ const (
 	AnnotationJwtHs256KeyHash = "slinky.slurm.net/jwt-hs256-key-hash"
 	// AnnotationSlurmConfigHash is the digest of slurm.conf and the files beside it.
 	AnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash"
+	// AnnotationSlurmConnectionHash is the digest of the lines of slurm.conf by which a client finds Slurm.
+	AnnotationSlurmConnectionHash = "coxswain.dev/slurm-connection-hash"
 	// AnnotationSlurmdbdConfHash is the digest of slurmdbd.conf.
 	AnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash"
 	// AnnotationSshdConfHash is the digest of sshd_config and root's authorized_keys.

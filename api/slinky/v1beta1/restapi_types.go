@@ -4,6 +4,7 @@
 package v1beta1
 
 import (
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
@@ -35,6 +36,28 @@ type RestApiSpec struct { //nolint:revive // The kind is spelled so in the API.
 	// Service describes the Service of slurmrestd.
 	// +optional
 	Service ServiceSpec `json:"service,omitzero"`
+
+	// NetworkPolicy says who may connect to slurmrestd.
+	// +optional
+	// +kubebuilder:default={}
+	NetworkPolicy RestApiNetworkPolicy `json:"networkPolicy,omitzero"`
+}
+
+// RestApiNetworkPolicy describes the NetworkPolicy of slurmrestd. It admits, to slurmrestd's port and no other, pods with
+// the label coxswain.dev/slurmrestd-client=true: those of the RestApi's own namespace, those of the operator's, and those
+// of namespaces that have this label themselves. It needs a network plugin that enforces policies.
+type RestApiNetworkPolicy struct { //nolint:revive // The kind is spelled so in the API.
+	// Enabled is false to make none, so that every pod may connect. Callers need a token in any case. Default: true.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// From admits further peers, such as an ipBlock of clients outside of the cluster that come in by a NodePort or a
+	// LoadBalancer. Default: none.
+	// More info: https://kubernetes.io/docs/concepts/services-networking/network-policies/
+	// +optional
+	// +listType=atomic
+	From []networkingv1.NetworkPolicyPeer `json:"from,omitempty"`
 }
 
 // RestApiStatus is what the operator observes of a RestApi.

@@ -132,7 +132,9 @@ func TestExamplesUseEveryField(t *testing.T) {
 		collectPaths(object["kind"].(string), object, used)
 	}
 	unused := map[string]string{
-		"Controller.spec.persistence.selector.matchExpressions": "core type",
+		"Controller.spec.persistence.selector.matchExpressions":                "core type",
+		"RestApi.spec.networkPolicy.from[].podSelector.matchExpressions":       "core type",
+		"RestApi.spec.networkPolicy.from[].namespaceSelector.matchExpressions": "core type",
 	}
 	for kind, crd := range loadCRDs(t) {
 		for _, name := range []string{"spec", "status"} {

@@ -6,9 +6,13 @@ package restapi
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,29 +27,41 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;update;patch;delete
 
-type reconciler struct{ component.Base }
+type reconciler struct {
+	component.Base
+	// operatorNamespace is that of the operator's own pods; empty outside of a cluster.
+	operatorNamespace string
+}
 
 // Index adds the index by which RestApis are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
 }
 
-// Setup registers the controller of RestApis.
-func Setup(mgr ctrl.Manager, base component.Base) error {
-	r := &reconciler{Base: base}
+// Setup registers the controller of RestApis. operatorNamespace is the namespace of the operator's own pods, which must
+// reach slurmrestd; empty when they are in none.
+func Setup(mgr ctrl.Manager, base component.Base, operatorNamespace string) error {
+	r := &reconciler{Base: base, operatorNamespace: operatorNamespace}
 	generic := &component.Reconciler[*slinkyv1beta1.RestApi]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.RestApi { return &slinkyv1beta1.RestApi{} },
 		Decide:  r.decide,
 		Observe: r.observe,
-		Prunes:  []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
+		Prunes:  Prunes(),
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.RestApiList{}, component.Watches{
-		Owns:             []client.Object{&corev1.Service{}, &appsv1.Deployment{}},
+		Owns:             Prunes(),
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,
 	})
+}
+
+// Prunes are the kinds of objects that are deleted when they are no longer rendered. Each needs the index of
+// kube.SetupIndexes.
+func Prunes() []client.Object {
+	return []client.Object{&corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}}
 }
 
 func references(a *slinkyv1beta1.RestApi) []string {
@@ -54,17 +70,33 @@ func references(a *slinkyv1beta1.RestApi) []string {
 
 func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (component.Plan, error) {
 	a.Status.ObservedGeneration = a.Generation
-	in := render.Input{RestAPI: a, Images: r.Images}
+	in := render.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}
 	var err error
 	in.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {
 		in.SlurmKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *in.Controller.AuthSlurmRef(), "spec.controllerRef")
+	}
+	if err == nil {
+		in.ConnectionDigest, err = r.connection(ctx, in.Controller)
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {
 		return component.Plan{Output: component.Failed(problems)}, err
 	}
 	return component.Plan{Output: render.Render(in)}, nil
+}
+
+// connection is the digest of the slurm.conf that the Controller has rendered, which the pods mount.
+func (r *reconciler) connection(ctx context.Context, c *slinkyv1beta1.Controller) (string, error) {
+	var config corev1.ConfigMap
+	key := types.NamespacedName{Namespace: c.Namespace, Name: c.ConfigName()}
+	if err := r.Live.Get(ctx, key, &config); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", problem.Waitingf("spec.controllerRef", slinkyv1beta1.ReasonControllerNotReady, "Controller %s has no configuration yet", c.Name)
+		}
+		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return render.ConnectionDigest(config.Data["slurm.conf"]), nil
 }
 
 func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, plan *component.Plan) error {

@@ -26,7 +26,11 @@ type Input struct {
 	Controller *slinkyv1beta1.Controller
 	// SlurmKeyDigest is the digest of the auth/slurm key; another key restarts slurmrestd.
 	SlurmKeyDigest string
-	Images         image.Set
+	// ConnectionDigest is that of the Controller's slurm.conf, see ConnectionDigest; another one restarts slurmrestd.
+	ConnectionDigest string
+	// OperatorNamespace is the namespace of the operator's own pods; empty when it runs outside of the cluster.
+	OperatorNamespace string
+	Images            image.Set
 }
 
 // Labels is the identity of a RestApi's objects.
@@ -58,7 +62,8 @@ func Render(in Input) render.Output {
 			pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile),
 		), pod.Tmp()},
 	}, in.RestAPI.Spec.Template, set, map[string]string{
-		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
+		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,
+		slinkyv1beta1.AnnotationSlurmConnectionHash: in.ConnectionDigest,
 	}, "spec.template")
 	out.Fail("spec.template", err)
 
@@ -71,6 +76,10 @@ func Render(in Input) render.Output {
 			Template:             template,
 		},
 	})
+	// Without a namespace to admit, a policy would shut the operator itself out.
+	if in.RestAPI.Guarded() && in.OperatorNamespace != "" {
+		out.Add(networkPolicy(in, set))
+	}
 	return out
 }
 

@@ -4,10 +4,12 @@
 package restapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -21,7 +23,7 @@ func input(t testing.TB, spec, controller string) restapi.Input {
 	return restapi.Input{
 		RestAPI:        manifest.Parse[slinkyv1beta1.RestApi](t, "metadata: {name: demo, namespace: ns1}\nspec: "+spec),
 		Controller:     manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: ctl, namespace: ns1}\nspec: "+controller),
-		SlurmKeyDigest: "digest-of-slurm-key", Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"},
+		SlurmKeyDigest: "digest-of-slurm-key", ConnectionDigest: "digest-of-connection", OperatorNamespace: "coxswain-system", Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"},
 	}
 }
 
@@ -35,6 +37,8 @@ func TestRender(t *testing.T) {
   template: {metadata: {labels: {team: a}}, spec: {priorityClassName: high}}
   service: {port: 80, nodePort: 30080, spec: {type: NodePort}}
 `, `{accountingRef: {name: acc}, slurmKeyRef: {name: keys, key: k}}`},
+		{"clients from outside of the cluster", "from.yaml", `{controllerRef: {name: ctl}, networkPolicy: {from: [{ipBlock: {cidr: 192.0.2.0/24}}]}}`, `{}`},
+		{"open to everybody", "open.yaml", `{controllerRef: {name: ctl}, networkPolicy: {enabled: false}}`, `{}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -43,6 +47,38 @@ func TestRender(t *testing.T) {
 				t.Fatal(out.Problems.Message())
 			}
 			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+func TestAnOperatorOutsideOfTheClusterIsNotShutOut(t *testing.T) {
+	in := input(t, `{controllerRef: {name: ctl}}`, `{}`)
+	in.OperatorNamespace = ""
+	for _, o := range restapi.Render(in).Objects {
+		if _, ok := o.(*networkingv1.NetworkPolicy); ok {
+			t.Error("there is a NetworkPolicy, which cannot admit the operator")
+		}
+	}
+}
+
+func TestConnectionDigest(t *testing.T) {
+	const base = "ClusterName=a\nSlurmctldHost=a(b)\nAccountingStorageHost=dbd\nAuthType=auth/slurm\n"
+	for _, tt := range []struct {
+		name, conf string
+		changes    bool
+	}{
+		{"partitions and nodes do not matter", base + "NodeSet=x Feature=x\nPartitionName=x Nodes=x\n", false},
+		{"comments and blanks do not matter", "# a\n\n" + base, false},
+		{"scheduling does not matter", base + "SchedulerParameters=bf_max_job_test=1\n", false},
+		{"another slurmdbd matters", strings.Replace(base, "dbd", "other", 1), true},
+		{"another port of slurmdbd matters", base + "AccountingStoragePort=1\n", true},
+		{"a second slurmctld matters", base + "SlurmctldHost=c\n", true},
+		{"another way to prove oneself matters", base + "AuthInfo=use_client_ids\n", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := restapi.ConnectionDigest(tt.conf) != restapi.ConnectionDigest(base); got != tt.changes {
+				t.Errorf("restarts slurmrestd: %t, want %t", got, tt.changes)
+			}
 		})
 	}
 }

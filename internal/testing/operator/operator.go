@@ -75,7 +75,7 @@ func (o *Operator) run() {
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},
 	}, operator.Options{
-		Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
+		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links: link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond},
 	})
