@@ -62,6 +62,8 @@ type Plan struct {
 	Conditions []metav1.Condition
 	// Parts are what has to be ready for the object to be ready.
 	Parts []kube.Part
+	// Keep are objects that are neither rendered nor pruned: what still serves while its successor starts.
+	Keep []client.Object
 	// ReadyReason is why the object is ready when it is; empty means Available.
 	ReadyReason string
 	// Applied, when it is set, is called once everything that was rendered is in place; it may set status fields that
@@ -140,7 +142,7 @@ func (r *Reconciler[T]) apply(ctx context.Context, obj T, plan *Plan) error {
 	result, err := r.Applier.Apply(ctx, obj, desired...)
 	if err == nil && len(r.Prunes) > 0 {
 		var pruned kube.Result
-		pruned, err = r.Applier.Prune(ctx, obj, desired, r.Prunes...)
+		pruned, err = r.Applier.Prune(ctx, obj, append(desired, plan.Keep...), r.Prunes...)
 		result = result.Join(pruned)
 	}
 	if result.Wrote() {

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;update;patch;delete
 
 type reconciler struct{ component.Base }
 
@@ -43,13 +43,18 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 		New:     func() *slinkyv1beta1.LoginSet { return &slinkyv1beta1.LoginSet{} },
 		Decide:  r.decide,
 		Observe: r.observe,
-		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
+		Prunes:  made(),
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.LoginSetList{}, component.Watches{
-		Owns:             []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}},
+		Owns:             made(),
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,
 	})
+}
+
+// made are the kinds of objects that are rendered.
+func made() []client.Object {
+	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}}
 }
 
 func references(l *slinkyv1beta1.LoginSet) []string {
@@ -71,7 +76,29 @@ func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (com
 	if err != nil || len(problems) > 0 {
 		return component.Plan{Output: component.Failed(problems)}, err
 	}
-	return component.Plan{Output: render.Render(in)}, nil
+	plan := component.Plan{Output: render.Render(in)}
+	plan.Keep, err = r.predecessor(ctx, l)
+	return plan, err
+}
+
+// predecessor returns the workload of the other kind for as long as the wanted one is not ready: users can log in all the
+// time while they are exchanged.
+func (r *reconciler) predecessor(ctx context.Context, l *slinkyv1beta1.LoginSet) ([]client.Object, error) {
+	wanted, other := workloads(l)
+	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
+	if err != nil || part.Ready {
+		return nil, err
+	}
+	other.SetName(l.Key().Name)
+	return []client.Object{other}, nil
+}
+
+// workloads returns empty objects of the kind that runs the pods and of the one that does not.
+func workloads(l *slinkyv1beta1.LoginSet) (wanted, other client.Object) {
+	if l.Workload() == slinkyv1beta1.LoginWorkloadStatefulSet {
+		return &appsv1.StatefulSet{}, &appsv1.Deployment{}
+	}
+	return &appsv1.Deployment{}, &appsv1.StatefulSet{}
 }
 
 // controller reads the Controller and returns its auth/slurm key.
@@ -96,6 +123,12 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: name}, &secret); err != nil {
 		return fmt.Errorf("reading Secret %s/%s: %w", l.Namespace, name, err)
 	}
+	for _, file := range render.HostKeyFiles() {
+		if len(secret.Data[file]) == 0 {
+			return problem.Waitingf("", slinkyv1beta1.ReasonKeyMissing,
+				"Secret %s has no key %s; add it, or delete the Secret and all host keys are generated anew", name, file)
+		}
+	}
 	in.HostKeysDigest = label.Digest(secret.Data)
 	return nil
 }
@@ -111,7 +144,8 @@ func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal [
 }
 
 func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, plan *component.Plan) error {
-	part, workload, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, &appsv1.Deployment{}, "login")
+	wanted, _ := workloads(l)
+	part, workload, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,15 @@ const (
 // hostKeyAlgorithms are those of the host keys in Secret N-ssh-host-keys.
 var hostKeyAlgorithms = []string{"rsa", "ed25519", "ecdsa"} //nolint:gochecknoglobals // a constant list
 
+// HostKeyFiles are the keys of Secret N-ssh-host-keys, named as sshd looks for them in /etc/ssh.
+func HostKeyFiles() []string {
+	var files []string
+	for _, algorithm := range hostKeyAlgorithms {
+		files = append(files, "ssh_host_"+algorithm+"_key", "ssh_host_"+algorithm+"_key.pub")
+	}
+	return files
+}
+
 // initScript makes /etc/slurm from what is mounted. Files of a Secret cannot belong to the Slurm user while the pod runs
 // as root, and sackd accepts a key of nobody else.
 const initScript = `set -eu
@@ -65,11 +74,8 @@ func loginContainer(in Input) (corev1.Container, error) {
 		{Name: sshVolume, MountPath: "/etc/ssh/sshd_config", SubPath: "sshd_config", ReadOnly: true},
 		{Name: sshVolume, MountPath: "/root/.ssh/authorized_keys", SubPath: "authorized_keys", ReadOnly: true},
 	}
-	for _, algorithm := range hostKeyAlgorithms {
-		for _, suffix := range []string{"", ".pub"} {
-			file := "ssh_host_" + algorithm + "_key" + suffix
-			mounts = append(mounts, corev1.VolumeMount{Name: hostKeyVolume, MountPath: "/etc/ssh/" + file, SubPath: file, ReadOnly: true})
-		}
+	for _, file := range HostKeyFiles() {
+		mounts = append(mounts, corev1.VolumeMount{Name: hostKeyVolume, MountPath: "/etc/ssh/" + file, SubPath: file, ReadOnly: true})
 	}
 	if in.LoginSet.Spec.SssdConfRef != nil {
 		mounts = append(mounts, corev1.VolumeMount{Name: sssdVolume, MountPath: "/etc/sssd/sssd.conf", SubPath: "sssd.conf", ReadOnly: true})
@@ -116,11 +122,12 @@ func withSackdOptions(env []corev1.EnvVar, options string) []corev1.EnvVar {
 
 func volumes(in Input) []corev1.Volume {
 	var hostKeys []corev1.KeyToPath
-	for _, algorithm := range hostKeyAlgorithms {
-		key := "ssh_host_" + algorithm + "_key"
-		hostKeys = append(hostKeys,
-			corev1.KeyToPath{Key: key, Path: key, Mode: new(int32(0o600))},
-			corev1.KeyToPath{Key: key + ".pub", Path: key + ".pub", Mode: new(int32(0o644))})
+	for _, file := range HostKeyFiles() {
+		mode := new(int32(0o600))
+		if strings.HasSuffix(file, ".pub") {
+			mode = new(int32(0o644))
+		}
+		hostKeys = append(hostKeys, corev1.KeyToPath{Key: file, Path: file, Mode: mode})
 	}
 	l := in.LoginSet
 	out := []corev1.Volume{

@@ -7,9 +7,7 @@ package loginset
 import (
 	"errors"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render"
@@ -38,7 +36,7 @@ func Labels(l *slinkyv1beta1.LoginSet) label.Set {
 	return label.Set{Name: slinkyv1beta1.NameLogin, Instance: l.Name, Component: "login"}
 }
 
-// Render returns the ConfigMaps, the Service and the workload of the login pods. The Secret with the host keys is random
+// Render returns the ConfigMaps, the Services and the workload of the login pods. The Secret with the host keys is random
 // and therefore not rendered.
 func Render(in Input) render.Output {
 	var out render.Output
@@ -70,20 +68,7 @@ func Render(in Input) render.Output {
 	template, err := pod.Template(podSpec, spec.Template, set, annotations, "spec.template")
 	out.Fail("spec.template", err)
 
-	deployment := &appsv1.Deployment{
-		ObjectMeta: pod.ObjectMeta(in.LoginSet, in.LoginSet.Key().Name, set, spec.Template.Metadata),
-		Spec: appsv1.DeploymentSpec{
-			Replicas:             new(in.LoginSet.Replicas()),
-			RevisionHistoryLimit: new(int32(0)),
-			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
-			Template:             template,
-		},
-	}
-	if spec.Strategy != nil {
-		deployment.Spec.Strategy = *spec.Strategy
-	}
-	out.Add(deployment)
-	out.Ignore(in.LoginSet.Workload() == slinkyv1beta1.LoginWorkloadStatefulSet, "spec.workload")
+	out.Add(workload(in.LoginSet, set, template)...)
 	return out
 }
 

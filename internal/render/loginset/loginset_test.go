@@ -36,6 +36,7 @@ func TestRender(t *testing.T) {
 		{"the smallest spec", "minimal.yaml", `{controllerRef: {name: demo}}`},
 		{"users without a directory", "users.yaml", `{controllerRef: {name: demo}, replicas: 2, users: ` + users + `}`},
 		{"users of a directory", "sssd.yaml", `{controllerRef: {name: demo}, sssdConfRef: {name: sssd, key: sssd.conf}, rootSshAuthorizedKeys: "ssh-rsa AAAAroot admin"}`},
+		{"pods with fixed names", "statefulset.yaml", `{controllerRef: {name: demo}, workload: StatefulSet, replicas: 3, template: {metadata: {annotations: {note: a}}}}`},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
   strategy: {type: Recreate}

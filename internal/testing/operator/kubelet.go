@@ -135,7 +135,8 @@ func (o *Operator) list(list client.ObjectList, options ...client.ListOption) {
 
 func (o *Operator) patchStatus(obj, before client.Object) {
 	o.t.Helper()
-	if err := o.User.Status().Patch(o.t.Context(), obj, client.MergeFrom(before)); err != nil {
+	// What was listed may be gone by now.
+	if err := o.User.Status().Patch(o.t.Context(), obj, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		o.t.Fatalf("writing the status of %T %s: %v", obj, obj.GetName(), err)
 	}
 }

@@ -1,0 +1,177 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// loginNodes starts the operator with a LoginSet of one user, whose pods run.
+func loginNodes(t *testing.T) *operator.Operator {
+	t.Helper()
+	o := operator.Start(t, "controller", "loginset")
+	operator.Create[corev1.Secret](o, keys)
+	operator.Create[corev1.Secret](o, jwt)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {slurmKeyRef: {name: keys, key: slurm.key}, jwtKeyRef: {name: jwt, key: jwt_hs256.key}}}`)
+	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
+	exists[appsv1.Deployment](t, o, "demo-login")
+	o.RunWorkloads()
+	operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionTrue, "Available")
+	return o
+}
+
+func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
+	o := loginNodes(t)
+	o.Settle()
+	before := children(t, o)
+	for range 2 {
+		operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+			l.Spec.Workload, l.Spec.Replicas = slinkyv1beta1.LoginWorkloadStatefulSet, new(int32(3))
+		})
+		exists[appsv1.StatefulSet](t, o, "demo-login")
+		o.Settle()
+		if operator.Get[appsv1.Deployment](o, "demo-login") == nil {
+			t.Fatal("the Deployment went before the pods of the StatefulSet were ready")
+		}
+		operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionFalse, "RollingOut")
+		o.RunWorkloads()
+		gone[appsv1.Deployment](t, o, "demo-login")
+		operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionTrue, "Available")
+		l := operator.Get[slinkyv1beta1.LoginSet](o, "demo-login")
+		if l.Status.Replicas != 3 || l.Status.Selector != "app.kubernetes.io/instance=demo-login,app.kubernetes.io/name=login" {
+			t.Errorf("status %+v", l.Status)
+		}
+		if s := operator.Get[corev1.Service](o, "demo-login-pods"); s == nil || s.Spec.ClusterIP != corev1.ClusterIPNone {
+			t.Errorf("the Service of the pods is %v", s)
+		}
+
+		operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+			l.Spec.Workload, l.Spec.Replicas = "", new(int32(1))
+		})
+		exists[appsv1.Deployment](t, o, "demo-login")
+		o.RunWorkloads()
+		gone[appsv1.StatefulSet](t, o, "demo-login")
+		gone[corev1.Service](t, o, "demo-login-pods")
+	}
+	o.RunWorkloads()
+	operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionTrue, "Available")
+	if diff := cmp.Diff(before, children(t, o)); diff != "" {
+		t.Errorf("there and back again is not what it was:\n%s", diff)
+	}
+}
+
+func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
+	o := loginNodes(t)
+	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: one}}`)
+	o.Settle()
+	host := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").Data
+	generation := func() int64 { return operator.Get[appsv1.Deployment](o, "demo-login").Generation }
+	for _, step := range []struct {
+		what  string
+		rolls bool
+		do    func()
+	}{
+		{"a restart of the operator", false, o.Restart},
+		{"another user", false, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+				l.Spec.Users = append(l.Spec.Users, slinkyv1beta1.User{Name: "bob", UID: 1001})
+			})
+		}},
+		{"sshd's configuration", true, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.ExtraSshdConfig = "MaxSessions 5" })
+		}},
+		{"root's keys", true, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.RootSSHAuthorizedKeys = "ssh-rsa AAAA" })
+		}},
+		{"the slurm key", true, func() {
+			operator.Change(o, "keys", func(s *corev1.Secret) { s.Data["slurm.key"] = []byte("another") })
+		}},
+		{"SSSD", true, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+				l.Spec.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sssd"}, Key: "sssd.conf"}
+			})
+		}},
+		{"sssd.conf", true, func() {
+			operator.Change(o, "sssd", func(s *corev1.Secret) { s.Data["sssd.conf"] = []byte("two") })
+		}},
+		{"no SSSD", true, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.SssdConfRef = nil })
+		}},
+	} {
+		before := generation()
+		step.do()
+		o.Settle()
+		if rolled := generation() != before; rolled != step.rolls {
+			t.Errorf("%s rolls out new pods: %t", step.what, rolled)
+		}
+		if now := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").Data; !maps.EqualFunc(host, now, func(a, b []byte) bool { return string(a) == string(b) }) {
+			t.Fatalf("%s changed the host keys", step.what)
+		}
+	}
+}
+
+func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *testing.T) {
+	o := loginNodes(t)
+	o.Settle()
+	before := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").Data
+	digest := func() string {
+		return operator.Get[appsv1.Deployment](o, "demo-login").Spec.Template.Annotations[slinkyv1beta1.AnnotationSSHHostKeysHash]
+	}
+	was := digest()
+	operator.Delete[corev1.Secret](o, "demo-login-ssh-host-keys")
+	apiserver.Eventually(t, func() error {
+		s := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys")
+		if s == nil || string(s.Data["ssh_host_ed25519_key"]) == string(before["ssh_host_ed25519_key"]) || digest() == was {
+			return errors.New("there are no new keys, or the pods are those with the old ones")
+		}
+		return nil
+	})
+	operator.Change(o, "demo-login-ssh-host-keys", func(s *corev1.Secret) { delete(s.Data, "ssh_host_rsa_key.pub") })
+	got := operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionFalse, "KeyMissing")
+	want := "Secret demo-login-ssh-host-keys has no key ssh_host_rsa_key.pub; add it, or delete the Secret and all host keys are generated anew"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// exists waits until there is an object.
+func exists[T any, P interface {
+	*T
+	client.Object
+}](t *testing.T, o *operator.Operator, name string) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		if operator.Get[T, P](o, name) == nil {
+			return fmt.Errorf("there is no %T %s", *new(T), name)
+		}
+		return nil
+	})
+}
+
+// gone waits until there is no such object.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](t *testing.T, o *operator.Operator, name string) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		if operator.Get[T, P](o, name) != nil {
+			return fmt.Errorf("there is still a %T %s", *new(T), name)
+		}
+		return nil
+	})
+}
