@@ -231,10 +231,15 @@ func (w *world) advance(name string) {
 			n = &slurmNode{}
 			w.nodes[name] = n
 		}
-		n.down = false
-		if !n.drain {
-			n.reason = node.Reason{}
-		}
+		n.responds()
+	}
+}
+
+// responds lets slurmctld hear of the node's slurmd again.
+func (n *slurmNode) responds() {
+	n.down = false
+	if !n.drain {
+		n.reason = node.Reason{}
 	}
 }
 
@@ -245,8 +250,11 @@ func (w *world) settle() {
 		before := w.writes
 		moved := false
 		w.now = w.now.Add(2 * time.Minute)
-		for _, n := range w.nodes {
+		for name, n := range w.nodes {
 			n.jobs, n.completing = 0, false
+			if p := w.pods[name]; p != nil && p.Ready && !p.Terminating {
+				n.responds()
+			}
 		}
 		w.plan(1000)
 		for _, name := range slices.Sorted(maps.Keys(w.pods)) {

@@ -54,6 +54,7 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.Service{}:               ours,
 		&appsv1.StatefulSet{}:           ours,
 		&appsv1.Deployment{}:            ours,
+		&appsv1.ControllerRevision{}:    ours,
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -238,7 +240,7 @@ func TestNothingIsDeletedWhenSlurmctldCameUpEmpty(t *testing.T) {
 			return fmt.Errorf("w-2 is gone")
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == "coxswain.dev/Retiring" && strings.Contains(c.Message, "Slurm lists 0 nodes, where it listed 3") {
+			if c.Type == "coxswain.dev/Retiring" && strings.Contains(c.Message, "Slurm lists 0 nodes, where 3 were expected") {
 				return nil
 			}
 		}
@@ -416,10 +418,15 @@ func TestOrphanedWorkersAreAdopted(t *testing.T) {
 	for _, name := range names(2) {
 		operator.Change(o, name, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	}
+	revision := "w-" + operator.Get[corev1.Pod](o, "w-1").Labels[slinkyv1beta1.LabelRevisionHash]
+	operator.Change(o, revision, func(c *appsv1.ControllerRevision) { c.OwnerReferences = nil })
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 2, partition: {enabled: true}}}`)
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 	if p := operator.Get[corev1.Pod](o, "w-1"); p.UID != before || len(p.OwnerReferences) != 1 {
 		t.Errorf("w-1 is not the one that was there, or nobody's: %+v", p.ObjectMeta)
+	}
+	if c := operator.Get[appsv1.ControllerRevision](o, revision); len(c.OwnerReferences) != 1 || c.Revision != 1 {
+		t.Errorf("the revision is %+v", c)
 	}
 }
 
@@ -435,4 +442,37 @@ func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if p := operator.Get[corev1.Pod](o, "w-0"); p == nil || len(p.OwnerReferences) > 0 {
 		t.Errorf("%+v", p)
 	}
+}
+
+func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
+	o := workers(t, 1, `revisionHistoryLimit: 1, updateStrategy: {type: OnDelete}`)
+	revisions := func() map[string]int64 {
+		var list appsv1.ControllerRevisionList
+		if err := o.User.List(t.Context(), &list, client.InNamespace(o.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]int64{}
+		for _, r := range list.Items {
+			out[r.Labels[slinkyv1beta1.LabelRevisionHash]] = r.Revision
+		}
+		return out
+	}
+	var hashes []string
+	for _, extra := range []string{"", "Weight=1", "Weight=2", "Weight=3", "Weight=2"} {
+		operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = extra })
+		operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+		hashes = append(hashes, operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.NodeSetHash)
+	}
+	if hashes[4] != hashes[2] {
+		t.Errorf("the same spec has revisions %s and %s", hashes[2], hashes[4])
+	}
+	// The first is still that of the worker; of the others the newest is kept.
+	if diff := cmp.Diff(map[string]int64{hashes[0]: 1, hashes[3]: 4, hashes[4]: 5}, revisions()); diff != "" {
+		t.Error(diff)
+	}
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
 }

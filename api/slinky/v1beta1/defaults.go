@@ -101,6 +101,9 @@ func (n *NodeSet) MaxUnavailable() intstr.IntOrString {
 	return intstr.FromString("25%")
 }
 
+// RevisionHistoryLimit is the number of old revisions that are kept.
+func (n *NodeSet) RevisionHistoryLimit() int { return int(valueOr(n.Spec.RevisionHistoryLimit, 0)) }
+
 // ClaimRetention says what becomes of the workers' claims when the NodeSet is deleted, and when it shrinks.
 func (n *NodeSet) ClaimRetention() (whenDeleted, whenScaled ClaimRetention) {
 	policy := n.Spec.PersistentVolumeClaimRetentionPolicy

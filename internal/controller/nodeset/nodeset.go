@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch
 
 type reconciler struct{ component.Base }
@@ -53,7 +55,7 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
 		Other:      r.watchNodes,
-		Owns:       []client.Object{&corev1.Pod{}},
+		Owns:       []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}},
 		SharesWith: []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}},
 		Components: []client.Object{&slinkyv1beta1.Controller{}},
 	})
@@ -65,7 +67,7 @@ func references(n *slinkyv1beta1.NodeSet) []string {
 
 func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
 	n.Status.ObservedGeneration = n.Generation
-	in, _, err := r.input(ctx, n)
+	in, err := r.input(ctx, n)
 	if err == nil {
 		err = worker.Check(in) // before any pod is made
 	}
@@ -93,14 +95,12 @@ func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	out.Ignore(whenScaled == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenScaled")
 }
 
-func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, string, error) {
+func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, error) {
 	c, err := r.Controller(ctx, n.Namespace, n.Spec.ControllerRef)
 	if err != nil {
-		return worker.Input{}, "", err
+		return worker.Input{}, err
 	}
-	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}
-	revision, err := worker.Revision(in)
-	return in, revision, err
+	return worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}, nil
 }
 
 // observe carries the plan for the pods out and counts them.
@@ -118,11 +118,16 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
 		return nil
 	}
-	in, revision, err := r.input(ctx, n)
+	in, err := r.input(ctx, n)
 	if err != nil {
 		return err
 	}
-	n.Status.NodeSetHash = revision
+	revision, err := r.revise(ctx, in, list.Items)
+	if err != nil {
+		problems, err := problem.FromError(err)
+		out.Problems = append(out.Problems, problems...)
+		return err
+	}
 	// In one order, so that messages and the order of deeds do not depend on the cache.
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Or(ordinal(&a)-ordinal(&b), cmp.Compare(a.Name, b.Name)) })
 	facts, problems, err := r.gather(ctx, in, revision, list.Items)

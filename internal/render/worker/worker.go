@@ -6,8 +6,6 @@
 package worker
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,59 +35,6 @@ type Input struct {
 // Labels is the identity of a NodeSet's pods.
 func Labels(n *slinkyv1beta1.NodeSet) label.Set {
 	return label.Set{Name: slinkyv1beta1.NameSlurmd, Instance: n.Name, Component: "worker"}
-}
-
-// Revision is a short digest of what makes workers of one NodeSet alike. It covers what the user wrote, in whatever order,
-// and where slurmctld and the key to it are, but not how this version of the operator renders it: an upgrade of the
-// operator replaces no worker, unless it brings another image and the user has not named one.
-func Revision(in Input) (string, error) {
-	spec := in.NodeSet.Spec
-	key := in.Controller.AuthSlurmRef()
-	made := struct {
-		Template       slinkyv1beta1.PodTemplate
-		Slurmd         any
-		Logfile        any
-		ExtraConf      string
-		SSH            slinkyv1beta1.NodeSetSSH
-		OrdinalPadding int32
-		Oversubscribe  bool
-		Image          string
-		Endpoint       string
-		Key            string
-		Claims         any
-	}{
-		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
-		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
-		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
-	}
-	data, err := canonical(made)
-	if err != nil {
-		return "", fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
-	}
-	return label.Digest(map[string][]byte{"template": data})[:10], nil
-}
-
-// defaultImage is the image that counts for the revision: none when the user names one.
-func defaultImage(in Input) string {
-	if c, err := in.NodeSet.Spec.Slurmd.Decode(); err == nil && c != nil && c.Image != "" {
-		return ""
-	}
-	return in.Images.Slurmd()
-}
-
-// canonical is v as JSON with sorted keys, inside of what users wrote too.
-func canonical(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var plain any
-	if err := decoder.Decode(&plain); err != nil {
-		return nil, err
-	}
-	return json.Marshal(plain)
 }
 
 // Check returns the mistakes of the user's: those that would show in a pod, and those that slurm.conf cannot hold. The
@@ -222,15 +167,6 @@ func Claims(n *slinkyv1beta1.NodeSet, id Identity) ([]*corev1.PersistentVolumeCl
 		out = append(out, claim)
 	}
 	return out, errors.Join(errs...)
-}
-
-func claimNames(n *slinkyv1beta1.NodeSet) []string {
-	var names []string
-	claims, _ := Claims(n, Identity{})
-	for _, c := range claims {
-		names = append(names, c.Labels[claimTemplateLabel]+"-"+n.PodName(0)) // whatever the scaling mode
-	}
-	return names
 }
 
 // mountClaim puts the claim in the place of the volume of that name, as a StatefulSet does.

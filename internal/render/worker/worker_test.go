@@ -100,11 +100,11 @@ func TestSharedObjects(t *testing.T) {
 
 func revision(t testing.TB, in worker.Input) string {
 	t.Helper()
-	r, err := worker.Revision(in)
+	data, err := worker.RevisionData(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return worker.RevisionHash(data, 0)
 }
 
 const detailed = `

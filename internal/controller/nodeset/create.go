@@ -1,0 +1,108 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// createAll makes workers.
+func (r *reconciler) createAll(ctx context.Context, in worker.Input, places []plans.Place, revision string) error {
+	var created done
+	err := kube.SlowStart(len(places), func(i int) error {
+		return r.create(ctx, in, worker.Identity(places[i]), revision, &created)
+	})
+	if pods := created.String(); pods != "" {
+		r.Recorder.Eventf(in.NodeSet, nil, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created %s", pods)
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // the NodeSet goes with it
+	}
+	return err
+}
+
+func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Identity, revision string, created *done) error {
+	n := in.NodeSet
+	claims, err := worker.Claims(n, id)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		err := r.Client.Create(ctx, claim, client.FieldOwner(kube.FieldManager))
+		if err != nil && !apierrors.IsAlreadyExists(err) { // a claim is kept for its ordinal
+			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+	}
+	pod, err := worker.Pod(in, id, revision)
+	if err != nil {
+		return err
+	}
+	if err := controllerutil.SetControllerReference(n, pod, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	err = r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return r.adopt(ctx, n, pod)
+	case apierrors.IsInvalid(err):
+		return &kube.RejectedError{Object: refTo(pod), Err: err}
+	case err != nil:
+		return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	r.Applier.Wrote(n, pod)
+	created.add(pod.Name)
+	return nil
+}
+
+// adopt makes the pod that has the name of wanted ours, if it was a worker of a NodeSet of this name and belongs to nobody
+// now, as after "kubectl delete nodeset --cascade=orphan". Its revision says whether it is to be replaced.
+func (r *reconciler) adopt(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *corev1.Pod) error {
+	live := &corev1.Pod{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	holder := metav1.GetControllerOf(live)
+	switch {
+	case live.DeletionTimestamp != nil, holder != nil && holder.Kind == "NodeSet" && holder.Name == n.Name:
+		return nil // it is ours, or of a NodeSet that was deleted and made anew and goes with it; an event follows
+	case holder != nil:
+		return &kube.ConflictError{
+			Object: refTo(live), Owner: kube.Ref{Kind: "NodeSet", Namespace: n.Namespace, Name: n.Name},
+			Holder: kube.Ref{Kind: holder.Kind, Namespace: live.Namespace, Name: holder.Name},
+		}
+	}
+	for _, key := range []string{label.Name, label.Instance, slinkyv1beta1.LabelCluster} {
+		if live.Labels[key] != wanted.Labels[key] {
+			return &kube.ConflictError{Object: refTo(live), Owner: kube.Ref{Kind: "NodeSet", Namespace: n.Namespace, Name: n.Name}}
+		}
+	}
+	before := live.DeepCopy()
+	if err := controllerutil.SetControllerReference(n, live, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning Pod %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	if err := r.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adopting Pod %s/%s: %w", live.Namespace, live.Name, err)
+	}
+	r.Applier.Wrote(n, live)
+	log.FromContext(ctx).Info("Adopted a worker", "pod", live.Name)
+	return nil
+}
+
+func refTo(pod *corev1.Pod) kube.Ref {
+	return kube.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
+}

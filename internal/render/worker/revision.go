@@ -1,0 +1,109 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+)
+
+// RevisionData is what makes workers of one NodeSet alike, as JSON with sorted keys. It covers what the user wrote, in
+// whatever order, and where slurmctld and the key to it are, but not how this version of the operator renders it: an
+// upgrade of the operator replaces no worker, unless it brings another image and the user has not named one.
+func RevisionData(in Input) ([]byte, error) {
+	spec := in.NodeSet.Spec
+	key := in.Controller.AuthSlurmRef()
+	made := struct {
+		Template       slinkyv1beta1.PodTemplate
+		Slurmd         any
+		Logfile        any
+		ExtraConf      string
+		SSH            slinkyv1beta1.NodeSetSSH
+		OrdinalPadding int32
+		Oversubscribe  bool
+		Image          string
+		Endpoint       string
+		Key            string
+		Claims         any
+	}{
+		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
+		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
+		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
+	}
+	data, err := canonical(made)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
+	}
+	return data, nil
+}
+
+// RevisionHash is a short digest of RevisionData, another one for each number of collisions.
+func RevisionHash(data []byte, collisions int32) string {
+	content := map[string][]byte{"template": data}
+	if collisions > 0 {
+		content["collisions"] = []byte(strconv.Itoa(int(collisions)))
+	}
+	return label.Digest(content)[:10]
+}
+
+// ControllerRevision is the object in which a revision is kept. Its name is N-<hash>.
+func ControllerRevision(n *slinkyv1beta1.NodeSet, data []byte, hash string, number int64) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: n.Namespace, Name: n.Name + "-" + hash,
+			Labels: label.Merge(Labels(n).Labels(), map[string]string{slinkyv1beta1.LabelRevisionHash: hash}),
+		},
+		Data:     runtime.RawExtension{Raw: data},
+		Revision: number,
+	}
+}
+
+// Canonical is the data of a stored revision in the form of RevisionData; what cannot be read is returned as it is.
+func Canonical(data []byte) []byte {
+	if out, err := canonical(json.RawMessage(data)); err == nil {
+		return out
+	}
+	return data
+}
+
+// defaultImage is the image that counts for the revision: none when the user names one.
+func defaultImage(in Input) string {
+	if c, err := in.NodeSet.Spec.Slurmd.Decode(); err == nil && c != nil && c.Image != "" {
+		return ""
+	}
+	return in.Images.Slurmd()
+}
+
+// canonical is v as JSON with sorted keys, inside of what users wrote too.
+func canonical(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain)
+}
+
+func claimNames(n *slinkyv1beta1.NodeSet) []string {
+	var names []string
+	claims, _ := Claims(n, Identity{})
+	for _, c := range claims {
+		names = append(names, c.Labels[claimTemplateLabel]+"-"+n.PodName(0)) // whatever the scaling mode
+	}
+	return names
+}
