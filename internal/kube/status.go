@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -18,7 +19,7 @@ import (
 //
 // The write is tied to before's resource version. If the object has changed meanwhile, nothing is written and the error
 // satisfies apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also
-// keeps several writers of one status from undoing each other's conditions.
+// keeps several writers of one status from undoing each other's conditions. That the object is gone is no error.
 func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) (bool, error) {
 	was, err := fields(before)
 	if err != nil {
@@ -46,6 +47,9 @@ func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) 
 	u.SetUID(before.GetUID())
 	u.SetResourceVersion(before.GetResourceVersion())
 	err = a.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if apierrors.IsNotFound(err) {
+		return false, nil // nobody is left to be told
+	}
 	if err != nil {
 		return false, fmt.Errorf("writing the status of %s: %w", refOf(a.scheme, before), err)
 	}

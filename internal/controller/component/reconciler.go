@@ -106,7 +106,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 
 	plan, err := r.Decide(ctx, obj)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("gathering the facts about %s: %w", req, err)
+		return ctrl.Result{}, kube.IgnoreLeaving(fmt.Errorf("gathering the facts about %s: %w", req, err))
 	}
 	applyErr := r.apply(ctx, obj, &plan)
 	observeErr := r.Observe(ctx, obj, &plan)
@@ -116,7 +116,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		statusErr = nil // the object has changed, of which an event is on its way
 	}
 	if err := errors.Join(applyErr, observeErr, statusErr); err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, kube.IgnoreLeaving(err)
 	}
 	return ctrl.Result{RequeueAfter: r.until(plan.Again)}, nil
 }

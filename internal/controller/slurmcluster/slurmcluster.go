@@ -76,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsConflict(statusErr) {
 		statusErr = nil // somebody has changed the cluster, of which an event is on its way
 	}
-	return ctrl.Result{}, errors.Join(applyErr, statusErr)
+	return ctrl.Result{}, kube.IgnoreLeaving(errors.Join(applyErr, statusErr))
 }
 
 // nodeSets returns the NodeSets of a cluster.
