@@ -40,7 +40,10 @@ func watchDatabase(a *slinkyv1beta1.Accounting, image string) corev1.Container {
 			ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"bash", "-c", watchDatabaseScript}}},
 			TimeoutSeconds: 6, PeriodSeconds: 5, FailureThreshold: 2,
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}},
+		// Below /run slurmdbd has the socket by which clients get their credentials.
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, {Name: runVolume, MountPath: "/run", ReadOnly: true},
+		},
 	}
 }
 
