@@ -53,6 +53,11 @@ func (l *Link) Undrain(ctx context.Context, nodes []string) Failures {
 	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "UNDRAIN"}))
 }
 
+// Revive lets nodes that are DOWN be used again; a drain of them stays. Slurm forgets the reason of those without a drain.
+func (l *Link) Revive(ctx context.Context, nodes []string) Failures {
+	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "IDLE"}))
+}
+
 // An Update says what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list
 // without entries remove what is there.
 type Update struct {

@@ -5,13 +5,20 @@ package nodeset
 
 import "github.com/coxswain-hpc/coxswain/internal/slurm/node"
 
-// Host is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of
-// which nothing is known.
+// Host is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of which
+// nothing is known.
 type Host struct {
 	// Name is its name; empty for a pod that has no node yet.
 	Name string
 	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
 	Cordoned node.Answer
-	// CordonReason is what to say to Slurm users why, in words of whoever cordoned it; empty for our own words.
+	// CordonReason is what to say to Slurm's users why, in words of whoever cordoned it; empty for our own words.
 	CordonReason string
+	// Ready is whether Kubernetes hears of it and it takes part; Unknown when there is no such node.
+	Ready node.Answer
+	// Topology is where its annotation says that the Slurm node is, if HasTopology says that there is one.
+	Topology    string
+	HasTopology bool
+	// Features is its annotation with features of the Slurm node; empty for none.
+	Features string
 }

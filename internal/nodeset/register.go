@@ -7,30 +7,46 @@ import (
 	"fmt"
 	"time"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // registering is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
+// As long an absence has to last to be believed: a list may lack a node by mistake.
 const registering = time.Minute
 
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
 	action.Conditions, action.ConditionsKnown, action.Protected, action.Message = nil, true, node.No, "the node is not registered"
-	if w.Pod.Retired == "" {
-		return
+	if w.Pod.Retired == "" && !w.Pod.Ready {
+		return // it may be starting
 	}
 	since := w.Pod.ReadySince
-	if since.Before(w.Pod.Created) {
-		since = w.Pod.Created
+	for _, at := range []time.Time{w.Pod.Created, w.Absent} {
+		if since.Before(at) {
+			since = at
+		}
 	}
 	// It is not enough that the time is over: Slurm must have been asked since then.
 	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Asked.Before(settled) {
-		action.Again = later(settled, w.Now.Add(time.Second))
+		action.wake(later(settled, w.Now.Add(time.Second)))
 		action.Message = "waiting to see whether the node registers"
 		return
 	}
-	action.Delete = true
-	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
+	switch {
+	case w.Pod.Retired != "":
+		action.Delete = true
+		action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
+	case w.PeersMissing >= w.PeersPresent:
+		action.trouble(slinkyv1beta1.ReasonSlurmStateLost, "Slurm has the nodes of %d workers of this cluster and not those of %d that are ready: slurmctld has "+
+			"probably lost its state. Nothing is deleted, because jobs may still run. When that is over, delete the pod: the next one registers",
+			w.PeersPresent, w.PeersMissing+1)
+	default:
+		// A slurmd registers when it starts, and nobody can make it do so again. Slurm does not delete records of busy nodes.
+		action.Delete = true
+		action.Cause = slinkyv1beta1.ReasonSlurmNodeNotRegistered
+		action.Message = "slurmd runs, and Slurm does not have its node, which registers when it starts"
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -11,6 +11,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
+// Deletion is the cause for which the workers of a NodeSet go that is being deleted.
+const Deletion Cause = "deletion"
+
 // retire drains the node of a retired worker, and deletes the pod when no job is left on it.
 func retire(w Worker, action *Action) {
 	reason := node.OurReason(retiredReason)
@@ -24,7 +27,7 @@ func retire(w Worker, action *Action) {
 			action.Delete = true
 			action.Message = fmt.Sprintf("retired (%s) and down", w.Pod.Retired)
 		default:
-			action.Message = "waiting for jobs to end"
+			action.Message = waiting(w)
 		}
 		return
 	case node.Unknown:
@@ -36,7 +39,7 @@ func retire(w Worker, action *Action) {
 		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)
 		return
 	}
-	action.Message = "waiting for jobs to end"
+	action.Message = waiting(w)
 	switch {
 	case !w.Reason.Ours():
 	case !strings.Contains(w.Reason.Plain(), pendingTermination):
@@ -54,8 +57,8 @@ const pendingTermination = "cordoned pending termination"
 func overtime(w Worker, action *Action) {
 	deadline := w.Reason.At.Add(w.DrainTimeout)
 	if w.Now.Before(deadline) {
-		action.Again = deadline
-		action.Message = fmt.Sprintf("waiting for jobs to end, until %s at the latest (spec.drainTimeout)", deadline.UTC().Format(time.RFC3339))
+		action.wake(deadline)
+		action.Message += "; spec.drainTimeout ends them at " + deadline.UTC().Format(time.RFC3339)
 		return
 	}
 	action.Delete = true

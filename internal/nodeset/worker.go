@@ -4,6 +4,7 @@
 package nodeset
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -12,22 +13,37 @@ import (
 // Worker is one worker pod and what Slurm says of its node.
 type Worker struct {
 	Now time.Time
-	// Pod is the pod; of it only the name, the marks and whether it is ready or going count.
+	// Pod is the pod; of it only the name, the marks, the phase and whether it is scheduled, ready or going count.
 	Pod Pod
-	// Asked is when Slurm was asked for what follows.
-	Asked time.Time
-	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now.
-	Known node.Answer
-	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
-	State  node.State
-	Reason node.Reason
+	// Slurm is the name of its Slurm node.
+	Slurm string
+	// Gone is when a pod that is being deleted should have ended; zero for others.
+	Gone time.Time
 	// Host is the Kubernetes node that the pod runs on.
 	Host Host
 	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
-	// Why says why Slurm's view is not known, for people, and Again when to look once more; zero when a change will tell.
-	Why   string
-	Again time.Time
+	// Asked is when Slurm was asked for what follows.
+	Asked time.Time
+	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now.
+	Known node.Answer
+	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
+	Absent time.Time
+	// PeersMissing and PeersPresent are how many other workers of the cluster are ready and absent in Slurm, and present.
+	PeersMissing, PeersPresent int
+	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
+	State  node.State
+	Reason node.Reason
+	// Record is what else Slurm has on the node, and Comment what it is to say about the pod.
+	Record  Record
+	Comment node.Comment
+	// Tried is the last update of the record.
+	Tried Attempt
+	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
+	Jobs      []Job
+	JobsKnown node.Answer
+	// Why says why Slurm's view is not known, for people.
+	Why string
 	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
 	DrainTimeout time.Duration
 	// Protect says that the NodeSet wants busy workers kept from being evicted.
@@ -38,10 +54,16 @@ type Worker struct {
 type Action struct {
 	// Drain is the reason to drain the node with; empty for no drain.
 	Drain string
-	// Undrain says that a drain of ours is to be ended.
+	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
 	Undrain bool
-	// Delete says that the pod is to be deleted now.
+	Revive  bool
+	// Record is what to change of the node's record besides.
+	Record RecordUpdate
+	// Delete says that the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
 	Delete bool
+	Cause  string
+	// NeverStarted says that nothing can ever have run in the pod, so that Slurm need not be asked.
+	NeverStarted bool
 	// Message says why, or what is waited for.
 	Message string
 	// Protected is whether the pod carries the protect label. It is Unknown while Slurm's view is, and the label then stays
@@ -49,9 +71,19 @@ type Action struct {
 	Protected node.Answer
 	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
 	NodeMark node.Answer
+	// Topology is what the pod's annotation says about its place, nil leaves it as it is.
+	Topology *string
+	// WantJobs says that it must be known which jobs run on the node, and when they end.
+	WantJobs bool
+	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, what the
+	// pod says about it stays.
+	Deadline      time.Time
+	DeadlineKnown bool
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
 	Conditions      []string
 	ConditionsKnown bool
+	// Troubles are what a person has to look at.
+	Troubles []Trouble
 	// Again is when the action may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }
@@ -59,15 +91,23 @@ type Action struct {
 // Next decides about one worker. It never deletes on an unknown answer, and never touches a drain that is not ours.
 func Next(w Worker) Action {
 	if w.Pod.Terminating {
-		return Action{Message: "the pod is being deleted"}
+		return leaving(w)
 	}
 	action := Action{NodeMark: w.Host.Cordoned}
-	switch w.Known {
-	case node.Unknown:
-		action.Message, action.Again = "Slurm's view of the node is not known: "+w.Why, w.Again
-	case node.No:
+	if w.Host.HasTopology {
+		action.Topology = &w.Host.Topology
+	}
+	surroundings(w, &action)
+	switch {
+	case w.Pod.Retired != "" && !w.Pod.Scheduled && w.Pod.Phase == "Pending":
+		// No Slurm can know a pod that has never had a place to run.
+		action.Delete, action.NeverStarted = true, true
+		action.Message = fmt.Sprintf("retired (%s) and never started", w.Pod.Retired)
+	case w.Known == node.Unknown:
+		action.Message = "Slurm's view of the node is not known: " + w.Why
+	case w.Known == node.No:
 		missing(w, &action)
-	case node.Yes:
+	default:
 		known(w, &action)
 	}
 	return action
@@ -79,9 +119,23 @@ func known(w Worker, action *Action) {
 	if w.Protect {
 		action.Protected = w.State.Busy()
 	}
+	deadline(w, action)
 	if w.Pod.Retired != "" {
 		retire(w, action)
 	} else {
+		revive(w, action)
 		cordon(w, action)
+	}
+	if !action.Delete {
+		record(w, action)
+	}
+}
+
+// revive lets a node be used that was set DOWN when another pod stood behind it. Slurm does so itself, unless slurm.conf
+// has another ReturnToService than ours.
+func revive(w Worker, action *Action) {
+	if w.State.Down() == node.Yes && w.State.NotResponding() == node.No && w.Reason.Ours() && w.Pod.Ready &&
+		!w.Reason.At.IsZero() && w.Record.Started.After(w.Reason.At) {
+		action.Revive = true
 	}
 }

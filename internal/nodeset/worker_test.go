@@ -55,7 +55,7 @@ func TestNext(t *testing.T) {
 		{name: "unless its jobs are being cleaned up", state: "DOWN COMPLETING", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
 
 		{name: "jobs have the time of drainTimeout", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: time.Hour,
-			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end, until 2026-11-20T12:50:00Z at the latest (spec.drainTimeout)"}},
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:50:00Z"}},
 		{name: "and no longer", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
 			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in), and spec.drainTimeout of 10m0s is over"}},
 		{name: "counted from the retirement, not from an earlier cordon", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
@@ -82,9 +82,10 @@ func TestNext(t *testing.T) {
 		{name: "also about a cordoned worker", known: node.Unknown, pod: aPod(1, cordoned), want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
 		{name: "nothing is done about a pod that is going", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn, terminating), want: nodeset.Action{Message: "the pod is being deleted"}},
 
-		{name: "a worker that is not registered is left alone", known: node.No, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
+		{name: "a worker that is not registered and not ready is left alone", known: node.No, pod: aPod(1, unready), protect: true, want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
 		{name: "a retired one is deleted", known: node.No, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
-		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, pending, createdBefore(time.Second)), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, scheduled, createdBefore(time.Second)), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "whatever Slurm says, or not, if it has no place to run yet", known: node.Unknown, pod: aPod(1, scaledIn, pending), want: nodeset.Action{Delete: true, NeverStarted: true, Message: "retired (scale-in) and never started"}},
 		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
 		{name: "nor on a list that is older than that", known: node.No, age: time.Minute, pod: aPod(1, scaledIn, readyFor(90*time.Second)),
@@ -103,7 +104,8 @@ func TestNext(t *testing.T) {
 			}
 			got := nodeset.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {
-				tt.want.Conditions = w.State.Conditions()
+				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
+				tt.want.WantJobs = w.State.Draining() == node.Yes
 			}
 			if !tt.pod.Terminating {
 				tt.want.NodeMark = node.No

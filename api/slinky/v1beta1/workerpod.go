@@ -3,6 +3,32 @@
 
 package v1beta1
 
+import corev1 "k8s.io/api/core/v1"
+
 // AnnotationNodeCordoned on a worker pod is "true" while its AnnotationPodCordon is there because its Kubernetes node is
 // cordoned: it goes when the node is uncordoned, and AnnotationPodCordon with it unless a user set that too.
 const AnnotationNodeCordoned = "coxswain.dev/node-cordoned"
+
+// PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
+// message names the object and says what to do.
+const PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
+
+// Reasons of PodConditionNeedsAttention, and of the events that announce it.
+const (
+	// ReasonStuckTerminating: the pod is being deleted and does not go.
+	ReasonStuckTerminating = "StuckTerminating"
+	// ReasonKubernetesNodeNotReady: Kubernetes does not hear of the node that the pod runs on.
+	ReasonKubernetesNodeNotReady = "KubernetesNodeNotReady"
+	// ReasonSlurmStateLost: Slurm does not have most of the workers that are ready.
+	ReasonSlurmStateLost = "SlurmStateLost"
+	// ReasonInvalidTopology: AnnotationTopologySpec of the Kubernetes node cannot be read.
+	ReasonInvalidTopology = "InvalidTopology"
+	// ReasonInvalidFeatures: AnnotationFeatures of the Kubernetes node cannot be read.
+	ReasonInvalidFeatures = "InvalidFeatures"
+	// ReasonRecordRefused: Slurm does not take what the record of its node is to say.
+	ReasonRecordRefused = "RecordRefused"
+)
+
+// ReasonSlurmNodeNotRegistered is the reason of the event for a worker that is made anew because its slurmd runs and Slurm
+// does not have its node.
+const ReasonSlurmNodeNotRegistered = "SlurmNodeNotRegistered"

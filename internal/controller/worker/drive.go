@@ -4,61 +4,150 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// drive carries the action out.
-func (r *reconciler) drive(ctx context.Context, l *link.Link, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, w nodeset.Worker, action nodeset.Action) error {
-	name := nodesets.SlurmNode(pod)
-	key := client.ObjectKeyFromObject(pod)
-	switch {
-	case action.Drain != "":
-		err := l.Drain(ctx, []string{name}, action.Drain)[name]
-		r.writes.wrote(key, r.Clock.Now())
-		if err != nil {
-			return fmt.Errorf("draining Slurm node %s of Pod %s: %w", name, key, err)
-		}
-		log.FromContext(ctx).Info("Drained a Slurm node", "node", name, "reason", action.Drain)
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Drained", "Drain", "Slurm node %s drains: %s", name, action.Message)
-	case action.Undrain:
-		err := l.Undrain(ctx, []string{name})[name]
-		r.writes.wrote(key, r.Clock.Now())
-		if err != nil {
-			return fmt.Errorf("undraining Slurm node %s of Pod %s: %w", name, key, err)
-		}
-		log.FromContext(ctx).Info("Undrained a Slurm node", "node", name)
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Undrained", "Undrain", "Slurm node %s takes jobs again", name)
-	}
-	if action.Delete {
-		return r.delete(ctx, pod, set, action)
-	}
-	if err := r.mark(ctx, pod, action); err != nil {
+// drive carries the action out: first what concerns jobs, then what is shown.
+func (r *reconciler) drive(ctx context.Context, s *scope) error {
+	if err := r.setState(ctx, s); err != nil {
 		return err
 	}
-	return r.show(ctx, pod, w, action)
+	r.wantJobs(s)
+	r.writeRecord(ctx, s)
+	if s.action.Delete {
+		deleted, err := r.delete(ctx, s)
+		if deleted || err != nil {
+			return err
+		}
+	}
+	if err := r.mark(ctx, s.pod, s.action); err != nil {
+		return err
+	}
+	return r.show(ctx, s)
 }
 
-// delete deletes the very version of the pod that was decided about: it may have been reprieved since.
-func (r *reconciler) delete(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet, action nodeset.Action) error {
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+// setState drains and undrains the Slurm node, or lets it be used again.
+func (r *reconciler) setState(ctx context.Context, s *scope) error {
+	var what, event, done string
+	var failures link.Failures
+	switch a := s.action; {
+	case a.Drain != "":
+		what, event, done = "draining", "Drained", "drains: "+a.Drain
+		failures = s.link.Drain(ctx, []string{s.node}, a.Drain)
+	case a.Undrain:
+		what, event, done = "undraining", "Undrained", "takes jobs again"
+		failures = s.link.Undrain(ctx, []string{s.node})
+	case a.Revive:
+		what, event, done = "reviving", "Revived", "is no longer down: another slurmd stands behind it"
+		failures = s.link.Revive(ctx, []string{s.node})
+	default:
+		return nil
+	}
+	r.memory.wrote(client.ObjectKeyFromObject(s.pod), r.Clock.Now())
+	if err := failures[s.node]; err != nil {
+		return fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
+	}
+	log.FromContext(ctx).Info(event+" a Slurm node", "node", s.node, "reason", s.action.Drain)
+	r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, event, "SetState", "Slurm node %s %s", s.node, done)
+	return nil
+}
+
+// wantJobs lets the link ask for jobs while it must be known when those of this worker end.
+func (r *reconciler) wantJobs(s *scope) {
+	switch who := client.ObjectKeyFromObject(s.pod).String(); {
+	case s.link == nil || s.worker.Known == node.Unknown:
+	case s.action.WantJobs:
+		s.link.WantJobs(who, s.node)
+	default:
+		s.link.WantJobs(who)
+	}
+}
+
+// writeRecord changes the rest of the record of the Slurm node. A failure keeps nothing else from being done: it is told on
+// the pod, and tried again later.
+func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
+	update := s.action.Record
+	if update.Empty() {
+		return
+	}
+	failures := s.link.Update(ctx, []string{s.node}, link.Update{
+		Comment: update.Comment, Topology: update.Topology, Features: update.Features, FeaturesActive: update.Active,
+	})
+	key, now := client.ObjectKeyFromObject(s.pod), r.Clock.Now()
+	r.memory.wrote(key, now)
+	attempt := nodeset.Attempt{Update: update.String(), At: now}
+	if err := failures[s.node]; err != nil {
+		attempt.Problem = err.Error()
+		log.FromContext(ctx).Info("Slurm did not take what the record of a node is to say", "node", s.node, "why", attempt.Problem)
+	}
+	r.memory.tried(key, attempt)
+	s.action.Again = soonest(s.action.Again, now.Add(time.Second)) // what Slurm says then shows what became of it
+}
+
+// soonest is the earlier of two times, of which zero is none.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// confirming bounds how long to wait for Slurm's last word.
+const confirming = 30 * time.Second
+
+// delete deletes the very version of the pod that was decided about: it may have been reprieved since. Slurm is asked once
+// more before that, and the budget of the cluster has to allow it. Otherwise the action says what is waited for.
+func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err error) {
+	if !s.action.NeverStarted && !r.allowed(ctx, s) {
+		return false, nil
+	}
+	err = r.Client.Delete(ctx, s.pod, client.Preconditions{UID: &s.pod.UID, ResourceVersion: &s.pod.ResourceVersion})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the event of that change is on its way
+		return true, nil // the event of that change is on its way
 	}
 	if err != nil {
-		return fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return false, fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
-	log.FromContext(ctx).Info("Deleted a worker", "why", action.Message)
-	r.Recorder.Eventf(set, pod, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted Pod %s: %s", pod.Name, action.Message)
-	return nil
+	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
+	r.Recorder.Eventf(s.set, s.pod, corev1.EventTypeNormal, cmp.Or(s.action.Cause, "SuccessfulDelete"), "Delete",
+		"Deleted Pod %s: %s", s.pod.Name, s.action.Message)
+	return true, nil
+}
+
+// allowed asks Slurm once more, and the budget.
+func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
+	limited, cancel := context.WithTimeout(ctx, confirming)
+	defer cancel()
+	snapshot, err := s.link.Confirm(limited, s.node)
+	now := r.Clock.Now()
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
+		s.action.Delete, s.action.Message = false, "waiting for Slurm to confirm that nothing runs on it"
+		s.action.Again = soonest(s.action.Again, now.Add(10*time.Second))
+		return false
+	}
+	r.look(s, snapshot)
+	if s.action = nodeset.Next(s.worker); !s.action.Delete {
+		s.action.Again = soonest(s.action.Again, now.Add(time.Second))
+		return false
+	}
+	if granted, again := s.link.Spend(now, 1); granted == 0 {
+		s.action.Delete = false
+		s.action.Message += "; waiting, because this cluster has seen as many deletions within a minute as it may"
+		s.action.Again = soonest(s.action.Again, again)
+		return false
+	}
+	return true
 }

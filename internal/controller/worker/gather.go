@@ -5,7 +5,6 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,43 +16,90 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// gather puts together what is known of one worker. Without a link to Slurm nothing is.
-func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (nodeset.Worker, *link.Link, error) {
+// scope is one reconcile of a worker.
+type scope struct {
+	pod *corev1.Pod
+	set *slinkyv1beta1.NodeSet
+	// link leads to its Slurm; nil when there is no way.
+	link *link.Link
+	// node is its name in Slurm.
+	node string
+	// pending says that Slurm has not been asked since we last changed the node: only then is there something to decide.
+	pending bool
+	// worker is what was gathered, action what follows from it.
+	worker nodeset.Worker
+	action nodeset.Action
+}
+
+// gather puts together what Kubernetes knows of one worker.
+func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (*scope, error) {
 	host, err := r.host(ctx, pod.Spec.NodeName)
 	if err != nil {
-		return nodeset.Worker{}, nil, err
+		return nil, err
 	}
-	w := nodeset.Worker{
-		Now: r.Clock.Now(), Pod: nodesets.Facts(pod), Protect: set.DisruptionProtection(),
+	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod)}
+	s.worker = nodeset.Worker{
+		Pod: nodesets.Facts(pod), Slurm: s.node, Protect: set.DisruptionProtection(),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Comment: node.Comment{
+			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
+		},
+	}
+	if pod.DeletionTimestamp != nil {
+		s.worker.Gone = pod.DeletionTimestamp.Time
+	}
+	if set.DeletionTimestamp != nil {
+		s.worker.Pod.Retired = nodeset.Deletion
 	}
 	if set.Spec.DrainTimeout != nil {
-		w.DrainTimeout = set.Spec.DrainTimeout.Duration
+		s.worker.DrainTimeout = set.Spec.DrainTimeout.Duration
 	}
-	l, ok := r.links.Get(link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name})
-	if !ok {
-		w.Why = "no RestApi refers to Controller " + set.Spec.ControllerRef.Name
-		return w, nil, nil
+	key := link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
+	if l, ok := r.links.Get(key); ok {
+		s.link = l
+		r.look(s, l.Snapshot())
+	} else {
+		s.worker.Now, s.worker.Why = r.Clock.Now(), "no RestApi refers to Controller "+set.Spec.ControllerRef.Name
+		r.memory.recall(client.ObjectKeyFromObject(pod), key, &s.worker)
 	}
-	snapshot := l.Snapshot()
-	name := nodesets.SlurmNode(pod)
-	n, known := snapshot.Node(name)
+	return s, nil
+}
+
+// look takes up what a snapshot of Slurm says of the worker, and decides. Of a snapshot that is not to be trusted, or older
+// than what we have written since, nothing counts.
+func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
+	w := &s.worker
+	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
+	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, nodeset.Record{}, nil, node.Unknown
+	key := client.ObjectKeyFromObject(s.pod)
 	switch {
 	case snapshot.Trust == link.Stale:
 		// The snapshot says why in more words, and in others each time; these go on the pod.
 		w.Why = "Slurm does not answer"
-		return w, l, nil
 	case snapshot.Trust != link.Fresh:
 		w.Why = snapshot.Why
-		return w, l, nil
-	case !r.writes.seen(client.ObjectKeyFromObject(pod), snapshot.Taken):
-		// A list that was asked for before the change may show it already; then no other change follows.
-		w.Why, w.Again = "waiting to hear of the last change to it", w.Now.Add(time.Second)
-		return w, l, nil
+	case !r.memory.shows(key, snapshot.Taken):
+		s.pending = true
+	default:
+		take(w, snapshot, s.node)
 	}
+	r.memory.recall(key, s.link.Key(), w)
+}
+
+// take reads a node out of a snapshot.
+func take(w *nodeset.Worker, snapshot *link.Snapshot, name string) {
+	n, known := snapshot.Node(name)
 	w.Asked, w.Known, w.State = snapshot.Taken, known, snapshot.State(name)
-	if n != nil {
-		w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
+	if n == nil {
+		return
 	}
-	return w, l, nil
+	w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
+	w.Record = nodeset.Record{
+		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: n.SlurmdTime,
+	}
+	jobs, jobsKnown := snapshot.Jobs(name)
+	w.JobsKnown = jobsKnown
+	for _, j := range jobs {
+		w.Jobs = append(w.Jobs, nodeset.Job{ID: j.ID, User: j.User, End: j.End})
+	}
 }

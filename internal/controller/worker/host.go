@@ -38,10 +38,21 @@ func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error
 }
 
 func factsOf(n *corev1.Node) nodeset.Host {
-	return nodeset.Host{
-		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable),
+	h := nodeset.Host{
+		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable), Ready: node.Unknown,
 		CordonReason: n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason],
+		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
+	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
+	if !h.HasTopology {
+		h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologyLine]
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			h.Ready = node.AnswerOf(c.Status == corev1.ConditionTrue)
+		}
+	}
+	return h
 }
 
 // kubeNodeChanges lets through the changes of Kubernetes nodes that concern workers. Kubelets write the status of their

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -49,7 +50,11 @@ func marksOf(pod *corev1.Pod) marks {
 		}
 	}
 	keep(m.labels, pod.Labels, slinkyv1beta1.LabelPodProtect)
-	keep(m.annotations, pod.Annotations, slinkyv1beta1.AnnotationNodeCordoned)
+	for _, key := range []string{
+		slinkyv1beta1.AnnotationNodeCordoned, slinkyv1beta1.AnnotationPodDeadline, slinkyv1beta1.AnnotationTopologySpec,
+	} {
+		keep(m.annotations, pod.Annotations, key)
+	}
 	if _, ours := m.annotations[slinkyv1beta1.AnnotationNodeCordoned]; ours {
 		keep(m.annotations, pod.Annotations, slinkyv1beta1.AnnotationPodCordon)
 	}
@@ -71,5 +76,15 @@ func (m marks) with(action nodeset.Action) marks {
 	set(out.labels, slinkyv1beta1.LabelPodProtect, action.Protected)
 	set(out.annotations, slinkyv1beta1.AnnotationNodeCordoned, action.NodeMark)
 	set(out.annotations, slinkyv1beta1.AnnotationPodCordon, action.NodeMark)
+	if action.Topology != nil {
+		out.annotations[slinkyv1beta1.AnnotationTopologySpec] = *action.Topology
+	}
+	switch {
+	case !action.DeadlineKnown:
+	case action.Deadline.IsZero():
+		delete(out.annotations, slinkyv1beta1.AnnotationPodDeadline)
+	default:
+		out.annotations[slinkyv1beta1.AnnotationPodDeadline] = action.Deadline.UTC().Format(time.RFC3339)
+	}
 	return out
 }

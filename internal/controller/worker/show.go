@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
@@ -21,8 +23,9 @@ import (
 
 // show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what
 // it waits for. Only these are written, and only when they differ.
-func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) error {
-	wanted := wantedConditions(pod, w, action)
+func (r *reconciler) show(ctx context.Context, s *scope) error {
+	pod := s.pod
+	wanted := wantedConditions(pod, s.worker, s.action)
 	if same(pod, wanted) {
 		return nil
 	}
@@ -42,12 +45,31 @@ func (r *reconciler) show(ctx context.Context, pod *corev1.Pod, w nodeset.Worker
 	if err := component.IgnoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	if now, before := attention(s.action), condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
+		(before == nil || before.Reason != now.Reason) {
+		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)
+	}
 	return nil
+}
+
+// attention is the condition that names all troubles; nil when there are none.
+func attention(action nodeset.Action) *corev1.PodCondition {
+	if len(action.Troubles) == 0 {
+		return nil
+	}
+	messages := make([]string, 0, len(action.Troubles))
+	for _, t := range action.Troubles {
+		messages = append(messages, t.Message)
+	}
+	return &corev1.PodCondition{
+		Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue,
+		Reason: action.Troubles[0].Reason, Message: strings.Join(messages, "\n"),
+	}
 }
 
 // ourConditions are the types of all conditions that this controller writes.
 func ourConditions() []corev1.PodConditionType {
-	types := []corev1.PodConditionType{nodesets.RetiringCondition}
+	types := []corev1.PodConditionType{nodesets.RetiringCondition, slinkyv1beta1.PodConditionNeedsAttention}
 	for _, kind := range node.AllConditions() {
 		types = append(types, corev1.PodConditionType(kind))
 	}
@@ -60,8 +82,15 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 	for _, kind := range ourConditions() {
 		have := condition(pod, kind)
 		switch {
+		case kind == slinkyv1beta1.PodConditionNeedsAttention:
+			if c := attention(action); c != nil {
+				out = append(out, *c)
+			}
 		case kind == nodesets.RetiringCondition:
-			if w.Pod.Retired != "" {
+			switch {
+			case w.Pod.Terminating && have != nil: // nobody needs to be told
+				out = append(out, *have)
+			case w.Pod.Retired != "" && !w.Pod.Terminating:
 				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reasonOf(w.Pod.Retired), Message: action.Message})
 			}
 		case !action.ConditionsKnown:
@@ -77,10 +106,14 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 
 // reasonOf is the cause in the form of a condition's reason.
 func reasonOf(cause nodeset.Cause) string {
-	if cause == nodeset.ScaleIn {
+	switch cause {
+	case nodeset.ScaleIn:
 		return "ScaleIn"
+	case nodeset.Deletion:
+		return "Deletion"
+	default:
+		return "Update"
 	}
-	return "Update"
 }
 
 // same says whether the pod has exactly these conditions of ours.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +48,7 @@ const concurrency = 256
 type reconciler struct {
 	component.Base
 	links  *link.Registry
-	writes writes
+	memory memory
 }
 
 // Setup registers the controller of worker pods.
@@ -95,7 +96,9 @@ func nodeKey(cluster, node string) string { return cluster + "/" + node }
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
-		r.writes.forget(req.NamespacedName)
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	owner := metav1.GetControllerOf(&pod)
@@ -107,16 +110,28 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// Without its NodeSet the pod is being collected.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	worker, l, err := r.gather(ctx, &pod, &set)
+	scope, err := r.gather(ctx, &pod, &set)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	action := nodeset.Next(worker)
-	if err := r.drive(ctx, l, &pod, &set, worker, action); err != nil {
+	if scope.pending {
+		// A list that was asked for before the change may show it already; then no other change follows.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	scope.action = nodeset.Next(scope.worker)
+	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err
 	}
-	if action.Again.IsZero() {
+	if scope.action.Again.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(time.Millisecond, action.Again.Sub(r.Clock.Now()))}, nil
+	return ctrl.Result{RequeueAfter: max(time.Millisecond, scope.action.Again.Sub(r.Clock.Now()))}, nil
+}
+
+// forget drops what is known of a pod that is gone.
+func (r *reconciler) forget(pod types.NamespacedName) {
+	cluster, known := r.memory.forget(pod)
+	if l, ok := r.links.Get(cluster); known && ok {
+		l.WantJobs(pod.String())
+	}
 }

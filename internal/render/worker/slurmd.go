@@ -43,9 +43,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		}},
 		InitContainers: []corev1.Container{logfile},
 		Containers:     []corev1.Container{slurmd},
-		Tolerations: []corev1.Toleration{{
-			Key: slinkyv1beta1.TaintWorker, Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoExecute,
-		}},
+		Tolerations: tolerations(),
 		Volumes: []corev1.Volume{
 			pod.Projected(pod.EtcVolume, 0o600, pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile)),
 			pod.LogFileVolume(),
@@ -55,6 +53,17 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		spec.Affinity = onePerNode()
 	}
 	return spec, errors.Join(slurmdErr, logfileErr)
+}
+
+// tolerations are the taints of Kubernetes nodes for which no worker is deleted. That its kubelet is not heard of does not
+// mean that slurmd has ended: jobs go on, and the worker cannot be replaced before it is known to be gone anyway. The
+// default would be to delete it after five minutes, and its jobs with it when the kubelet comes back.
+func tolerations() []corev1.Toleration {
+	out := []corev1.Toleration{{Key: slinkyv1beta1.TaintWorker, Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoExecute}}
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		out = append(out, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+	}
+	return out
 }
 
 // onePerNode keeps two workers from sharing a Kubernetes node: each would believe that it has the whole machine.

@@ -1,0 +1,87 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+var (
+	now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	key = link.Key{Namespace: "n", Name: "demo"}
+)
+
+func pod(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
+
+func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
+	var m memory
+	if !m.shows(pod("w-0"), now) {
+		t.Error("a view counts when nothing was changed")
+	}
+	m.wrote(pod("w-0"), now)
+	if m.shows(pod("w-0"), now.Add(-time.Millisecond)) {
+		t.Error("a view from before the change counts")
+	}
+	if !m.shows(pod("w-0"), now.Add(time.Millisecond)) || !m.shows(pod("w-1"), now.Add(-time.Hour)) {
+		t.Error("a view from after the change, or of another worker, does not count")
+	}
+	m.forget(pod("w-0"))
+	if !m.shows(pod("w-0"), now.Add(-time.Hour)) {
+		t.Error("a pod that is gone is remembered")
+	}
+}
+
+func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
+	var m memory
+	look := func(after time.Duration, known node.Answer) time.Time {
+		w := nodeset.Worker{Known: known, Asked: now.Add(after), Pod: nodeset.Pod{Ready: true}}
+		m.recall(pod("w-0"), key, &w)
+		return w.Absent
+	}
+	if got := look(0, node.Yes); !got.IsZero() {
+		t.Errorf("absent since %v", got)
+	}
+	if got := look(time.Second, node.No); !got.Equal(now.Add(time.Second)) {
+		t.Errorf("absent since %v", got)
+	}
+	if got := look(time.Minute, node.No); !got.Equal(now.Add(time.Second)) {
+		t.Errorf("absent since %v", got)
+	}
+	for _, between := range []node.Answer{node.Unknown, node.Yes} {
+		look(2*time.Minute, between)
+		if got := look(3*time.Minute, node.No); !got.Equal(now.Add(3 * time.Minute)) {
+			t.Errorf("after %v absent since %v", between, got)
+		}
+	}
+}
+
+func TestPeersAreReadyWorkersOfTheSameCluster(t *testing.T) {
+	var m memory
+	see := func(name string, cluster link.Key, known node.Answer, ready bool) nodeset.Worker {
+		w := nodeset.Worker{Known: known, Asked: now, Pod: nodeset.Pod{Ready: ready}}
+		m.recall(pod(name), cluster, &w)
+		return w
+	}
+	see("w-1", key, node.Yes, true)
+	see("w-2", key, node.No, true)
+	see("w-3", key, node.No, false)
+	see("w-4", key, node.Unknown, true)
+	see("x-0", link.Key{Namespace: "n", Name: "other"}, node.No, true)
+	if w := see("w-0", key, node.No, true); w.PeersPresent != 1 || w.PeersMissing != 1 {
+		t.Errorf("%d present, %d missing", w.PeersPresent, w.PeersMissing)
+	}
+	if cluster, known := m.forget(pod("w-1")); !known || cluster != key {
+		t.Errorf("w-1 was of %v", cluster)
+	}
+	if w := see("w-0", key, node.No, true); w.PeersPresent != 0 {
+		t.Errorf("%d present", w.PeersPresent)
+	}
+}

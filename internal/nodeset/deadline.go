@@ -1,0 +1,56 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Job is a job on the node of a worker.
+type Job struct {
+	ID   int64
+	User string
+	// End is when Slurm ends it at the latest; zero for never.
+	End time.Time
+}
+
+// never is the deadline of jobs without a time limit, in a form that every reader of RFC 3339 understands.
+func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
+
+// deadline tells when the last job ends: contract slinky.md §4.7. Slurm is asked for jobs only while somebody waits for
+// them, which is while the node drains for a reason of ours.
+func deadline(w Worker, action *Action) {
+	action.WantJobs = w.State.Draining() == node.Yes && (w.Pod.Retired != "" || w.Reason.Ours())
+	switch {
+	case w.State.Busy() == node.No:
+		action.DeadlineKnown = true
+	case w.JobsKnown != node.Yes || len(w.Jobs) == 0:
+	case w.Jobs[len(w.Jobs)-1].End.IsZero():
+		action.Deadline, action.DeadlineKnown = never(), true
+	default:
+		action.Deadline, action.DeadlineKnown = w.Jobs[len(w.Jobs)-1].End, true
+	}
+}
+
+// waiting says what a retired worker waits for.
+func waiting(w Worker) string {
+	if w.JobsKnown != node.Yes || len(w.Jobs) == 0 {
+		return "waiting for jobs to end"
+	}
+	last := w.Jobs[len(w.Jobs)-1]
+	text := fmt.Sprintf("waiting for job %d", last.ID)
+	if len(w.Jobs) > 1 {
+		text = fmt.Sprintf("waiting for %d jobs, the last of which is job %d", len(w.Jobs), last.ID)
+	}
+	if last.User != "" {
+		text += " of " + last.User
+	}
+	if last.End.IsZero() {
+		return text + ", which has no time limit"
+	}
+	return text + ", which ends by " + last.End.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,120 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/topology"
+)
+
+// Record is that part of the record of a Slurm node which the operator has a say in.
+type Record struct {
+	Comment  string
+	Topology string
+	// Features are the available ones, Active those that are active.
+	Features []string
+	Active   []string
+	// Started is when the slurmd started that is registered now.
+	Started time.Time
+}
+
+// RecordUpdate is what to change of a record. What is nil stays as it is.
+type RecordUpdate struct {
+	Comment  *string  `json:"comment,omitempty"`
+	Topology *string  `json:"topology,omitempty"`
+	Features []string `json:"features,omitempty"`
+	Active   []string `json:"active,omitempty"`
+}
+
+// Empty says that there is nothing to change.
+func (u RecordUpdate) Empty() bool {
+	return u.Comment == nil && u.Topology == nil && u.Features == nil && u.Active == nil
+}
+
+// String is the update in a form that can be compared.
+func (u RecordUpdate) String() string {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return "" // strings always marshal
+	}
+	return string(text)
+}
+
+// Attempt is an update of a record that was made, or tried.
+type Attempt struct {
+	// Update is its String; empty for none.
+	Update string
+	At     time.Time
+	// Problem is what Slurm said against it; empty when it took the update.
+	Problem string
+}
+
+// patience is how long not to try again what did not help. What Slurm refuses becomes right by a change of its
+// configuration, of which nobody tells us.
+const patience = 5 * time.Minute
+
+// record decides what to write about a worker into the record of its Slurm node: contract slinky.md §4.8 and §4.15.
+func record(w Worker, action *Action) {
+	if !w.Pod.Ready || w.Host.Cordoned == node.Unknown {
+		return // another slurmd may stand behind the record, or another Kubernetes node behind the worker
+	}
+	var update RecordUpdate
+	if comment, ok := node.ParseComment(w.Record.Comment); comment != w.Comment && (ok || w.Record.Comment == "") {
+		text := w.Comment.String() // a comment that somebody else wrote stays
+		update.Comment = &text
+	}
+	placed(w, &update, action)
+	featured(w, &update, action)
+	if update.Empty() {
+		return
+	}
+	if w.Tried.Update == update.String() {
+		action.trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not take %s into the record of node %s: %s; it is tried again every %s",
+			update, w.Slurm, cmp.Or(w.Tried.Problem, "it is not shown afterwards"), patience)
+		if again := w.Tried.At.Add(patience); w.Now.Before(again) {
+			action.wake(again)
+			return
+		}
+	}
+	action.Record = update
+}
+
+// placed puts the Slurm node where the annotation of the Kubernetes node says that it is. Without one, it is where slurmd
+// or an administrator has put it.
+func placed(w Worker, update *RecordUpdate, action *Action) {
+	if !w.Host.HasTopology {
+		return
+	}
+	want, err := topology.Parse(w.Host.Topology)
+	if err != nil {
+		action.trouble(slinkyv1beta1.ReasonInvalidTopology, "%s; correct the annotation %s of Kubernetes node %s, such as topo-switch:s2,topo-block:b2",
+			err, slinkyv1beta1.AnnotationTopologySpec, w.Host.Name)
+		return
+	}
+	if have, err := topology.Parse(w.Record.Topology); err == nil && have.Same(want) {
+		return
+	}
+	text := want.String()
+	update.Topology = &text
+}
+
+// featured gives the Slurm node the features that the annotation of the Kubernetes node names.
+func featured(w Worker, update *RecordUpdate, action *Action) {
+	ours, err := node.ParseFeatures(w.Host.Features)
+	if err != nil {
+		action.trouble(slinkyv1beta1.ReasonInvalidFeatures, "%s; correct the annotation %s of Kubernetes node %s, a comma-separated list",
+			err, slinkyv1beta1.AnnotationFeatures, w.Host.Name)
+		return
+	}
+	features, changed := node.WithFeatures(w.Record.Features, ours)
+	active, activated := node.WithFeatures(w.Record.Active, ours)
+	if changed || activated {
+		update.Features, update.Active = features, active
+	}
+}

@@ -1,0 +1,243 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// registered is a ready worker whose record is as it should be, changed by options.
+func registered(options ...func(*nodeset.Worker)) nodeset.Worker {
+	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
+	w := nodeset.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
+		Host:   nodeset.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
+		Record: nodeset.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
+	}
+	for _, o := range options {
+		o(&w)
+	}
+	return w
+}
+
+func placedAt(spec string) func(*nodeset.Worker) {
+	return func(w *nodeset.Worker) { w.Host.Topology, w.Host.HasTopology = spec, true }
+}
+
+func with(features string) func(*nodeset.Worker) {
+	return func(w *nodeset.Worker) { w.Host.Features = features }
+}
+
+func TestTheRecordOfTheNode(t *testing.T) {
+	text := func(s string) *string { return &s }
+	const comment = `{"namespace":"ns","podName":"w-1","node":"node-1","nodeSetName":"w","nodeSetUID":"u"}`
+	tests := []struct {
+		name    string
+		w       nodeset.Worker
+		want    nodeset.RecordUpdate
+		trouble string
+	}{
+		{name: "a record that is right is left alone", w: registered()},
+		{name: "the comment names the pod", w: registered(func(w *nodeset.Worker) { w.Record.Comment = "" }), want: nodeset.RecordUpdate{Comment: text(comment)}},
+		{name: "also when it names the one before", w: registered(func(w *nodeset.Worker) { w.Record.Comment = `{"podName":"w-1","node":"node-0"}` }),
+			want: nodeset.RecordUpdate{Comment: text(comment)}},
+		{name: "what an administrator wrote there stays", w: registered(func(w *nodeset.Worker) { w.Record.Comment = "ask Bob" })},
+		{name: "nothing is said before the worker is ready", w: registered(func(w *nodeset.Worker) { w.Record, w.Pod.Ready = nodeset.Record{}, false })},
+		{name: "nor while nothing is known of its Kubernetes node", w: registered(func(w *nodeset.Worker) { w.Record, w.Host.Cordoned = nodeset.Record{}, node.Unknown })},
+
+		{name: "the topology is that of the Kubernetes node", w: registered(placedAt("topo-switch:s2,topo-block:b2")), want: nodeset.RecordUpdate{Topology: text("topo-switch:s2,topo-block:b2")}},
+		{name: "once", w: registered(placedAt("topo-switch:s2"), func(w *nodeset.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
+		{name: "an empty one takes the node out", w: registered(placedAt(""), func(w *nodeset.Worker) { w.Record.Topology = "a:b" }), want: nodeset.RecordUpdate{Topology: text("")}},
+		{name: "without one it stays where slurmd has put it", w: registered(func(w *nodeset.Worker) { w.Record.Topology = "a:b" })},
+		{name: "one that cannot be read is told", w: registered(placedAt("rack 7")),
+			trouble: `InvalidTopology "rack 7" is not of the form topology:unit; correct the annotation topology.slinky.slurm.net/spec of Kubernetes node node-1, such as topo-switch:s2,topo-block:b2`},
+
+		{name: "features come beside those of others", w: registered(with("a100, nvlink")),
+			want: nodeset.RecordUpdate{Features: []string{"w", "k8s/a100", "k8s/nvlink"}, Active: []string{"w", "k8s/a100", "k8s/nvlink"}}},
+		{name: "once again when slurmd forgot one of the two lists", w: registered(with("a"), func(w *nodeset.Worker) { w.Record.Features = []string{"w", "k8s/a"} }),
+			want: nodeset.RecordUpdate{Features: []string{"w", "k8s/a"}, Active: []string{"w", "k8s/a"}}},
+		{name: "ours go with the annotation", w: registered(func(w *nodeset.Worker) { w.Record.Features, w.Record.Active = []string{"k8s/a"}, []string{"k8s/a"} }),
+			want: nodeset.RecordUpdate{Features: []string{}, Active: []string{}}},
+		{name: "ones that cannot be read are told", w: registered(with("a&b")),
+			trouble: `InvalidFeatures the feature "a&b" has the character '&'; only letters, digits and . _ - : / may be there; correct the annotation features.slinky.slurm.net/spec of Kubernetes node node-1, a comma-separated list`},
+
+		{name: "what Slurm refused is told and not repeated",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
+			}),
+			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: Invalid topology; it is tried again every 5m0s`},
+		{name: "what Slurm took and does not show too",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
+			}),
+			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: it is not shown afterwards; it is tried again every 5m0s`},
+		{name: "after a while it is tried again",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
+			}),
+			want:    nodeset.RecordUpdate{Topology: text("a:b")},
+			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: no; it is tried again every 5m0s`},
+		{name: "and something else at once",
+			w: registered(placedAt("a:c"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
+			}),
+			want: nodeset.RecordUpdate{Topology: text("a:c")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(tt.w)
+			if diff := cmp.Diff(tt.want, got.Record); diff != "" {
+				t.Error(diff)
+			}
+			if text := troubles(got); text != tt.trouble {
+				t.Errorf("trouble %q, want %q", text, tt.trouble)
+			}
+		})
+	}
+}
+
+func troubles(a nodeset.Action) string {
+	var out []string
+	for _, t := range a.Troubles {
+		out = append(out, t.Reason+" "+t.Message)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestDeadlines(t *testing.T) {
+	at := func(d time.Duration) time.Time { return noon.Add(d) }
+	tests := []struct {
+		name  string
+		state string
+		pod   nodeset.Pod
+		jobs  []nodeset.Job
+		known node.Answer
+
+		wants    bool
+		deadline time.Time
+		is       bool
+		message  string
+	}{
+		{name: "an idle worker has none", state: "IDLE", pod: aPod(1), is: true},
+		{name: "of a busy one it is not known while nobody asks", state: "MIXED", pod: aPod(1)},
+		{name: "jobs are asked for while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
+		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
+		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
+			jobs: []nodeset.Job{{7, "bob", at(time.Hour)}, {812, "alice", at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
+			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-20T14:00:00Z"},
+		{name: "a job without a limit ends never", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
+			jobs: []nodeset.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,
+			message: "waiting for job 812, which has no time limit"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := registered(func(w *nodeset.Worker) {
+				w.State, w.Pod, w.Jobs, w.JobsKnown = node.Parse(strings.Fields(tt.state)), tt.pod, tt.jobs, tt.known
+				w.Reason = node.Reason{Text: drainReason, At: noon}
+			})
+			got := nodeset.Next(w)
+			if got.WantJobs != tt.wants || !got.Deadline.Equal(tt.deadline) || got.DeadlineKnown != tt.is || got.Message != tt.message {
+				t.Errorf("wants %t, deadline %v (known %t), message %q", got.WantJobs, got.Deadline, got.DeadlineKnown, got.Message)
+			}
+		})
+	}
+}
+
+func TestWorkersThatDoNotRegister(t *testing.T) {
+	absent := func(d time.Duration, missing, present int, options ...func(*nodeset.Pod)) nodeset.Worker {
+		return nodeset.Worker{
+			Now: noon, Asked: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d),
+			PeersMissing: missing, PeersPresent: present,
+		}
+	}
+	tests := []struct {
+		name    string
+		w       nodeset.Worker
+		delete  bool
+		cause   string
+		again   time.Time
+		trouble string
+	}{
+		{name: "one whose record somebody deleted is made anew", w: absent(time.Hour, 0, 3), delete: true, cause: "SlurmNodeNotRegistered"},
+		{name: "but not on the first list without it", w: absent(20*time.Second, 0, 3), again: noon.Add(40 * time.Second)},
+		{name: "nor soon after it became ready", w: absent(time.Hour, 0, 3, readyFor(10*time.Second)), again: noon.Add(50 * time.Second)},
+		{name: "nor before it is ready", w: absent(time.Hour, 0, 3, unready)},
+		{name: "nor when most are missing", w: absent(time.Hour, 2, 2),
+			trouble: "SlurmStateLost Slurm has the nodes of 2 workers of this cluster and not those of 3 that are ready: slurmctld has probably lost its state. " +
+				"Nothing is deleted, because jobs may still run. When that is over, delete the pod: the next one registers"},
+		{name: "nor when it is the only one", w: absent(time.Hour, 0, 0),
+			trouble: "SlurmStateLost Slurm has the nodes of 0 workers of this cluster and not those of 1 that are ready: slurmctld has probably lost its state. " +
+				"Nothing is deleted, because jobs may still run. When that is over, delete the pod: the next one registers"},
+		{name: "a retired one goes", w: absent(time.Hour, 2, 2, scaledIn), delete: true},
+		{name: "but not on the first list without it either", w: absent(time.Second, 2, 2, scaledIn), again: noon.Add(59 * time.Second)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(tt.w)
+			if got.Delete != tt.delete || got.Cause != tt.cause || !got.Again.Equal(tt.again) || troubles(got) != tt.trouble {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestWhatAPersonHasToLookAt(t *testing.T) {
+	tests := []struct {
+		name    string
+		w       nodeset.Worker
+		trouble string
+		again   time.Time
+	}{
+		{name: "a pod that is going has its grace period", w: registered(func(w *nodeset.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
+		{name: "and should be gone then", w: registered(func(w *nodeset.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
+			trouble: "StuckTerminating Pod w-1 should be gone since 2026-11-20T11:00:00Z, and Kubernetes node node-1 has not confirmed that it ended; it is replaced " +
+				"when it is gone. If the machine is lost, delete Node node-1; if you know that slurmd does not run there any more, delete the pod with --force"},
+		{name: "a Kubernetes node that is not ready", w: registered(func(w *nodeset.Worker) { w.Host.Ready = node.No }),
+			trouble: "KubernetesNodeNotReady Kubernetes node node-1 is not ready; slurmd and jobs may go on there, so nothing is deleted. If the machine is lost, " +
+				"delete Node node-1: its pods go with it and are made anew elsewhere"},
+		{name: "not one of which nothing is known", w: registered(func(w *nodeset.Worker) { w.Host.Ready = node.Unknown })},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(tt.w)
+			if text := troubles(got); text != tt.trouble || !got.Again.Equal(tt.again) {
+				t.Errorf("trouble %q, want %q; again %v", text, tt.trouble, got.Again)
+			}
+		})
+	}
+}
+
+func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
+	down := func(reason string, started time.Time, state ...string) nodeset.Worker {
+		return registered(func(w *nodeset.Worker) {
+			w.State, w.Reason, w.Record.Started = node.Parse(append(state, "DOWN")), node.Reason{Text: reason, At: noon.Add(-time.Hour)}, started
+		})
+	}
+	const ours = "slurm-operator: Pod is terminating"
+	tests := []struct {
+		name string
+		w    nodeset.Worker
+		want bool
+	}{
+		{"when another slurmd stands behind it", down(ours, noon), true},
+		{"not while it is the old one", down(ours, noon.Add(-2*time.Hour)), false},
+		{"not when somebody else set it down", down("bad disk", noon), false},
+		{"not while it does not respond", down(ours, noon, "NOT_RESPONDING"), false},
+		{"not when it is not down", registered(), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := nodeset.Next(tt.w); got.Revive != tt.want || got.Drain != "" || got.Undrain {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
