@@ -100,6 +100,22 @@ func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
 		{"the slurm key", true, func() {
 			operator.Change(o, "keys", func(s *corev1.Secret) { s.Data["slurm.key"] = []byte("another") })
 		}},
+		{"a set of slurm keys", true, func() {
+			operator.Change(o, "keys", func(s *corev1.Secret) {
+				s.Data["slurm.jwks"] = []byte(`{"keys": [{"alg": "HS256", "kty": "oct", "kid": "a", "k": "VGhlIGtleSBiZWxvdyBtZSBuZXZlciBsaWVz", "use": "default"}]}`)
+			})
+		}},
+		{"a set of slurm keys that no daemon would start with", false, func() {
+			operator.Change(o, "keys", func(s *corev1.Secret) { s.Data["slurm.jwks"] = []byte(`{"keys": []}`) })
+		}},
+		{"no set of slurm keys", true, func() {
+			operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Stalled", metav1.ConditionTrue, "KeyInvalid")
+			got := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "KeysPresent", metav1.ConditionFalse, "KeyInvalid")
+			if want := "spec.slurmKeyRef: slurm.jwks in Secret keys is no set of keys for auth/slurm: it has no keys"; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			operator.Change(o, "keys", func(s *corev1.Secret) { delete(s.Data, "slurm.jwks") })
+		}},
 		{"SSSD", true, func() {
 			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
 				l.Spec.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sssd"}, Key: "sssd.conf"}

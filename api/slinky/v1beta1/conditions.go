@@ -107,6 +107,9 @@ const (
 	ReasonKeysGenerated = "KeysGenerated"
 	// ReasonKeyMissing (False): a Secret, or the key in it, does not exist; the message names both and the field.
 	ReasonKeyMissing = "KeyMissing"
+	// ReasonKeyInvalid (False): the set of keys beside the auth/slurm key is not one that Slurm accepts; ConditionStalled
+	// is True for the same reason.
+	ReasonKeyInvalid = "KeyInvalid"
 	// ReasonKeyMismatch (False): a Controller and its Accounting use different Secrets, so that neither would trust
 	// the other.
 	ReasonKeyMismatch = "KeyMismatch"

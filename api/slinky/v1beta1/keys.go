@@ -9,6 +9,8 @@ import corev1 "k8s.io/api/core/v1"
 const (
 	// SlurmKeyName is the auth/slurm key in Secret <name>-auth-slurm.
 	SlurmKeyName = "slurm.key"
+	// SlurmKeySetName is the set of auth/slurm keys in the Secret with the auth/slurm key, in which case that is not used.
+	SlurmKeySetName = "slurm.jwks"
 	// JwtKeyName is the JWT signing key in Secret <name>-auth-jwt.
 	JwtKeyName = "jwt.key"
 	// DatabasePasswordName is the password in Secret <name>-auth-database.

@@ -92,8 +92,7 @@ func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *
 	condition := component.KeysPresent(a)
 	err := component.EnsureKeys(ctx, &r.Base, a)
 	if err == nil {
-		in.SealingKey, err = r.SecretValue(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
-		in.SlurmKeyDigest = component.KeyDigest(*a.AuthSlurmRef(), in.SealingKey)
+		in.SealingKey, in.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
 	}
 	if err == nil {
 		in.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)

@@ -24,6 +24,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/keyset"
 )
 
 // SecretValue reads one key of a Secret that the field at path names. A Secret or key that is missing is a problem that
@@ -51,13 +52,22 @@ func (b *Base) Secret(ctx context.Context, namespace string, ref corev1.SecretKe
 	return secret, nil
 }
 
-// SecretDigest reads one key of a Secret like SecretValue and returns its digest.
-func (b *Base) SecretDigest(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) (string, error) {
-	value, err := b.SecretValue(ctx, namespace, ref, path)
+// SlurmKey reads the auth/slurm key, and the set of keys beside it in the same Secret, which daemons prefer where there is
+// one. The digest is that of both. A set that Slurm would not accept is a problem: no daemon starts with it.
+func (b *Base) SlurmKey(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) (key []byte, digest string, err error) {
+	secret, err := b.Secret(ctx, namespace, ref, path)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	return KeyDigest(ref, value), nil
+	content := map[string][]byte{ref.Key: secret.Data[ref.Key]}
+	if set, ok := secret.Data[slinkyv1beta1.SlurmKeySetName]; ok {
+		if err := keyset.Check(set); err != nil {
+			return nil, "", problem.Errorf(path, slinkyv1beta1.ReasonKeyInvalid, "%s in Secret %s is no set of keys for auth/slurm: %v",
+				slinkyv1beta1.SlurmKeySetName, ref.Name, err)
+		}
+		content[slinkyv1beta1.SlurmKeySetName] = set
+	}
+	return secret.Data[ref.Key], label.Digest(content), nil
 }
 
 // KeyDigest is the digest of a key that has been read. The keys are random, so that nobody can guess them by it.
@@ -154,6 +164,19 @@ func RandomKey(key string, size int) func() (map[string][]byte, error) {
 		value := make([]byte, size)
 		_, err := rand.Read(value)
 		return map[string][]byte{key: value}, err
+	}
+}
+
+// RandomSlurmKey returns a generator of a random auth/slurm key of size bytes under one key, and of the set of keys that
+// consists of it. A slurmd that was started without a set does not learn to use one, so it is there from the beginning.
+func RandomSlurmKey(key string, size int) func() (map[string][]byte, error) {
+	return func() (map[string][]byte, error) {
+		data, err := RandomKey(key, size)()
+		if err != nil {
+			return nil, err
+		}
+		data[slinkyv1beta1.SlurmKeySetName], err = keyset.New(data[key])
+		return data, err
 	}
 }
 

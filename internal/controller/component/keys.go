@@ -38,7 +38,7 @@ func EnsureKeys(ctx context.Context, b *Base, holder KeyHolder) error {
 	scheme := b.Client.Scheme()
 	if holder.GeneratesSlurmKey() {
 		ref := holder.AuthSlurmRef()
-		if err := b.EnsureSecret(ctx, scheme, holder, ref.Name, RandomKey(ref.Key, keyBytes)); err != nil {
+		if err := b.EnsureSecret(ctx, scheme, holder, ref.Name, RandomSlurmKey(ref.Key, keyBytes)); err != nil {
 			return err
 		}
 	}
@@ -67,8 +67,9 @@ func KeysPresent(holder KeyHolder) metav1.Condition {
 func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 	if problems, _ := problem.FromError(err); len(problems) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, slinkyv1beta1.ReasonKeyMissing, problems.Message()
-		if problems.Reason() == slinkyv1beta1.ReasonKeyMismatch {
-			c.Reason = slinkyv1beta1.ReasonKeyMismatch
+		switch reason := problems.Reason(); reason {
+		case slinkyv1beta1.ReasonKeyMismatch, slinkyv1beta1.ReasonKeyInvalid:
+			c.Reason = reason
 		}
 	}
 	return c

@@ -102,7 +102,7 @@ func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *
 	condition := component.KeysPresent(c)
 	err := component.EnsureKeys(ctx, &r.Base, c)
 	if err == nil {
-		in.SlurmKeyDigest, err = r.SecretDigest(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+		_, in.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
 	}
 	if err == nil && !c.Spec.External {
 		in.JwtKeyDigest, err = r.JwtDigest(ctx, c, c.Spec.JwksKeyRef)

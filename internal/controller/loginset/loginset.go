@@ -108,8 +108,8 @@ func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, 
 		return nil, err
 	}
 	in.Controller = c
-	key, err := r.SecretValue(ctx, l.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
-	in.SlurmKeyDigest = component.KeyDigest(*c.AuthSlurmRef(), key)
+	var key []byte
+	key, in.SlurmKeyDigest, err = r.SlurmKey(ctx, l.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
 	return key, err
 }
 

@@ -74,7 +74,7 @@ func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (comp
 	var err error
 	in.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {
-		in.SlurmKeyDigest, err = r.SecretDigest(ctx, a.Namespace, *in.Controller.AuthSlurmRef(), "spec.controllerRef")
+		_, in.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *in.Controller.AuthSlurmRef(), "spec.controllerRef")
 	}
 	if err == nil {
 		in.ConnectionDigest, err = r.connection(ctx, in.Controller)

@@ -127,11 +127,8 @@ func etc(a *slinkyv1beta1.Accounting) []corev1.VolumeProjection {
 	item := func(key string) corev1.VolumeProjection {
 		return pod.SecretItem(corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: key}, key)
 	}
-	sources := []corev1.VolumeProjection{
-		item(slurmdbdConfFile), item(askConfFile),
-		pod.SecretItem(*a.AuthSlurmRef(), pod.SlurmKeyFile),
-		pod.SecretItem(*a.AuthJwtRef(), pod.JwtKeyFile),
-	}
+	sources := append([]corev1.VolumeProjection{item(slurmdbdConfFile), item(askConfFile)}, pod.SlurmKey(*a.AuthSlurmRef())...)
+	sources = append(sources, pod.SecretItem(*a.AuthJwtRef(), pod.JwtKeyFile))
 	if ref := a.Spec.JwksKeyRef; ref != nil {
 		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
 	}

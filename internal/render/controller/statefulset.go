@@ -118,9 +118,9 @@ func get(path string) corev1.ProbeHandler {
 func volumes(c *slinkyv1beta1.Controller) []corev1.Volume {
 	sources := []corev1.VolumeProjection{
 		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: c.ConfigName()}}},
-		pod.SecretItem(*c.AuthSlurmRef(), pod.SlurmKeyFile),
-		pod.SecretItem(*c.AuthJwtRef(), pod.JwtKeyFile),
 	}
+	sources = append(sources, pod.SlurmKey(*c.AuthSlurmRef())...)
+	sources = append(sources, pod.SecretItem(*c.AuthJwtRef(), pod.JwtKeyFile))
 	if ref := c.Spec.JwksKeyRef; ref != nil {
 		sources = append(sources, pod.ConfigMapItem(*ref, pod.JwksFile))
 	}

@@ -44,7 +44,7 @@ func HostKeyFiles() []string {
 const initScript = `set -eu
 for file in /mnt/slurm/*; do
 	case $file in
-	*.key | */slurmdbd.conf) mode=0600 ;;
+	*.key | *.jwks | */slurmdbd.conf) mode=0600 ;;
 	*.conf) mode=0644 ;;
 	*) continue ;;
 	esac
@@ -133,7 +133,7 @@ func volumes(in Input) []corev1.Volume {
 	out := []corev1.Volume{
 		pod.EmptyDir(pod.EtcVolume, true),
 		pod.EmptyDir(sackdVolume, true),
-		pod.Projected(configVolume, 0o600, pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile)),
+		pod.Projected(configVolume, 0o600, pod.SlurmKey(*in.Controller.AuthSlurmRef())...),
 		{Name: hostKeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: l.SSHHostKeysName(), Items: hostKeys,
 		}}},

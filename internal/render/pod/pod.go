@@ -7,6 +7,8 @@ package pod
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // Users of the images' processes.
@@ -27,6 +29,7 @@ const (
 // Names of files in EtcSlurm.
 const (
 	SlurmKeyFile = "slurm.key"
+	SlurmKeySet  = "slurm.jwks"
 	JwtKeyFile   = "jwt.key"
 	JwksFile     = "jwks.json"
 )
@@ -80,6 +83,16 @@ func SecretItem(ref corev1.SecretKeySelector, file string) corev1.VolumeProjecti
 		LocalObjectReference: ref.LocalObjectReference,
 		Items:                []corev1.KeyToPath{{Key: ref.Key, Path: file}},
 	}}
+}
+
+// SlurmKey projects the auth/slurm key, and the set of keys beside it in the same Secret where there is one. The kubelet
+// writes both anew in running pods when the Secret changes.
+func SlurmKey(ref corev1.SecretKeySelector) []corev1.VolumeProjection {
+	set := ref
+	set.Key = slinkyv1beta1.SlurmKeySetName
+	optional := SecretItem(set, SlurmKeySet)
+	optional.Secret.Optional = new(true)
+	return []corev1.VolumeProjection{SecretItem(ref, SlurmKeyFile), optional}
 }
 
 // Projected is a volume made of several sources with one file mode.

@@ -54,13 +54,12 @@ func Render(in Input) render.Output {
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.NobodyUID),
 		Containers:                   []corev1.Container{container},
-		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600,
-			corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, append([]corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: in.Controller.ConfigName()},
 				Items:                []corev1.KeyToPath{{Key: "slurm.conf", Path: "slurm.conf"}},
 			}},
-			pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile),
-		), pod.Tmp()},
+		}, pod.SlurmKey(*in.Controller.AuthSlurmRef())...)...), pod.Tmp()},
 	}, in.RestAPI.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationSlurmConnectionHash: in.ConnectionDigest,

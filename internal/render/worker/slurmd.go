@@ -45,7 +45,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		Containers:     []corev1.Container{slurmd},
 		Tolerations: tolerations(),
 		Volumes: []corev1.Volume{
-			pod.Projected(pod.EtcVolume, 0o600, pod.SecretItem(*in.Controller.AuthSlurmRef(), pod.SlurmKeyFile)),
+			pod.Projected(pod.EtcVolume, 0o600, pod.SlurmKey(*in.Controller.AuthSlurmRef())...),
 			pod.LogFileVolume(),
 		},
 	}
