@@ -12,9 +12,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
@@ -57,6 +59,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
+		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return nil, err

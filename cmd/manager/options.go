@@ -35,6 +35,7 @@ type options struct {
 	imageRegistry, imageTag    string
 	clusterDomain              string
 	slurmrestdURL              string
+	destructive                int
 	profile                    bool
 	profileAddr                string
 	logLevel, logFormat        string
@@ -103,6 +104,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
+	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "deletions of workers that one Slurm cluster may see within a minute; default: half of its nodes, at least 20")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
 	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
 	fs.BoolVar(&o.serveWebhooks, "webhook", false, "serve the webhooks, too, instead of the program webhook")

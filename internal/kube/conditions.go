@@ -157,10 +157,10 @@ func Report(recorder events.EventRecorder, obj client.Object, conditions *[]meta
 	s.Write(conditions)
 	stalled, ready := statusOf(*conditions, ConditionStalled), statusOf(*conditions, ConditionReady)
 	if stalled.Status == metav1.ConditionTrue && (stalled.Status != wasStalled.Status || stalled.Message != wasStalled.Message) {
-		recorder.Eventf(obj, nil, corev1.EventTypeWarning, stalled.Reason, "Reconcile", "%s", note(stalled.Message))
+		recorder.Eventf(obj, nil, corev1.EventTypeWarning, stalled.Reason, "Reconcile", "%s", Note(stalled.Message))
 	}
 	if ready.Status == metav1.ConditionTrue && wasReady.Status != metav1.ConditionTrue {
-		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ready.Reason, "Reconcile", "%s", note(ready.Message))
+		recorder.Eventf(obj, nil, corev1.EventTypeNormal, ready.Reason, "Reconcile", "%s", Note(ready.Message))
 	}
 }
 
@@ -172,7 +172,8 @@ func statusOf(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func note(message string) string {
+// Note cuts a message to what the API server takes as the note of an event.
+func Note(message string) string {
 	if len(message) > noteLength {
 		return strings.ToValidUTF8(message[:noteLength-3], "") + "..."
 	}

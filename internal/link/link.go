@@ -62,6 +62,7 @@ type Link struct {
 	key     Key
 	options Options
 	hub     *hub
+	metrics *metrics
 	issuer  issuer
 	done    chan struct{} // closed when Run ends
 	// Writes about states and those about everything else go their own ways: a drain does not wait for comments.
@@ -99,17 +100,17 @@ func (i *issuer) Token(now time.Time) (string, time.Time, error) {
 
 // New returns a link that does nothing until Run. Its snapshot is empty and Stale.
 func New(key Key, config Config, options Options) (*Link, error) {
-	return newLink(key, config, options, newHub())
+	return newLink(key, config, options, newHub(), newMetrics())
 }
 
-func newLink(key Key, config Config, options Options, hub *hub) (*Link, error) {
+func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Link, error) {
 	l := &Link{
-		key: key, options: options.withDefaults(), hub: hub,
+		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
 		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1),
 	}
 	l.states, l.attributes = l.newBatcher(), l.newBatcher()
-	l.snapshot.Store(&Snapshot{Trust: Stale, Why: "Slurm has not answered yet"})
+	l.snapshot.Store(&Snapshot{Trust: Stale, Since: l.options.Clock.Now(), Why: "Slurm has not answered yet"})
 	if err := l.Set(config); err != nil {
 		return nil, err
 	}
@@ -127,6 +128,7 @@ func (l *Link) Set(config Config) error {
 	if config.Endpoint != l.endpoint {
 		client, err := rest.NewClient(config.Endpoint, &l.issuer, rest.Options{
 			Transport: l.options.Transport, Now: l.options.Clock.Now, Timeout: callTimeout,
+			Observe: l.observe,
 		})
 		if err != nil {
 			return fmt.Errorf("linking to %s: %w", l.key, err)
@@ -142,6 +144,15 @@ func (l *Link) Set(config Config) error {
 		l.poke()
 	}
 	return nil
+}
+
+// observe counts a call, unless the link has ended and its metrics are gone.
+func (l *Link) observe(o rest.Observation) {
+	select {
+	case <-l.done:
+	default:
+		l.metrics.observe(l.key, o)
+	}
 }
 
 // Key is the link's name.

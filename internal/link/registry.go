@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// A Registry has the link of every cluster and owns what they run.
+// A Registry has the link of every cluster and owns what they run. It is a prometheus.Collector of how they are.
 type Registry struct {
 	options Options
 	hub     *hub
+	metrics *metrics
 
 	mu     sync.Mutex
 	closed bool
@@ -28,7 +29,7 @@ type running struct {
 
 // NewRegistry returns an empty registry. Close it to end what it runs.
 func NewRegistry(options Options) *Registry {
-	return &Registry{options: options, hub: newHub(), links: map[Key]*running{}}
+	return &Registry{options: options.withDefaults(), hub: newHub(), metrics: newMetrics(), links: map[Key]*running{}}
 }
 
 // Set makes the link of a cluster and starts it, or lets the one that exists follow a new endpoint or issuer. Doing it
@@ -42,7 +43,7 @@ func (r *Registry) Set(key Key, config Config) (*Link, error) {
 	if known, ok := r.links[key]; ok {
 		return known.link, known.link.Set(config)
 	}
-	link, err := newLink(key, config, r.options, r.hub)
+	link, err := newLink(key, config, r.options, r.hub, r.metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,7 @@ func (r *Registry) Delete(key Key) {
 	}
 	run.stop()
 	<-run.ended
+	r.metrics.forget(key)
 	r.hub.publish(key, "")
 }
 

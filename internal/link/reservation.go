@@ -22,9 +22,8 @@ func (l *Link) PutReservation(ctx context.Context, r rest.Reservation) error {
 
 // DeleteReservation deletes a reservation; one that is not there is a success.
 func (l *Link) DeleteReservation(ctx context.Context, name string) error {
-	err := l.Client().DeleteReservation(ctx, name)
-	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Code == rest.CodeReservationUnknown {
-		return nil
+	if err := l.Client().DeleteReservation(ctx, name); !errors.Is(err, rest.Absent) {
+		return err
 	}
-	return err
+	return nil
 }

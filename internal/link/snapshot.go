@@ -37,8 +37,12 @@ type Snapshot struct {
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
 	Trust   Trust
+	// Since is when the trust became what it is.
+	Since time.Time
 	// Why says why the snapshot is not Fresh, in one line; it is empty when it is.
 	Why string
+	// Unauthorized says that it is not Fresh because Slurm does not accept the token.
+	Unauthorized bool
 	// Meta is the cluster's name and slurmrestd's release.
 	Meta rest.Meta
 
@@ -95,7 +99,7 @@ func (s *Snapshot) at(now time.Time) *Snapshot {
 		return s
 	}
 	stale := *s
-	stale.Trust = Stale
+	stale.Trust, stale.Since = Stale, s.Taken.Add(s.patience)
 	stale.Why = fmt.Sprintf("Slurm has not answered for %s", now.Sub(s.Taken).Truncate(time.Second))
 	return &stale
 }
@@ -105,6 +109,11 @@ func (s *Snapshot) at(now time.Time) *Snapshot {
 func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (next *Snapshot, changed []string) {
 	next = new(Snapshot)
 	*next = *s
+	defer func() {
+		if next.Trust != s.Trust {
+			next.Since = asked
+		}
+	}()
 	if err != nil {
 		next.distrust(err)
 		return next, nil
@@ -120,7 +129,7 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 
 // distrust notes a failure. An answer that makes no sense is worse than none, and a suspicion is not lifted by silence.
 func (s *Snapshot) distrust(err error) {
-	s.Why = err.Error()
+	s.Why, s.Unauthorized = err.Error(), errors.Is(err, rest.Unauthorized)
 	if errors.Is(err, rest.Unavailable) || errors.Is(err, rest.Unauthorized) {
 		if s.Trust != Suspect {
 			s.Trust = Stale
@@ -171,13 +180,13 @@ func (s *Snapshot) judge(now time.Time) {
 			s.lost = now
 		}
 		if now.Sub(s.lost) < settle {
-			s.Trust = Suspect
-			s.Why = fmt.Sprintf("Slurm lists %d nodes, where %d were expected; this is believed when it stays so until %s",
+			s.Trust, s.Unauthorized = Suspect, false
+			s.Why = fmt.Sprintf("Slurm lists %d nodes, where it listed %d; this is believed when it stays so until %s",
 				len(s.nodes), expected, s.lost.Add(settle).UTC().Format(time.RFC3339))
 			return
 		}
 	}
-	s.Trust, s.Why = Fresh, ""
+	s.Trust, s.Why, s.Unauthorized = Fresh, "", false
 	s.trusted, s.lost, s.deleted = len(s.nodes), time.Time{}, deleted
 }
 

@@ -114,7 +114,10 @@ func TestUpdatesOfEveryKind(t *testing.T) {
 				t.Errorf("%s is %s, want %s", name, got, want)
 			}
 		}
-		if err := l.Update(t.Context(), both, Update{Features: []string{}}).Err(); err != nil {
+		if err := l.Update(t.Context(), both, Update{Features: []string{}}).Err(); !errors.Is(err, rest.Refused) {
+			t.Errorf("active features can be made unavailable: %v", err)
+		}
+		if err := l.Update(t.Context(), both, Update{Features: []string{}, FeaturesActive: []string{}}).Err(); err != nil {
 			t.Error(err)
 		}
 		if snapshot, err = l.Confirm(t.Context(), both...); err != nil {

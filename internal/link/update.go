@@ -111,6 +111,7 @@ func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change
 		}
 	}
 	if len(good) > 0 {
+		l.metrics.requests.WithLabelValues(l.key.Namespace, l.key.Name).Inc()
 		r := &request{change: c, nodes: good, reply: make(chan Failures, 1)}
 		select {
 		case to.requests <- r:

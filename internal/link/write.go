@@ -32,8 +32,9 @@ func updating(u rest.NodeUpdate) change {
 	return change{update: u, key: string(key)}
 }
 
-// make makes one call for nodes.
-func (c change) make(ctx context.Context, client *rest.Client, nodes []string) error {
+// call makes one call for nodes.
+func (l *Link) call(ctx context.Context, client *rest.Client, nodes []string, c change) error {
+	l.metrics.batch.WithLabelValues(l.key.Namespace, l.key.Name).Observe(float64(len(nodes)))
 	expression := hostlist.Compress(slices.Clone(nodes))
 	if c.delete {
 		return client.DeleteNodes(ctx, expression)
@@ -75,7 +76,7 @@ func (l *Link) expectWithout(ctx context.Context, names []string) {
 // to be deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
 func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failures {
 	client := l.Client()
-	err := c.make(ctx, client, nodes)
+	err := l.call(ctx, client, nodes, c)
 	switch {
 	case err == nil, c.delete && len(nodes) == 1 && errors.Is(err, rest.Absent):
 		return nil
@@ -89,7 +90,7 @@ func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failure
 	if len(possible) == 0 {
 		return failures
 	}
-	if err := c.make(ctx, client, possible); err != nil {
+	if err := l.call(ctx, client, possible, c); err != nil {
 		if len(possible) > 1 && (errors.Is(err, rest.Absent) || busy(err)) {
 			// One more changed between the two calls; which one is not known.
 			err = &rest.Error{Kind: rest.Unavailable, Message: "nodes change while they are written", Err: err}

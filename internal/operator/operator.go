@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -54,6 +56,8 @@ type Options struct {
 	SlurmrestdURL string
 	// Links are the options of the links to Slurm.
 	Links link.Options
+	// Metrics is where the metrics of the links are registered; nil registers none.
+	Metrics prometheus.Registerer
 }
 
 // Kinds are the names by which controllers are switched.
@@ -100,9 +104,22 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	)
 }
 
+// running keeps the links open, and their metrics registered, while the manager leads.
+func running(links *link.Registry, metrics prometheus.Registerer) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		if metrics != nil {
+			if err := metrics.Register(links); err != nil {
+				return fmt.Errorf("registering the metrics of links to Slurm: %w", err)
+			}
+			defer metrics.Unregister(links)
+		}
+		return links.Start(ctx)
+	}
+}
+
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, o Options) error {
 	links := link.NewRegistry(o.Links)
-	if err := mgr.Add(links); err != nil {
+	if err := mgr.Add(running(links, o.Metrics)); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}
 	applier := kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader())

@@ -29,6 +29,12 @@ const (
 	ConditionConfigDoubtful = "ConfigDoubtful"
 	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
 	ConditionVersionSupported = "VersionSupported"
+	// ConditionSlurmReachable, on Controller, is True while slurmrestd answers and what it says can be relied on. While it
+	// is not, no worker is drained, undrained or deleted for anything that only Slurm knows.
+	ConditionSlurmReachable = "SlurmReachable"
+	// ConditionDestructiveActionsPaused, on Controller, is True while deletions of workers wait because a minute has seen
+	// as many as the cluster may.
+	ConditionDestructiveActionsPaused = "DestructiveActionsPaused"
 	// ConditionDatabaseReachable, on Accounting, is True while slurmdbd is connected to its database, and Unknown when that
 	// is not known.
 	ConditionDatabaseReachable = "DatabaseReachable"
@@ -139,6 +145,31 @@ const (
 	ReasonVersionSupported = "VersionSupported"
 	// ReasonVersionUnsupported (False): the operator cannot drive this release; the message names those that it can.
 	ReasonVersionUnsupported = "VersionUnsupported"
+)
+
+// Reasons of ConditionSlurmReachable; ReasonKeyMissing (False) is another one.
+const (
+	// ReasonAnswering (True): slurmrestd answers, and what it says fits what it said before.
+	ReasonAnswering = "Answering"
+	// ReasonConnecting (Unknown): slurmrestd has not answered yet.
+	ReasonConnecting = "Connecting"
+	// ReasonNotAnswering (False): slurmrestd or slurmctld does not answer; the message says how.
+	ReasonNotAnswering = "NotAnswering"
+	// ReasonTokenRefused (False): slurmctld does not accept tokens that are signed with the key in the Secret.
+	ReasonTokenRefused = "TokenRefused"
+	// ReasonAnswersInDoubt (Unknown): what slurmrestd says makes no sense, or contradicts what it said before, as after a
+	// slurmctld has lost its state; the message says what.
+	ReasonAnswersInDoubt = "AnswersInDoubt"
+	// ReasonNoRestAPI (False): no RestApi refers to the Controller, so that nobody can be asked.
+	ReasonNoRestAPI = "NoRestApi"
+)
+
+// Reasons of ConditionDestructiveActionsPaused.
+const (
+	// ReasonWithinBudget (False): deletions of workers happen as they are due.
+	ReasonWithinBudget = "WithinBudget"
+	// ReasonBudgetSpent (True): a minute has seen as many deletions as it may; the others follow.
+	ReasonBudgetSpent = "BudgetSpent"
 )
 
 // Reasons of ConditionDatabaseReachable.

@@ -275,7 +275,8 @@ type ControllerStatus struct {
 	// +optional
 	SlurmVersion string `json:"slurmVersion,omitempty"`
 
-	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, KeysPresent, ConfigApplied and VersionSupported.
+	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, KeysPresent, ConfigApplied, VersionSupported,
+	// SlurmReachable and DestructiveActionsPaused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

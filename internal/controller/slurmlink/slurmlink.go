@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package slurmlink keeps one link to Slurm for each Controller that has a RestApi: it tells the registry of links where
-// slurmrestd is and with which key to sign tokens. It writes nothing to Kubernetes.
+// slurmrestd is and with which key to sign tokens. How a link is stands in two conditions of the Controller, which are all
+// that is written here: SlurmReachable and DestructiveActionsPaused.
 package slurmlink
 
 import (
@@ -12,7 +13,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +28,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
@@ -55,6 +61,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(r.linkChanges()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {
@@ -63,7 +70,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 	return nil
 }
 
-// Reconcile makes the link of one Controller follow its RestApi and its key.
+// Reconcile makes the link of one Controller follow its RestApi and its key, and reports on it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := link.Key{Namespace: req.Namespace, Name: req.Name}
 	c := &slinkyv1beta1.Controller{}
@@ -74,32 +81,92 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, fmt.Errorf("reading Controller %s: %w", req, err)
 	}
-	endpoint, err := r.find(ctx, c)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if endpoint == "" || c.DeletionTimestamp != nil {
+	if c.DeletionTimestamp != nil {
 		r.forget(key)
 		return ctrl.Result{}, nil
 	}
+	f, err := r.follow(ctx, key, c)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.report(ctx, c, f)
+}
+
+// follow makes the link what the Controller, its RestApi and its key say, and returns how it is.
+func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.Controller) (facts, error) {
+	f := facts{Now: r.Clock.Now(), Last: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)}
+	endpoint, err := r.find(ctx, c)
+	if err != nil {
+		return facts{}, err
+	}
+	if endpoint == "" {
+		r.forget(key)
+		f.Missing = [2]string{slinkyv1beta1.ReasonNoRestAPI, "no RestApi refers to this Controller; create one, so that Slurm can be asked about its nodes"}
+		return f, nil
+	}
 	secret, err := r.SecretValue(ctx, c.Namespace, *c.AuthJwtRef(), "spec.jwtKeyRef")
 	if err != nil {
-		// The Controller's own reconciler tells users about a missing key; here its appearance is all that matters.
-		_, rest := problem.FromError(err)
-		return ctrl.Result{}, rest
+		problems, rest := problem.FromError(err)
+		if rest != nil {
+			return facts{}, rest
+		}
+		if known, ok := r.links.Get(key); ok {
+			// The key may be on its way to being replaced; the link goes on with the one before.
+			f.Snapshot, f.Budget = known.Snapshot(), known.Budget(f.Now)
+			return f, nil
+		}
+		f.Missing = [2]string{slinkyv1beta1.ReasonKeyMissing, problems.Message()}
+		return f, nil
 	}
 	signed, err := r.issuer(key, secret)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("using the JWT key of %s: %w", req, err)
+		return facts{}, fmt.Errorf("using the JWT key of %s: %w", key, err)
 	}
 	if _, known := r.links.Get(key); !known {
 		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
 	}
 	//nolint:contextcheck // a link outlives the reconcile that makes it; the registry ends it
-	if _, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", req, err)
+	l, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed})
+	if err != nil {
+		return facts{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", key, err)
 	}
-	return ctrl.Result{}, nil
+	f.Snapshot, f.Budget = l.Snapshot(), l.Budget(f.Now)
+	return f, nil
+}
+
+// report writes the conditions, if they changed, and tells what is new by events.
+func (r *reconciler) report(ctx context.Context, c *slinkyv1beta1.Controller, f facts) (ctrl.Result, error) {
+	before := c.DeepCopy()
+	reached, first := reachable(f)
+	pause, second := paused(f)
+	var told []event
+	for _, condition := range []metav1.Condition{reached, pause} {
+		if e, ok := eventOf(meta.FindStatusCondition(before.Status.Conditions, condition.Type), condition); ok {
+			told = append(told, e)
+		}
+		condition.ObservedGeneration = c.Generation
+		kube.SetCondition(&c.Status.Conditions, condition, f.Now)
+	}
+	wrote, err := r.Applier.PatchStatus(ctx, before, c)
+	if apierrors.IsConflict(err) {
+		// Somebody else wrote the status at the same time. Changes of it do not wake this controller.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, component.IgnoreGone(err)
+	}
+	if wrote {
+		for _, e := range told {
+			r.Recorder.Eventf(c, nil, e.kind, e.reason, "Reconcile", "%s", kube.Note(e.message))
+		}
+	}
+	var result ctrl.Result
+	for _, again := range []time.Time{first, second} {
+		if wait := again.Sub(f.Now); !again.IsZero() && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+			result.RequeueAfter = max(time.Millisecond, wait)
+		}
+	}
+	return result, nil
 }
 
 // find returns the endpoint of the oldest RestApi of a Controller, or nothing.

@@ -277,13 +277,15 @@ func (s *Slurm) change(n *node, user string, c change) *Error {
 	default:
 		return &Error{Number: 2180, Text: "Invalid node state transition"}
 	}
-	n.describe(c)
+	if e := n.describe(c); e != nil {
+		return e
+	}
 	s.nodeTime = s.clock
 	return nil
 }
 
 // describe changes what is neither state nor reason.
-func (n *node) describe(c change) {
+func (n *node) describe(c change) *Error {
 	for _, field := range []struct {
 		value *string
 		to    *string
@@ -292,12 +294,42 @@ func (n *node) describe(c change) {
 			*field.to = *field.value
 		}
 	}
-	if c.features != nil {
-		n.Features, n.active = slices.Clone(*c.features), slices.Clone(*c.features)
+	return n.setFeatures(entries(c.features), entries(c.active))
+}
+
+// entries are those of a list in a message: an empty one counts as none given, and one of an empty string as empty.
+func entries(list *[]string) []string {
+	switch {
+	case list == nil || len(*list) == 0:
+		return nil
+	case slices.Equal(*list, []string{""}):
+		return []string{}
 	}
-	if c.active != nil {
-		n.active = slices.Clone(*c.active)
+	return *list
+}
+
+// setFeatures sets those that are not nil. What is active has to be available.
+func (n *node) setFeatures(available, active []string) *Error {
+	if available == nil && active == nil {
+		return nil
 	}
+	was := active == nil
+	if was {
+		active = n.active
+	}
+	if available == nil {
+		available = n.Features
+	}
+	for _, feature := range active {
+		if !slices.Contains(available, feature) {
+			return &Error{Number: 2031, Text: "Active features not subset of available features"}
+		}
+	}
+	if was {
+		active = available
+	}
+	n.Features, n.active = slices.Clone(available), slices.Clone(active)
+	return nil
 }
 
 // remove deletes the nodes of a hostlist expression, in its order and up to the first one that is refused.

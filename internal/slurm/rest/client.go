@@ -46,6 +46,8 @@ type Options struct {
 	// waits as long as it sees fit (jitter is its business) and says whether to go on. There are four attempts at
 	// most. The default is not to retry.
 	Retry func(ctx context.Context, attempts int) bool
+	// Observe, when it is set, is told of every attempt of every call when it has ended.
+	Observe func(Observation)
 	// Versions are the API versions to choose from, best first; the default is Versions().
 	Versions []string
 }
@@ -137,8 +139,22 @@ func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) 
 	}
 }
 
-// attempt makes a call once.
+// attempt makes a call once and tells the observer of it.
 func (c *Client) attempt(ctx context.Context, version string, call call) (unchanged bool, err error) {
+	if c.options.Observe == nil {
+		return c.exchange(ctx, version, call, new(int64))
+	}
+	began := c.options.Now()
+	var received int64
+	unchanged, err = c.exchange(ctx, version, call, &received)
+	c.options.Observe(Observation{
+		Call: call.String(), Result: resultOf(unchanged, err), Took: c.options.Now().Sub(began), Sent: int64(len(call.body)), Received: received,
+	})
+	return unchanged, err
+}
+
+// exchange makes a call once and counts the bytes of the answer.
+func (c *Client) exchange(ctx context.Context, version string, call call, received *int64) (unchanged bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	secret, _, err := c.issuer.Token(c.options.Now())
@@ -170,6 +186,7 @@ func (c *Client) attempt(ctx context.Context, version string, call call) (unchan
 		return false, &Error{Kind: Unavailable, Err: withoutURL(err)}
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing follows from it
+	response.Body = &counted{ReadCloser: response.Body, n: received}
 	return c.classify(response, call, secret)
 }
 

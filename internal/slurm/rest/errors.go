@@ -28,16 +28,17 @@ func (k Kind) Error() string { return string(k) }
 
 // Slurm's own error codes that change what a caller does; see slurm/slurm_errno.h.
 const (
-	CodeAuthentication     = 1007 // SLURM_PROTOCOL_AUTHENTICATION_ERROR
-	CodeNoChange           = 1900 // SLURM_NO_CHANGE_IN_DATA
-	CodeInvalidUser        = 2010 // ESLURM_USER_ID_MISSING: the token's user may not do this
-	CodeNodesBusy          = 2016 // ESLURM_NODES_BUSY
-	CodeInvalidNodeName    = 2018 // ESLURM_INVALID_NODE_NAME
-	CodeReservationUnknown = 2023 // ESLURM_RESERVATION_INVALID
-	CodeStandby            = 2027 // ESLURM_IN_STANDBY_MODE
-	CodeInvalidNodeState   = 2028 // ESLURM_INVALID_NODE_STATE
-	CodeStandbyBackup      = 2131 // ESLURM_IN_STANDBY_USE_BACKUP
-	CodeInvalidState       = 2180 // ESLURM_INVALID_NODE_STATE_TRANSITION
+	CodeAuthentication   = 1007 // SLURM_PROTOCOL_AUTHENTICATION_ERROR
+	CodeNoChange         = 1900 // SLURM_NO_CHANGE_IN_DATA
+	CodeInvalidUser      = 2010 // ESLURM_USER_ID_MISSING: the token's user may not do this
+	CodeNodesBusy        = 2016 // ESLURM_NODES_BUSY
+	CodeInvalidJobID     = 2017 // ESLURM_INVALID_JOB_ID
+	CodeInvalidNodeName  = 2018 // ESLURM_INVALID_NODE_NAME
+	CodeStandby          = 2027 // ESLURM_IN_STANDBY_MODE
+	CodeInvalidNodeState = 2028 // ESLURM_INVALID_NODE_STATE
+	CodeStandbyBackup    = 2131 // ESLURM_IN_STANDBY_USE_BACKUP
+	CodeReservation      = 2053 // ESLURM_RESERVATION_INVALID: there is none of that name, or it cannot be made like this
+	CodeInvalidState     = 2180 // ESLURM_INVALID_NODE_STATE_TRANSITION
 )
 
 // Error is an answer that is no success, or the lack of an answer.
@@ -99,7 +100,7 @@ func kindOf(status, code int) Kind {
 	case code == CodeAuthentication, code >= 6000 && code < 6100,
 		status == http.StatusUnauthorized, status == http.StatusNetworkAuthenticationRequired:
 		return Unauthorized
-	case code == CodeInvalidNodeName:
+	case code == CodeInvalidNodeName, code == CodeInvalidJobID:
 		return Absent
 	case code >= 1000 && code < 1900, // communication with slurmctld
 		code >= 5000 && code < 6000, // sockets

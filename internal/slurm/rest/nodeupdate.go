@@ -27,7 +27,7 @@ type NodeUpdate struct {
 	// Topology says where the node is, "default:leaf1"; from v0.0.43 (Slurm 25.05) on.
 	Topology *string
 	// Features are the available features, FeaturesActive those that are active; nil leaves them alone, and a list
-	// without entries removes all.
+	// without entries removes all. Slurm refuses what would leave a feature active that is not available.
 	Features       []string
 	FeaturesActive []string
 }
@@ -77,17 +77,22 @@ func (c *Client) UpdateNodes(ctx context.Context, nodes string, update NodeUpdat
 	return nil
 }
 
-// listed makes a list without entries different from none.
+// listed makes a list without entries different from none. slurmrestd takes an empty list for none given, and a list of
+// an empty string for an empty list.
 func listed(list []string) *[]string {
-	if list == nil {
+	switch {
+	case list == nil:
 		return nil
+	case len(list) == 0:
+		return &[]string{""}
 	}
 	return &list
 }
 
 // DeleteNodes deletes the records of dynamic nodes, those of a hostlist expression. Slurm refuses with CodeNodesBusy while
 // one of them runs jobs, and it is Absent when one of them is not there; others may have been deleted nevertheless. A
-// slurmd that still runs on a deleted node does not register again until it is restarted.
+// slurmd that still runs on a deleted node does not register again until it is restarted. The expression becomes part of
+// the URL: 60 kB of it were accepted.
 func (c *Client) DeleteNodes(ctx context.Context, nodes string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("deleting Slurm nodes %s of %s: %w", shorten(nodes, 200), c, err)

@@ -30,7 +30,7 @@ type Reservation struct {
 	// Users and Accounts are who may use it; Slurm wants at least one of them. Comma separated.
 	Users    []string
 	Accounts []string
-	// Comment is free text, which Slurm does not show when it lists reservations over REST.
+	// Comment is free text. It is only written: slurmrestd does not show it when it lists reservations.
 	Comment string
 }
 
@@ -103,7 +103,7 @@ func (r *reader) reservation() Reservation {
 }
 
 // PutReservation makes a reservation, or changes the one of that name; from v0.0.43 (Slurm 25.05) on. Without Nodes a new
-// one takes those of the partition.
+// one takes those of the partition. A new one needs a time that is not past, and Users or Accounts.
 func (c *Client) PutReservation(ctx context.Context, v Reservation) error {
 	fail := func(err error) error {
 		return fmt.Errorf("writing Slurm reservation %s of %s: %w", shorten(v.Name, 200), c, err)
@@ -137,8 +137,7 @@ func (c *Client) PutReservation(ctx context.Context, v Reservation) error {
 	return nil
 }
 
-// DeleteReservation deletes a reservation; from v0.0.42 of Slurm 26.05 on. Slurm answers with CodeReservationUnknown when
-// there is none of that name.
+// DeleteReservation deletes a reservation, which 24.11 cannot. It is Absent when there is none of that name.
 func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("deleting Slurm reservation %s of %s: %w", shorten(name, 200), c, err)
@@ -146,7 +145,11 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	if name == "" {
 		return fail(errors.New("it has no name"))
 	}
-	if err := c.write(ctx, http.MethodDelete, "reservation/"+url.PathEscape(name), nil); err != nil {
+	err := c.write(ctx, http.MethodDelete, "reservation/"+url.PathEscape(name), nil)
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Code == CodeReservation {
+		refusal.Kind = Absent // what else can be wrong with a name
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return nil

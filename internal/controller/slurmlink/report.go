@@ -1,0 +1,102 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmlink
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+)
+
+// bearable is how long a link may be without trust before that is reported: slurmctld restarts in less.
+const bearable = 15 * time.Second
+
+// facts are what is known of the link of one Controller.
+type facts struct {
+	// Now is the time of the reconcile.
+	Now time.Time
+	// Last is the condition SlurmReachable as it stands; nil when there is none.
+	Last *metav1.Condition
+	// Missing is why there is no link, as reason and message; the reason is empty when there is one.
+	Missing [2]string
+	// Snapshot is what the link knows, Budget what of its budget is spent.
+	Snapshot *link.Snapshot
+	Budget   link.Budget
+}
+
+// reachable decides the condition SlurmReachable, and when to decide again although nothing happens; zero is never.
+func reachable(f facts) (c metav1.Condition, again time.Time) {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: slinkyv1beta1.ConditionSlurmReachable, Status: status, Reason: reason, Message: message}
+	}
+	if f.Missing[0] != "" {
+		return is(metav1.ConditionFalse, f.Missing[0], f.Missing[1]), time.Time{}
+	}
+	const consequence = "; until that changes no worker is drained, undrained or deleted for what only Slurm knows"
+	s := f.Snapshot
+	if s.Trust == link.Fresh {
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, "slurmrestd answers, and what it says fits what it said before"), time.Time{}
+	}
+	if until := s.Since.Add(bearable); f.Now.Before(until) {
+		if f.Last != nil && (f.Last.Status == metav1.ConditionTrue || f.Last.Reason == slinkyv1beta1.ReasonConnecting) {
+			return *f.Last, until
+		}
+		if f.Last == nil || f.Last.Reason == slinkyv1beta1.ReasonNoRestAPI || f.Last.Reason == slinkyv1beta1.ReasonKeyMissing {
+			return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "slurmrestd has not answered yet"), until
+		}
+	}
+	switch {
+	case s.Trust == link.Suspect:
+		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonAnswersInDoubt, s.Why+consequence), time.Time{}
+	case s.Unauthorized:
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonTokenRefused,
+			"slurmctld does not accept tokens signed with the key in spec.jwtKeyRef; restart it if the key was replaced: "+s.Why+consequence), time.Time{}
+	}
+	return is(metav1.ConditionFalse, slinkyv1beta1.ReasonNotAnswering, s.Why+consequence), time.Time{}
+}
+
+// paused decides the condition DestructiveActionsPaused, and when to decide again although nothing happens.
+func paused(f facts) (c metav1.Condition, again time.Time) {
+	c = metav1.Condition{
+		Type: slinkyv1beta1.ConditionDestructiveActionsPaused, Status: metav1.ConditionFalse,
+		Reason: slinkyv1beta1.ReasonWithinBudget, Message: "deletions of workers happen as they are due",
+	}
+	if f.Now.Before(f.Budget.Until) {
+		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonBudgetSpent
+		c.Message = fmt.Sprintf("a minute has seen %d deletions of workers, which is the most for this cluster; the others follow by and by. "+
+			"If so many are not meant, undo the change that causes them; --destructive-actions-per-minute of the operator allows more", f.Budget.Limit)
+	}
+	return c, f.Budget.Until
+}
+
+// An event tells people that a condition changed.
+type event struct {
+	kind, reason, message string
+}
+
+// eventOf is the event that goes with a change of a condition, if there is one to be told. A condition that appears is
+// told only when it is bad.
+func eventOf(was *metav1.Condition, is metav1.Condition) (event, bool) {
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return event{}, false
+	}
+	bad := is.Status != metav1.ConditionTrue
+	if is.Type == slinkyv1beta1.ConditionDestructiveActionsPaused {
+		bad = !bad
+	}
+	switch {
+	case is.Reason == slinkyv1beta1.ReasonConnecting || is.Reason == slinkyv1beta1.ReasonNoRestAPI:
+		return event{}, false // nothing is wrong yet
+	case bad:
+		return event{corev1.EventTypeWarning, is.Reason, is.Message}, true
+	case was == nil || is.Reason == slinkyv1beta1.ReasonWithinBudget:
+		return event{}, false
+	}
+	return event{corev1.EventTypeNormal, is.Reason, is.Message}, true
+}

@@ -1,0 +1,36 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// The link's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes the other's.
+func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
+	o := workers(t, 1, `partition: {enabled: true}`)
+	reachable := func(status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionSlurmReachable, status, reason)
+	}
+	reachable(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)
+	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionDestructiveActionsPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinBudget)
+	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
+	reachable(metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
+	reachable(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)
+	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "MaxJobCount=10" })
+	reachable(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)
+	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "FieldsIgnored", metav1.ConditionFalse, "AllFieldsUsed")
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
+}
