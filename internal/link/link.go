@@ -75,6 +75,9 @@ type Link struct {
 
 	polling chan struct{} // held by whoever asks
 
+	daemons  atomic.Pointer[Daemons]
+	reminder chan struct{} // the slurmctlds are to be asked
+
 	mu       sync.Mutex
 	endpoint string
 	client   *rest.Client
@@ -88,6 +91,7 @@ type Link struct {
 	nodeTime allowance // for asking for nodes
 	jobTime  allowance // for asking for jobs
 	wanted   map[string]hostlist.Set
+	interest *Interest // in the slurmctlds; nil: nobody's
 }
 
 // issuer is the current token issuer; clients hold on to it across changes of key.
@@ -107,8 +111,9 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
 		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare},
-		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
+	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	l.states, l.attributes = l.newBatcher(), l.newBatcher()
 	l.snapshot.Store(&Snapshot{Trust: Stale, Since: l.options.Clock.Now(), Why: "Slurm has not answered yet"})
 	if err := l.Set(config); err != nil {
@@ -138,6 +143,7 @@ func (l *Link) Set(config Config) error {
 		}
 		l.endpoint, l.client, l.since = config.Endpoint, client, time.Time{}
 		l.poke()
+		l.remind()
 	}
 	l.issuer.current.Store(&config.Issuer)
 	if l.snapshot.Load().Trust != Fresh {
@@ -194,6 +200,7 @@ func (l *Link) Run(ctx context.Context) {
 	}()
 	running.Go(func() { l.states.run(ctx) })
 	running.Go(func() { l.attributes.run(ctx) })
+	running.Go(func() { l.attend(ctx) })
 	for ctx.Err() == nil {
 		select {
 		case <-l.wake: // this poll is what was asked for

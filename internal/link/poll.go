@@ -133,6 +133,7 @@ func (l *Link) poll(ctx context.Context) error {
 	l.snapshot.Store(next)
 	if next.Trust != old.Trust {
 		changed = append(changed, "")
+		l.remind()
 	}
 	l.hub.publish(l.key, changed...)
 	return err

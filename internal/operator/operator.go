@@ -137,7 +137,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 	setups := map[string][]func(component.Base) error{
 		"accounting": {func(b component.Base) error { return accounting.Setup(mgr, b) }},
 		"controller": {
-			func(b component.Base) error { return controller.Setup(mgr, b) },
+			func(b component.Base) error { return controller.Setup(mgr, b, links) },
 			func(b component.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
 		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},

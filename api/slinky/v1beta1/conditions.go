@@ -127,8 +127,11 @@ const (
 	ReasonConfigLoaded = "ConfigLoaded"
 	// ReasonConfigPending (False): the configuration is on its way to slurmctld.
 	ReasonConfigPending = "ConfigPending"
-	// ReasonConfigRejected (False): slurmctld refused the configuration and runs on with the one before.
+	// ReasonConfigRejected (False): slurmctld refused the configuration, although the operator found nothing against it. The
+	// message quotes slurmctld. ConditionStalled is True for the same reason.
 	ReasonConfigRejected = "ConfigRejected"
+	// ReasonConfigUnknown (Unknown): slurmctld cannot be asked, or does not tell what it has loaded; the message says why.
+	ReasonConfigUnknown = "ConfigUnknown"
 )
 
 // Reasons of ConditionConfigDoubtful.
@@ -145,6 +148,8 @@ const (
 	ReasonVersionSupported = "VersionSupported"
 	// ReasonVersionUnsupported (False): the operator cannot drive this release; the message names those that it can.
 	ReasonVersionUnsupported = "VersionUnsupported"
+	// ReasonVersionUnknown (Unknown): slurmctld has not told its release yet.
+	ReasonVersionUnknown = "VersionUnknown"
 )
 
 // Reasons of ConditionSlurmReachable; ReasonKeyMissing (False) is another one.

@@ -14,14 +14,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
@@ -35,7 +38,10 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 
-type reconciler struct{ component.Base }
+type reconciler struct {
+	component.Base
+	links *link.Registry
+}
 
 // Index adds the index by which Controllers are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
@@ -43,8 +49,8 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of Controllers.
-func Setup(mgr ctrl.Manager, base component.Base) error {
-	r := &reconciler{Base: base}
+func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
+	r := &reconciler{Base: base, links: links}
 	generic := &component.Reconciler[*slinkyv1beta1.Controller]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
@@ -56,6 +62,8 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 		Owns:       []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 		Components: []client.Object{&slinkyv1beta1.Accounting{}},
 		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
+		PodsOf:     slinkyv1beta1.NameSlurmctld,
+		Other:      func(b *builder.Builder) { b.WatchesRawSource(r.slurmChanges()) },
 	})
 }
 
@@ -196,6 +204,17 @@ func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, 
 }
 
 func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
+	daemons, err := r.running(ctx, c)
+	if err != nil {
+		return err
+	}
+	if release := daemons.daemons.Release; release != "" {
+		c.Status.SlurmVersion = release
+	}
+	version := versionSupported(c.Status.SlurmVersion)
+	applied := configApplied(c, plan.Problems, daemons, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionConfigApplied))
+	plan.Conditions = append(plan.Conditions, applied, version)
+	plan.Parts = append(plan.Parts, versionPart(version)...)
 	if c.Spec.External {
 		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmctld", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere"})
 		return nil
@@ -206,7 +225,8 @@ func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, p
 	}
 	plan.Parts = append(plan.Parts, part)
 	if c.Spec.InplaceReconfigure && len(plan.Problems) == 0 {
-		return r.refreshVolumes(ctx, c)
+		err = r.refreshVolumes(ctx, c)
 	}
-	return nil
+	plan.Problems = append(plan.Problems, rejected(applied)...)
+	return err
 }

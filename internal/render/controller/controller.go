@@ -6,7 +6,11 @@
 package controller
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -169,15 +173,19 @@ func has(files []File, name string) bool {
 	return slices.ContainsFunc(files, func(f File) bool { return f.Name == name })
 }
 
+// digest is what "sha256sum * | sha256sum" prints of the files, so that the reconfigure sidecar can compute it, too, and
+// tell whether all of them have arrived.
 func digest(own map[string]string, files Files) string {
-	content := map[string][]byte{}
+	content := map[string]string{}
 	for _, list := range files.lists() {
 		for _, f := range list.files {
-			content[f.Name] = []byte(f.Content)
+			content[f.Name] = f.Content
 		}
 	}
-	for name, text := range own {
-		content[name] = []byte(text)
+	maps.Copy(content, own)
+	var lines strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256([]byte(content[name])), name)
 	}
-	return label.Digest(content)
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(lines.String())))
 }

@@ -1,37 +1,85 @@
-# Tells slurmctld to read its configuration again when a file below /etc/slurm changed. The digest of what was loaded
-# last is kept beside slurmctld's socket, so that a restart of this container neither misses a change nor repeats one.
+# Tells slurmctld to read its configuration again when a file in /etc/slurm changed. The digest of what was loaded last is
+# kept beside slurmctld's socket, so that a restart of this container neither misses a change nor repeats one.
 set -eu
+shopt -s dotglob
+export LC_ALL=C
 trap 'exit 0' TERM INT
-seen=/run/slurmctld/config.digest
+etc=${ETC_SLURM:-/etc/slurm}
+run=${RUN_SLURMCTLD:-/run/slurmctld}
+last_words=${TERMINATION_LOG:-/dev/termination-log}
 
+# What the files say: the operator computes the digest in the same way, and stamps slurm.conf with it.
 digest() {
-	find -L /etc/slurm -type f -not -path '*/..*' -exec sha256sum {} + | sort | sha256sum | cut -d ' ' -f 1
-}
-
-# Waits for a change, at most 5 s. The kubelet swaps a symbolic link, which inotify sees at once where it is available.
-change() {
-	if command -v inotifywait >/dev/null; then
-		inotifywait -qq -t 5 -e create,moved_to,delete /etc/slurm || true
-	else
-		sleep 5
-	fi
-}
-
-[ -s "$seen" ] || digest >"$seen"
-while :; do
-	now=$(digest)
-	if [ "$now" != "$(cat "$seen")" ]; then
-		echo "$(date -Is) configuration changed to $now, running scontrol reconfigure"
-		if scontrol reconfigure; then
-			echo "$now" >"$seen"
-			echo "$(date -Is) slurmctld has read configuration $now"
-		else
-			echo "$(date -Is) scontrol reconfigure did not succeed, trying again in 2 s" >&2
-			sleep 2 &
-			wait $!
+	cd "$etc"
+	for file in *; do
+		if [ ! -f "$file" ] || [ "$file" = slurm.key ] || [ "$file" = jwt.key ] || [ "$file" = jwks.json ]; then
 			continue
 		fi
+		if [ "$file" = slurm.conf ]; then
+			sed 's/,coxswain_config=[0-9a-f]*$//' "$file" | sha256sum | sed "s/-\$/$file/"
+		else
+			sha256sum "$file"
+		fi
+	done | sha256sum | cut -d ' ' -f 1
+}
+
+stamp() { sed -n 's/.*,coxswain_config=\([0-9a-f]*\)$/\1/p' "$etc/slurm.conf"; }
+
+# Waits for a change, at most so many seconds. The kubelet swaps a symbolic link, which inotify sees at once where it is
+# available.
+change() {
+	if command -v inotifywait >/dev/null; then
+		inotifywait -qq -t "$1" -e create,moved_to,delete "$etc" || true
+	else
+		sleep "$1"
 	fi
-	change &
-	wait $!
+}
+
+# In the background, so that a signal is heard meanwhile.
+pause() {
+	change "$1" &
+	wait $! || true
+}
+
+load() {
+	if words=$(scontrol reconfigure 2>&1); then
+		echo "$1" >"$run/config.digest"
+		rm -f "$run/config.refused"
+		echo "$(date -Is) slurmctld has read configuration $1"
+		return
+	fi
+	case $words in
+	*fatal:*)
+		# scontrol reads slurm.conf as slurmctld does, and found a mistake in it. What this container writes as it ends is
+		# all that it can tell the operator; the kubelet starts it again. It says so once.
+		if [ "$1" != "$(cat "$run/config.refused" 2>/dev/null)" ]; then
+			echo "$1" >"$run/config.refused"
+			printf '%s: %s\n' "$1" "$words" | tee "$last_words" >&2
+			exit 1
+		fi
+		pause 5
+		;;
+	*)
+		echo "$(date -Is) scontrol reconfigure did not succeed, trying again in 2 s: $words" >&2
+		pause 2
+		;;
+	esac
+}
+
+incomplete=0
+[ -s "$run/config.digest" ] || digest >"$run/config.digest"
+while :; do
+	now=$(digest)
+	if [ "$now" = "$(cat "$run/config.digest")" ]; then
+		incomplete=0
+		pause 5
+	elif [ "$now" != "$(stamp)" ] && [ $incomplete -lt 10 ]; then
+		# The files come from several ConfigMaps, and not all of them are here.
+		incomplete=$((incomplete + 1))
+		pause 1
+	else
+		incomplete=0
+		echo "$(date -Is) configuration changed to $now, running scontrol reconfigure"
+		load "$now"
+	fi
 done

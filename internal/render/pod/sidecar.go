@@ -34,11 +34,15 @@ func Logfile(image, daemon string) corev1.Container {
 	}
 }
 
-// Reconfigure is the native sidecar that runs "scontrol reconfigure" when a file below /etc/slurm changed. It needs the mounts of slurmctld's
-// configuration and of its authentication socket.
+// ReconfigureName is the name of the container that Reconfigure makes. When slurmctld's own tools refuse a configuration, the
+// container ends with the digest of it, a colon and their words as its termination message.
+const ReconfigureName = "reconfigure"
+
+// Reconfigure is the native sidecar that runs "scontrol reconfigure" when a file below /etc/slurm changed. It needs the
+// mounts of slurmctld's configuration and of its authentication socket.
 func Reconfigure(image string, mounts []corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
-		Name:          "reconfigure",
+		Name:          ReconfigureName,
 		Image:         image,
 		Command:       []string{"tini", "-g", "--", "bash", "-c", reconfigureScript},
 		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),

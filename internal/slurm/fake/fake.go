@@ -62,9 +62,12 @@ type Slurm struct {
 	jobTime  time.Time // last change of a job
 	partTime time.Time // last change of a partition
 	key      []byte
-	fault    func(*http.Request) *Fault
-	counters Counters
-	writes   []Write
+	// parameters are SlurmctldParameters, and controllers the answers to ping; nil is one that is up.
+	parameters  []string
+	controllers []Controller
+	fault       func(*http.Request) *Fault
+	counters    Counters
+	writes      []Write
 }
 
 // New starts an empty cluster.

@@ -127,14 +127,12 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 	shape := s.shape(version)
 	switch r.Method + " " + resource {
 	case "GET ping":
-		status := "No error"
-		if s.down {
-			status = "Unable to contact slurm controller (connect failure)"
-		} else if !good {
-			status = "Protocol authentication error"
-		}
-		shape.pingAnswer(s.options.Cluster, status)
+		shape.pingAnswer(s.pings(good))
 		return reply{status: http.StatusOK, body: shape.b}
+	case "GET conf":
+		if !shape.since("v0.0.45") {
+			return s.unknownURL()
+		}
 	case "GET nodes", "POST nodes", "GET node", "POST node", "DELETE node", "GET jobs", "GET reconfigure":
 	default:
 		return s.unknownURL()
@@ -201,6 +199,8 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 			jobs = append(jobs, s.jobs[id])
 		}
 		w.jobsAnswer(jobs, s.clock, false)
+	case "conf":
+		w.confAnswer(s.parameters)
 	case "reconfigure":
 		if user != "slurm" && user != "root" {
 			return s.refuse(w.version, "slurm_reconfigure() failed", &Error{Number: 2010, Text: "Invalid user id"})

@@ -248,29 +248,48 @@ func (w *shape) job(j *job) {
 	})
 }
 
-func (w *shape) pingAnswer(hostname string, status string) {
-	up := status == "No error"
+func (w *shape) pingAnswer(list []Controller) {
 	w.object("", func() {
 		w.list("pings", func() {
-			w.object("", func() {
-				w.text("hostname", hostname)
-				if !w.since("v0.0.45") {
-					w.text("pinged", map[bool]string{true: "UP", false: "DOWN"}[up])
-				}
-				if w.since("v0.0.42") {
-					w.bool("responding", up)
-				}
-				w.int("latency", 100)
-				if !w.since("v0.0.45") {
-					w.text("mode", "primary")
-				}
-				if w.since("v0.0.42") {
-					w.bool("primary", true)
-				}
-				if w.since("v0.0.45") {
-					w.text("status", status)
-				}
-			})
+			for i, c := range list {
+				w.object("", func() { w.controller(c, i) })
+			}
+		})
+		w.meta()
+		w.errors()
+		w.warnings()
+	})
+}
+
+func (w *shape) controller(c Controller, index int) {
+	up := c.Status == pong
+	w.text("hostname", c.Hostname)
+	if !w.since("v0.0.45") {
+		w.text("pinged", map[bool]string{true: "UP", false: "DOWN"}[up])
+	}
+	if w.since("v0.0.42") {
+		w.bool("responding", up)
+	}
+	w.int("latency", 100)
+	if !w.since("v0.0.45") {
+		w.text("mode", map[bool]string{true: "primary", false: "backup"}[index == 0])
+	}
+	if w.since("v0.0.42") {
+		w.bool("primary", index == 0)
+	}
+	if w.since("v0.0.45") {
+		w.text("status", c.Status)
+	}
+}
+
+func (w *shape) confAnswer(parameters []string) {
+	w.object("", func() {
+		w.object("slurm_conf", func() {
+			w.text("ClusterName", w.slurm.options.Cluster)
+			w.texts("SlurmctldParameters", parameters)
+		})
+		w.object("slurm_conf_meta", func() {
+			w.text("SLURM_VERSION", w.slurm.options.Release)
 		})
 		w.meta()
 		w.errors()

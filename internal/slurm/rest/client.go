@@ -325,7 +325,7 @@ func (c *Client) chooseVersion(ctx context.Context) (version string, fresh bool,
 		return version, false, nil
 	}
 	ping := call{method: http.MethodGet, path: "ping/", decode: func(r *reader) ([]slurmError, error) {
-		_, errs, err := decodePings(r)
+		_, _, errs, err := decodePings(r)
 		return errs, err
 	}}
 	for _, version := range c.options.Versions {

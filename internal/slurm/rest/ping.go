@@ -24,23 +24,30 @@ type Controller struct {
 // (lists take ten seconds then), and says nothing about the token: a token that slurmctld does not accept shows up as a
 // Controller that does not respond, on 26.05 with Status "Protocol authentication error".
 func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
+	list, _, err := c.Controllers(ctx)
+	return list, err
+}
+
+// Controllers is Ping for a caller who also wants to know what slurmrestd says about itself.
+func (c *Client) Controllers(ctx context.Context) ([]Controller, Meta, error) {
 	var list []Controller
+	var meta Meta
 	_, err := c.do(ctx, call{
 		method: http.MethodGet, path: "ping/", repeatable: true,
 		decode: func(r *reader) ([]slurmError, error) {
 			var errs []slurmError
 			var err error
-			list, errs, err = decodePings(r)
+			list, meta, errs, err = decodePings(r)
 			return errs, err
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pinging slurmctld through %s: %w", c, err)
+		return nil, Meta{}, fmt.Errorf("pinging slurmctld through %s: %w", c, err)
 	}
-	return list, nil
+	return list, meta, nil
 }
 
-func decodePings(r *reader) ([]Controller, []slurmError, error) {
+func decodePings(r *reader) ([]Controller, Meta, []slurmError, error) {
 	var a answer
 	var list []Controller
 	found := false
@@ -56,13 +63,13 @@ func decodePings(r *reader) ([]Controller, []slurmError, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, Meta{}, nil, err
 	case len(a.errors) > 0:
-		return nil, a.errors, nil
+		return nil, Meta{}, a.errors, nil
 	case !found:
-		return nil, nil, errNoList
+		return nil, Meta{}, nil, errNoList
 	}
-	return list, nil, nil
+	return list, a.meta, nil, nil
 }
 
 // controller reads both forms: v0.0.41 has pinged and mode, v0.0.45 has responding, primary and status, and the versions

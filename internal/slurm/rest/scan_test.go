@@ -244,7 +244,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		open := func() *reader { return newReader(newScanner(bytes.NewReader(body), 1<<20)) }
 		_, _, errJobs := decodeJobs(open(), true)
-		_, _, errPings := decodePings(open())
+		_, _, _, errPings := decodePings(open())
 		list, errResult := decodeResult(open())
 		if !json.Valid(body) && (errJobs == nil || errPings == nil || errResult == nil) {
 			t.Fatalf("accepted, but it is no JSON: %q", body)

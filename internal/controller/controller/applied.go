@@ -1,0 +1,173 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// slurmctlds is what is known of the slurmctlds of a Controller.
+type slurmctlds struct {
+	pods []corev1.Pod
+	// linked says that slurmctld can be asked, through a RestApi; daemons is what it said.
+	linked  bool
+	daemons link.Daemons
+}
+
+// refusal is why slurmctld does not take the configuration with the digest: the words of its own tools, or its last ones
+// when it does not run. It is empty when nothing is known against it.
+func (s slurmctlds) refusal(digest string) string {
+	for i := range s.pods {
+		statuses := s.pods[i].Status
+		for _, c := range statuses.InitContainerStatuses {
+			if c.Name != pod.ReconfigureName {
+				continue
+			}
+			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+				if ended == nil {
+					continue
+				}
+				if words, ok := strings.CutPrefix(ended.Message, digest+": "); ok {
+					return "slurmctld does not accept the configuration: " + complaint(words)
+				}
+			}
+		}
+		for _, c := range statuses.ContainerStatuses {
+			if c.Name != slinkyv1beta1.NameSlurmctld || c.Ready {
+				continue
+			}
+			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+				if ended != nil && strings.Contains(ended.Message, fatal) {
+					return "slurmctld does not start: " + complaint(ended.Message)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// fatal begins the words with which the daemons and tools of Slurm end.
+const fatal = "fatal: "
+
+// complaint takes what matters out of a log: the line with which the daemon ended and, when the line before it has an
+// error, that, too, which is often the cause.
+func complaint(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	last := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, fatal) })
+	if last < 0 {
+		return lines[len(lines)-1]
+	}
+	text := from(lines[last], fatal)
+	if last > 0 && strings.Contains(lines[last-1], "error: ") {
+		text = from(lines[last-1], "error: ") + "; " + text
+	}
+	return text
+}
+
+func from(line, word string) string { return strings.TrimSpace(line[strings.Index(line, word):]) }
+
+// loadedAtStart says that every slurmctld pod has started with the configuration and runs.
+func (s slurmctlds) loadedAtStart(digest string) bool {
+	for i := range s.pods {
+		p := &s.pods[i]
+		if p.Annotations[slinkyv1beta1.AnnotationSlurmConfigHash] != digest || p.DeletionTimestamp != nil || !isReady(p) {
+			return false
+		}
+	}
+	return len(s.pods) > 0
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// configApplied says whether slurmctld has loaded the configuration that is wanted. before is the condition as it was, and
+// stays when nobody knows better about the same configuration.
+func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmctlds, before *metav1.Condition) metav1.Condition {
+	digest := c.Status.ConfigDigest
+	is := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
+		return metav1.Condition{Type: slinkyv1beta1.ConditionConfigApplied, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	has := render.Stamp(s.daemons.Parameters)
+	switch refusal := s.refusal(digest); {
+	case c.Spec.External:
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own")
+	case invalid(problems):
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonInvalidConfiguration, "slurmctld goes on with the configuration before: %s", problems.Message())
+	case len(problems) > 0:
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "slurmctld goes on with the configuration before: %s", problems.Message())
+	case refusal != "":
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigRejected, "%s", refusal)
+	case s.daemons.Loaded && has == digest:
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has loaded %s", digest)
+	case s.daemons.Loaded:
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s is on its way to slurmctld", digest)
+	case !c.Spec.InplaceReconfigure && s.loadedAtStart(digest):
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has started with %s", digest)
+	case before != nil && before.Status != metav1.ConditionUnknown && strings.Contains(before.Message, digest):
+		return *before
+	case !s.linked:
+		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "without a RestApi nobody can ask slurmctld whether it has loaded %s", digest)
+	default:
+		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "%s, so whether it has loaded %s is not known", s.daemons.Why, digest)
+	}
+}
+
+// invalid says whether any of the problems is one of the configuration.
+func invalid(problems problem.List) bool {
+	return slices.ContainsFunc(problems, func(p problem.Problem) bool {
+		return p.Reason == slinkyv1beta1.ReasonInvalidConfiguration || p.Reason == slinkyv1beta1.ReasonConfigTooLarge
+	})
+}
+
+// rejected is the problem that a configuration has which slurmctld has refused.
+func rejected(applied metav1.Condition) problem.List {
+	if applied.Reason != slinkyv1beta1.ReasonConfigRejected {
+		return nil
+	}
+	return problem.List{problem.Errorf("", slinkyv1beta1.ReasonConfigRejected, "%s", applied.Message)}
+}
+
+// oldestRelease is the oldest Slurm that the operator is tested with.
+const oldestRelease = "24.11"
+
+// versionSupported says whether the operator can drive the release of slurmctld, once that is known.
+func versionSupported(release string) metav1.Condition {
+	c := metav1.Condition{
+		Type: slinkyv1beta1.ConditionVersionSupported, Status: metav1.ConditionUnknown,
+		Reason: slinkyv1beta1.ReasonVersionUnknown, Message: "slurmctld has not told its release yet",
+	}
+	switch {
+	case release == "":
+	case conf.CompareReleases(release, oldestRelease) >= 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonVersionSupported, "slurmctld is of release "+release
+	default:
+		c.Status, c.Reason = metav1.ConditionFalse, slinkyv1beta1.ReasonVersionUnsupported
+		c.Message = "slurmctld is of release " + release + "; the operator can drive " + oldestRelease + " and newer ones"
+	}
+	return c
+}
+
+// versionPart is what else the Controller has to be ready by.
+func versionPart(c metav1.Condition) []kube.Part {
+	if c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return []kube.Part{{Name: "version", Stalled: true, Reason: c.Reason, Message: c.Message}}
+}

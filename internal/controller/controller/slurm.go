@@ -1,0 +1,68 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+// slurmChanges wakes a Controller when its slurmctlds say something else, or when their link comes or goes. The goroutine
+// ends with the controller's context.
+func (r *reconciler) slurmChanges() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		subscription := r.links.Subscribe()
+		go func() {
+			defer subscription.Close()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-subscription.Ready():
+					for _, change := range subscription.Take() {
+						if change.Node == link.Slurmctld || change.Node == "" {
+							queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+						}
+					}
+				}
+			}
+		}()
+		return nil
+	})
+}
+
+// running gathers what is known of the slurmctlds, and says to the link what is still to be found out.
+func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
+	var out slurmctlds
+	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {
+		digest, external := c.Status.ConfigDigest, c.Spec.External
+		out.linked = true
+		l.Attend(link.Interest{
+			Settled: func(d link.Daemons) bool {
+				return d.Release != "" && (!d.Loaded || external || render.Stamp(d.Parameters) == digest)
+			},
+			Watch: c.Replicas() > 1,
+		})
+		out.daemons = l.Daemons()
+	}
+	if c.Spec.External {
+		return out, nil
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels(render.Labels(c).Selector())); err != nil {
+		return out, fmt.Errorf("listing the slurmctld pods of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	out.pods = pods.Items
+	return out, nil
+}
