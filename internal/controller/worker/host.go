@@ -72,9 +72,5 @@ func (r *reconciler) podsOn(ctx context.Context, o client.Object) []reconcile.Re
 		log.FromContext(ctx).Error(err, "Could not find the workers on a Kubernetes node", "node", o.GetName())
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(pods.Items))
-	for i := range pods.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
-	}
-	return requests
+	return requestsFor(pods.Items)
 }

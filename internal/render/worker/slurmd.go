@@ -43,7 +43,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		}},
 		InitContainers: []corev1.Container{logfile},
 		Containers:     []corev1.Container{slurmd},
-		Tolerations: tolerations(),
+		Tolerations:    tolerations(),
 		Volumes: []corev1.Volume{
 			pod.Projected(pod.EtcVolume, 0o600, pod.SlurmKey(*in.Controller.AuthSlurmRef())...),
 			pod.LogFileVolume(),

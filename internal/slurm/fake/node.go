@@ -50,7 +50,11 @@ type NodeStatus struct {
 	Reason     string
 	ReasonUser string
 	Comment    string
-	AllocCPUs  int
+	Topology   string
+	// Features are the available ones, ActiveFeatures those that are active.
+	Features       []string
+	ActiveFeatures []string
+	AllocCPUs      int
 }
 
 // Register lets a slurmd register as a dynamic node. A known node comes back with its drain, its reason and its comment,
@@ -133,7 +137,10 @@ func (s *Slurm) Node(name string) (NodeStatus, bool) {
 	if !ok {
 		return NodeStatus{}, false
 	}
-	return NodeStatus{n.state(), n.reason, n.reasonUser, n.comment, n.allocated()}, true
+	return NodeStatus{
+		State: n.state(), Reason: n.reason, ReasonUser: n.reasonUser, Comment: n.comment, Topology: n.Topology,
+		Features: slices.Clone(n.Features), ActiveFeatures: slices.Clone(n.active), AllocCPUs: n.allocated(),
+	}, true
 }
 
 // Names returns the names of all nodes, in Slurm's order.

@@ -86,6 +86,47 @@ func (o *Operator) ChangeKubeNode(name string, edit func(n *corev1.Node)) {
 	}
 }
 
+// SetKubeNodeReady lets Kubernetes hear, or not, of a node.
+func (o *Operator) SetKubeNodeReady(name string, status corev1.ConditionStatus) {
+	o.t.Helper()
+	var n corev1.Node
+	if err := o.User.Get(o.t.Context(), client.ObjectKey{Name: name}, &n); err != nil {
+		o.t.Fatalf("reading Node %s: %v", name, err)
+	}
+	before := n.DeepCopy()
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	o.patchStatus(&n, before)
+}
+
+// DeleteKubeNode deletes a Kubernetes node.
+func (o *Operator) DeleteKubeNode(name string) {
+	o.t.Helper()
+	if err := o.User.Delete(o.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		o.t.Fatalf("deleting Node %s: %v", name, err)
+	}
+}
+
+// Kill deletes a pod as one does of which nobody will hear again: without a grace period.
+func (o *Operator) Kill(pod string) {
+	o.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: pod}}
+	if err := o.User.Delete(o.t.Context(), p, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		o.t.Fatalf("deleting Pod %s: %v", pod, err)
+	}
+}
+
+// SetReady changes nothing of a pod but whether it is ready.
+func (o *Operator) SetReady(pod string, status corev1.ConditionStatus) {
+	o.t.Helper()
+	p := Get[corev1.Pod](o, pod)
+	patch := client.StrategicMergeFrom(p.DeepCopy())
+	p.Status.Conditions = append(without(p.Status.Conditions, corev1.PodReady),
+		corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()})
+	if err := o.User.Status().Patch(o.t.Context(), p, patch); err != nil {
+		o.t.Fatalf("writing the status of Pod %s: %v", pod, err)
+	}
+}
+
 // Bind lets the scheduler put a pod on a Kubernetes node.
 func (o *Operator) Bind(pod, node string) {
 	o.t.Helper()

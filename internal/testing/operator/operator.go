@@ -36,6 +36,8 @@ type Operator struct {
 	User client.Client
 	// Slurm answers for every RestApi.
 	Slurm *fake.Slurm
+	// Budget is how many deletions a cluster may see within a minute, from the next Restart on; zero for the usual.
+	Budget int
 
 	t       testing.TB
 	enabled map[string]bool
@@ -77,7 +79,7 @@ func (o *Operator) run() {
 	}, operator.Options{
 		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links: link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond},
+		Links: link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
 	})
 	if err != nil {
 		cancel()

@@ -1,0 +1,65 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+)
+
+// terms are what a NodeSet says to each of its workers.
+type terms struct {
+	drainTimeout string
+	protected    bool
+	deleted      bool
+}
+
+func termsOf(n *slinkyv1beta1.NodeSet) terms {
+	t := terms{protected: n.DisruptionProtection(), deleted: n.DeletionTimestamp != nil}
+	if n.Spec.DrainTimeout != nil {
+		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
+	}
+	return t
+}
+
+// nodeSetChanges lets through the changes of NodeSets that concern every single worker.
+func nodeSetChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the pods come by themselves
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*slinkyv1beta1.NodeSet)
+			after, okay := e.ObjectNew.(*slinkyv1beta1.NodeSet)
+			return !ok || !okay || termsOf(before) != termsOf(after)
+		},
+	}
+}
+
+// podsOf are the workers of a NodeSet.
+func (r *reconciler) podsOf(ctx context.Context, o client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(o.GetNamespace()), client.MatchingFields{kube.OwnerIndex: string(o.GetUID())}); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the workers of a NodeSet", "namespace", o.GetNamespace(), "nodeset", o.GetName())
+		return nil
+	}
+	return requestsFor(pods.Items)
+}
+
+// requestsFor are the keys of pods.
+func requestsFor(pods []corev1.Pod) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(pods))
+	for i := range pods {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+	}
+	return requests
+}
