@@ -26,9 +26,14 @@ type Input struct {
 	// Rolling says that workers of old revisions are retired, at most MaxUnavailable at a time.
 	Rolling        bool
 	MaxUnavailable int
+	// Scheduled says that they are retired only while their Slurm nodes are in the maintenance of the NodeSet.
+	Scheduled bool
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
 	Pods     []Pod
+	// Asked is when Slurm was asked about the pods' nodes, and Listed how many nodes it has in all.
+	Asked  time.Time
+	Listed int
 }
 
 // Place is where a worker belongs.
@@ -58,6 +63,8 @@ type Plan struct {
 	// Retire are workers to mark; Reprieve are marked ones that are wanted after all.
 	Retire   []Retirement
 	Reprieve []string
+	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
+	Lost int
 	// Again is when the plan may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }
@@ -96,13 +103,8 @@ func Make(in Input) Plan {
 	} else {
 		in.ordinals(staying, retired, &plan)
 	}
-	var kept []Pod
-	for _, p := range staying {
-		if retired[p.Name] == "" {
-			kept = append(kept, p)
-		}
-	}
-	in.update(kept, retired, &plan)
+	in.repair(without(staying, retired), retired, &plan)
+	in.update(without(staying, retired), retired, &plan)
 	for _, p := range staying {
 		switch cause := retired[p.Name]; {
 		case cause != "" && p.Retired != cause:
@@ -112,6 +114,11 @@ func Make(in Input) Plan {
 		}
 	}
 	return plan
+}
+
+// without are the pods that are not retired.
+func without(pods []Pod, retired map[string]Cause) []Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return retired[p.Name] != "" })
 }
 
 // Desired is the number of workers that there should be.
@@ -179,6 +186,9 @@ func (in Input) update(candidates []Pod, retired map[string]Cause, plan *Plan) {
 		if ok && p.Retired == "" {
 			serving++
 		}
+	}
+	if in.Scheduled {
+		in.maintained(candidates, retired)
 	}
 	if !in.Rolling {
 		return

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // Cause says why a worker is retired.
@@ -21,6 +23,8 @@ const (
 	Update Cause = "update"
 	// Replace: the worker was made for another scaling mode or has another host name than it should have now.
 	Replace Cause = "replace"
+	// Unregistered: the worker runs, and Slurm does not have its node.
+	Unregistered Cause = "unregistered"
 )
 
 // Pod is what the plan needs to know of a worker pod.
@@ -55,6 +59,10 @@ type Pod struct {
 	// Deadline is when the last of its jobs must end; zero when it has none, or one without end.
 	Deadline time.Time
 	Created  time.Time
+	// Registered says whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate.
+	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
+	Registered node.Answer
+	Maintained node.Answer
 }
 
 // finished says that its containers have ended for good: nothing can run in it any more.

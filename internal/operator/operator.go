@@ -142,7 +142,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		},
 		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeset": {
-			func(b component.Base) error { return nodeset.Setup(mgr, b) },
+			func(b component.Base) error { return nodeset.Setup(mgr, b, links) },
 			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links) },
 		},
 		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},

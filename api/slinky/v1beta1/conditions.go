@@ -50,6 +50,8 @@ const (
 	ReasonExternal = "External"
 	// ReasonPodsNotReady (False): some wanted pods are missing or not ready; the message counts them.
 	ReasonPodsNotReady = "PodsNotReady"
+	// ReasonWorkersUnknown (False): workers run that Slurm does not have, and it seems to have lost its state.
+	ReasonWorkersUnknown = "WorkersUnknown"
 	// ReasonControllerNotReady (False): the Controller that this belongs to is missing or not ready.
 	ReasonControllerNotReady = "ControllerNotReady"
 	// ReasonTokenIssued (True): the Secret of the Token holds a token that has not expired.

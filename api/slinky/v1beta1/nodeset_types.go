@@ -291,6 +291,10 @@ type NodeSetStatus struct {
 	// +nullable
 	OrdinalToNode map[string]string `json:"ordinalToNode,omitempty"`
 
+	// Reservation is the maintenance reservation that was made in Slurm for updateStrategy.scheduledUpdate.
+	// +optional
+	Reservation *NodeSetReservation `json:"reservation,omitempty"`
+
 	// Selector selects the worker pods, for HorizontalPodAutoscalers.
 	// +optional
 	Selector string `json:"selector,omitempty"`
@@ -300,6 +304,24 @@ type NodeSetStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeSetReservation is a maintenance reservation in Slurm.
+type NodeSetReservation struct {
+	// Name is the name of the reservation, SlurmOperatorMaint-<name of the NodeSet>.
+	Name string `json:"name"`
+
+	// StartTime is the start that it was made with. Slurm moves a recurring reservation on; scontrol show reservation says
+	// when it begins next.
+	StartTime metav1.Time `json:"startTime"`
+
+	// Duration is the length that it was made with.
+	Duration metav1.Duration `json:"duration"`
+
+	// Flags are those that it was made with.
+	// +optional
+	// +listType=atomic
+	Flags []string `json:"flags,omitempty"`
 }
 
 // NodeSet is a set of alike workers: pods in which slurmd runs, each a node of a Slurm cluster.

@@ -83,6 +83,9 @@ type Reconciler[T Object] struct {
 	Decide func(ctx context.Context, obj T) (Plan, error)
 	// Observe looks at what runs, sets the kind's own status fields in obj and adds parts and conditions to the plan.
 	Observe func(ctx context.Context, obj T, plan *Plan) error
+	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
+	// the kind; nil does nothing.
+	Finalize func(ctx context.Context, obj T) error
 	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
 	Prunes []client.Object
 }
@@ -93,8 +96,11 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if obj.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, nil // what it owns is collected with it
+	if obj.GetDeletionTimestamp() != nil { // what it owns is collected with it
+		if r.Finalize == nil {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, r.Finalize(ctx, obj)
 	}
 	if behind, err := r.Applier.Behind(ctx, obj); err != nil || behind {
 		return ctrl.Result{}, err

@@ -13,29 +13,30 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // gather puts together what the plan is made from. Kubernetes nodes that cannot be given a worker are problems, and keep
 // no other from having one.
-func (r *reconciler) gather(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod) (plans.Input, problem.List, error) {
+func (r *reconciler) gather(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod) (facts plans.Input, registered hostlist.Set, problems problem.List, err error) {
 	n := in.NodeSet
-	facts := plans.Input{
+	facts = plans.Input{
 		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, MinReady: minReady(n),
 		Daemon:  n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet,
-		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling,
+		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, Scheduled: n.UpdateType() == slinkyv1beta1.UpdateScheduled,
 	}
 	for i := range pods {
 		facts.Pods = append(facts.Pods, Facts(&pods[i]))
 	}
-	var problems problem.List
+	registered = r.ask(n, pods, &facts)
 	if facts.Daemon || n.Spec.PinToNode {
 		spec, err := worker.Template(in)
 		if err != nil {
-			return plans.Input{}, nil, err
+			return plans.Input{}, nil, nil, err
 		}
 		var nodes corev1.NodeList
 		if err := r.Client.List(ctx, &nodes); err != nil {
-			return plans.Input{}, nil, fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+			return plans.Input{}, nil, nil, fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
 		facts.Nodes, problems = plans.KubeNodes(spec, nodes.Items)
 	}
@@ -46,5 +47,5 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 		}
 	}
 	facts.MaxUnavailable = maxUnavailable(n, facts.Desired())
-	return facts, problems, nil
+	return facts, registered, problems, nil
 }

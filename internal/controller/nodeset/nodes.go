@@ -21,9 +21,15 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// watchNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at.
-// The heartbeats of kubelets are no such change.
+// watchNodes adds what wakes NodeSets beside their objects in Kubernetes: nodes, there and in Slurm.
 func (r *reconciler) watchNodes(b *builder.Builder) {
+	r.watchKubeNodes(b)
+	b.WatchesRawSource(r.deadNodes())
+}
+
+// watchKubeNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at.
+// The heartbeats of kubelets are no such change.
+func (r *reconciler) watchKubeNodes(b *builder.Builder) {
 	b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.choosers), builder.WithPredicates(predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Node)

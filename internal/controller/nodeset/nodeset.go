@@ -8,8 +8,10 @@ package nodeset
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
@@ -29,6 +32,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets;controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;update;patch;delete
@@ -37,7 +42,10 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch
 
-type reconciler struct{ component.Base }
+type reconciler struct {
+	component.Base
+	links *link.Registry
+}
 
 // Index adds the index by which NodeSets are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
@@ -45,13 +53,13 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base component.Base) error {
-	r := &reconciler{Base: base}
+func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
+	r := &reconciler{Base: base, links: links}
 	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
 		Decide:  r.decide,
-		Observe: r.observe,
+		Observe: r.observe, Finalize: r.finalize,
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
 		Other:      r.watchNodes,
@@ -89,8 +97,6 @@ func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	whenDeleted, whenScaled := n.ClaimRetention()
 	out.Ignore(n.Spec.SSH.Enabled, "spec.ssh")
 	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
-	out.Ignore(n.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound, "spec.pruneSlurmNodeRecords")
-	out.Ignore(n.UpdateType() == slinkyv1beta1.UpdateScheduled, "spec.updateStrategy.scheduledUpdate")
 	out.Ignore(whenDeleted == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
 	out.Ignore(whenScaled == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenScaled")
 }
@@ -130,7 +136,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	}
 	// In one order, so that messages and the order of deeds do not depend on the cache.
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Or(ordinal(&a)-ordinal(&b), cmp.Compare(a.Name, b.Name)) })
-	facts, problems, err := r.gather(ctx, in, revision, list.Items)
+	facts, registered, problems, err := r.gather(ctx, in, revision, list.Items)
 	if err != nil {
 		return err
 	}
@@ -138,12 +144,31 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	plan := plans.Make(facts)
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
-	err = r.execute(ctx, in, revision, list.Items, plan)
+	again, reserveErr := r.reserve(ctx, n, registered, plan.Desired, out)
+	err = errors.Join(r.execute(ctx, in, revision, list.Items, plan), r.prune(ctx, n, facts), reserveErr)
 	problems, err = problem.FromError(err)
-	out.Problems = append(out.Problems, problems...)
-	out.Again = plan.Again
+	out.Problems = append(append(out.Problems, problems...), lost(plan)...)
+	out.Again = earlier(plan.Again, again)
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
+}
+
+// lost tells about workers that a Slurm without its state does not have.
+func lost(plan plans.Plan) problem.List {
+	if plan.Lost == 0 {
+		return nil
+	}
+	return problem.List{problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown,
+		"%d workers run, and Slurm, which has fewer nodes than that, does not have them: it seems to have lost its state. Jobs may "+
+			"still run there, so nothing is done; delete the pods to have them register anew", plan.Lost)}
+}
+
+// earlier is the earlier of two times that are set.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // maxUnavailable is the number that the spec means, at least one: with none nothing would ever be updated.

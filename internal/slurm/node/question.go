@@ -44,6 +44,9 @@ func (s State) Down() Answer { return s.says(Down) }
 // NotResponding answers whether slurmctld currently misses the answers of the node's slurmd.
 func (s State) NotResponding() Answer { return s.says(NotResponding) }
 
+// InMaintenance answers whether the node is in a maintenance reservation that has begun.
+func (s State) InMaintenance() Answer { return s.says(Maintenance) }
+
 // DownUnresponsive answers whether slurmctld itself set the node DOWN because its slurmd did not respond: DOWN with the
 // reason "Not responding". Such a node recovers by answering, and its drain state is left alone.
 func (s State) DownUnresponsive(r Reason) Answer {

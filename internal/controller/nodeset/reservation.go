@@ -1,0 +1,172 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// slurmUser may use the reservation: Slurm wants somebody who may.
+const slurmUser = "slurm"
+
+// mostNodes bounds what a hostlist of Slurm is expanded to.
+const mostNodes = 100_000
+
+// reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns
+// when to look again. NodeSets that never had one ask Slurm nothing.
+func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, out *component.Plan) (time.Time, error) {
+	wanted := plans.MaintenanceOf(n)
+	if desired == 0 {
+		wanted = nil
+	}
+	if wanted == nil && !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
+		return time.Time{}, nil
+	}
+	booking, err := r.book(ctx, n, wanted, workers)
+	if err != nil {
+		// What was known stays; the error is tried again.
+		return time.Time{}, err
+	}
+	c := metav1.Condition{
+		Type: slinkyv1beta1.ConditionReservationCreated, Status: metav1.ConditionFalse,
+		Reason: slinkyv1beta1.ReasonReservationNotExists, Message: booking.Message,
+	}
+	if booking.Exists {
+		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonReservationCreated
+	}
+	out.Conditions = append(out.Conditions, c)
+	return booking.Again, nil
+}
+
+// book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *plans.Maintenance, workers hostlist.Set) (plans.Booking, error) {
+	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	if !ok {
+		return plans.Booking{Message: "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"}, nil
+	}
+	name := plans.ReservationName(n.Name)
+	live, err := liveReservation(ctx, l, name)
+	if err != nil {
+		return plans.Booking{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	s := plans.Scheduling{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(n), Nodes: workers, Live: live}
+	b := plans.Book(s)
+	if b.Delete {
+		if err := l.DeleteReservation(ctx, name); err != nil {
+			return b, err
+		}
+		n.Status.Reservation = nil
+		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", b.Message)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: %s", name, b.Message)
+		s.Live = nil
+		b = plans.Book(s)
+	}
+	switch {
+	case b.Create:
+		if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
+			// The reservation is made with the next reconcile, which this write causes.
+			return plans.Booking{Message: "it is about to be made"}, r.finalizer(ctx, n, controllerutil.AddFinalizer)
+		}
+		v := rest.Reservation{Name: name, Start: wanted.Start, End: wanted.Start.Add(wanted.Duration), Nodes: b.Nodes.String(), Flags: wanted.Flags, Users: []string{slurmUser}}
+		if err := l.PutReservation(ctx, v); err != nil {
+			return refusedBooking(b, err)
+		}
+		log.FromContext(ctx).Info("Made the maintenance reservation", "reservation", name, "nodes", v.Nodes, "start", v.Start)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationCreated", "Reserve", "Made Slurm reservation %s of %s: %s", name, v.Nodes, b.Message)
+	case b.Move:
+		if err := l.PutReservation(ctx, rest.Reservation{Name: name, Nodes: b.Nodes.String()}); err != nil {
+			return b, err
+		}
+	case s.Wanted == nil:
+		n.Status.Reservation = nil
+		return b, r.finalizer(ctx, n, controllerutil.RemoveFinalizer)
+	}
+	if b.Exists {
+		n.Status.Reservation = &slinkyv1beta1.NodeSetReservation{
+			Name: name, StartTime: metav1.NewTime(wanted.Start), Duration: metav1.Duration{Duration: wanted.Duration}, Flags: wanted.Flags,
+		}
+	}
+	return b, nil
+}
+
+// refusedBooking is a reservation that Slurm does not take: that is told, and not tried again until something changes.
+func refusedBooking(b plans.Booking, err error) (plans.Booking, error) {
+	if refusal, ok := errors.AsType[*rest.Error](err); ok && errors.Is(err, rest.Refused) {
+		return plans.Booking{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
+	}
+	return b, err
+}
+
+func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Window, error) {
+	all, err := l.Reservations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(v rest.Reservation) bool { return v.Name == name })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	nodes, err := hostlist.ParseSet(all[i].Nodes, mostNodes)
+	if err != nil {
+		return nil, err
+	}
+	return &plans.Window{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
+}
+
+// asked is what the reservation was made with.
+func asked(n *slinkyv1beta1.NodeSet) *plans.Maintenance {
+	if v := n.Status.Reservation; v != nil {
+		return &plans.Maintenance{Start: v.StartTime.UTC(), Duration: v.Duration.Duration, Flags: v.Flags}
+	}
+	return nil
+}
+
+// finalizer adds or removes the finalizer that keeps the NodeSet until its reservation is gone.
+func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, edit func(client.Object, string) bool) error {
+	changed := n.DeepCopy()
+	if !edit(changed, slinkyv1beta1.FinalizerReservation) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(n.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing the finalizer of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	r.Applier.Wrote(n, changed)
+	n.Finalizers = changed.Finalizers
+	return nil
+}
+
+// finalize deletes the reservation of a NodeSet that is being deleted. Where Slurm cannot be asked any more, because the
+// RestApi is gone, nobody waits for it.
+func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
+	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
+		return nil
+	}
+	if l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}); ok {
+		name := plans.ReservationName(n.Name)
+		if err := l.DeleteReservation(ctx, name); err != nil {
+			return fmt.Errorf("deleting the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		}
+		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name)
+	} else {
+		log.FromContext(ctx).Info("Left the maintenance reservation in Slurm, which cannot be asked", "reservation", plans.ReservationName(n.Name))
+	}
+	return client.IgnoreNotFound(r.finalizer(ctx, n, controllerutil.RemoveFinalizer))
+}

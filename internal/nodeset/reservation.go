@@ -1,0 +1,144 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// ReservationName is the name of the maintenance reservation of a NodeSet.
+func ReservationName(nodeSet string) string { return "SlurmOperatorMaint-" + nodeSet }
+
+// Maintenance is what is asked for in a maintenance reservation.
+type Maintenance struct {
+	Start    time.Time
+	Duration time.Duration
+	// Flags are sorted, in upper case, MAINT and IGNORE_JOBS among them.
+	Flags []string
+}
+
+// MaintenanceOf is what the spec asks for, or nil when its strategy is another one.
+func MaintenanceOf(n *slinkyv1beta1.NodeSet) *Maintenance {
+	u := n.Spec.UpdateStrategy.ScheduledUpdate
+	if n.UpdateType() != slinkyv1beta1.UpdateScheduled || u == nil || u.StartTime == nil {
+		return nil
+	}
+	m := &Maintenance{Start: u.StartTime.UTC(), Duration: 30 * time.Minute, Flags: []string{"MAINT", "IGNORE_JOBS"}}
+	if u.Duration != nil {
+		m.Duration = u.Duration.Duration
+	}
+	for _, flag := range u.Flags {
+		m.Flags = append(m.Flags, strings.ToUpper(flag))
+	}
+	slices.Sort(m.Flags)
+	m.Flags = slices.Compact(m.Flags)
+	return m
+}
+
+func (m *Maintenance) equal(o *Maintenance) bool {
+	return o != nil && m.Start.Equal(o.Start) && m.Duration == o.Duration && slices.Equal(m.Flags, o.Flags)
+}
+
+// Window is a reservation as Slurm has it.
+type Window struct {
+	Start, End time.Time
+	Nodes      hostlist.Set
+	Flags      []string
+}
+
+// madeFor says that the reservation looks as it does when it has just been made. That counts when nobody remembers: the
+// operator may have died between making it and noting it.
+func (w *Window) madeFor(m *Maintenance) bool {
+	missing := slices.ContainsFunc(m.Flags, func(f string) bool { return !slices.Contains(w.Flags, f) })
+	return w.Start.Equal(m.Start) && w.End.Sub(w.Start) == m.Duration && !missing
+}
+
+// Scheduling is what the reservation of a NodeSet is decided from.
+type Scheduling struct {
+	Now time.Time
+	// Wanted is what the spec asks for; nil for no reservation.
+	Wanted *Maintenance
+	// Asked is what the existing reservation was made for, as far as is remembered.
+	Asked *Maintenance
+	// Nodes are the Slurm nodes of the workers that Slurm has.
+	Nodes hostlist.Set
+	// Live is the reservation in Slurm; nil when Slurm, asked just now, has none.
+	Live *Window
+}
+
+// Booking is what to do about the reservation of a NodeSet.
+type Booking struct {
+	// Delete says that the reservation is to be deleted.
+	Delete bool
+	// Create says that it is to be made as wanted, Move that it is to get other nodes. Both are for Nodes.
+	Create, Move bool
+	Nodes        hostlist.Set
+	// Exists says that there is one now, or will be; Message says why not, or when it is.
+	Exists  bool
+	Message string
+	// Again is when the decision may change by the mere passing of time; zero when it does not.
+	Again time.Time
+}
+
+// Book decides about the reservation of a NodeSet. A recurring one is left where Slurm has moved it; one whose time is over
+// is not made again until the spec has another time.
+func Book(s Scheduling) Booking {
+	switch {
+	case s.Wanted == nil:
+		return Booking{Delete: s.Live != nil, Message: "none is asked for"}
+	case s.Live != nil && !s.Wanted.equal(s.Asked) && (s.Asked != nil || !s.Live.madeFor(s.Wanted)):
+		return Booking{Delete: true, Message: "another one is asked for than there is"}
+	case s.Live != nil:
+		return s.standing()
+	case !s.Wanted.Start.After(s.Now) && !slices.Contains(s.Wanted.Flags, "FORCE_START"):
+		return Booking{Message: fmt.Sprintf("the time of the update, %s, is over; set another scheduledUpdate.startTime", s.Wanted.Start.Format(time.RFC3339))}
+	case s.Nodes.Len() == 0:
+		return Booking{Message: "no worker has registered with Slurm yet", Again: s.Wanted.Start}
+	}
+	return Booking{Create: true, Nodes: s.Nodes, Exists: true, Message: window(s.Wanted.Start, s.Wanted.Start.Add(s.Wanted.Duration)), Again: s.Wanted.Start}
+}
+
+// standing is about a reservation that is the one that is wanted.
+func (s Scheduling) standing() Booking {
+	b := Booking{Exists: true, Message: window(s.Live.Start, s.Live.End), Nodes: s.Live.Nodes}
+	if s.Nodes.Len() > 0 && (s.Nodes.Difference(s.Live.Nodes).Len() > 0 || s.Live.Nodes.Difference(s.Nodes).Len() > 0 && !s.open()) {
+		// During the maintenance a worker that is being replaced is missing for a moment; its place stays reserved.
+		b.Move, b.Nodes = true, s.Nodes
+		if s.open() {
+			b.Nodes = s.Nodes.Union(s.Live.Nodes)
+		}
+	}
+	for _, at := range []time.Time{s.Live.Start, s.Live.End} {
+		if s.Now.Before(at) && (b.Again.IsZero() || at.Before(b.Again)) {
+			b.Again = at
+		}
+	}
+	return b
+}
+
+func (s Scheduling) open() bool { return !s.Now.Before(s.Live.Start) && s.Now.Before(s.Live.End) }
+
+func window(start, end time.Time) string {
+	return fmt.Sprintf("workers are replaced from %s to %s", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
+}
+
+// maintained chooses workers of old revisions whose Slurm nodes are in maintenance. What Slurm does not say now leaves a
+// worker marked, or not, as it is.
+func (in Input) maintained(candidates []Pod, retired map[string]Cause) {
+	for _, p := range candidates {
+		if p.Revision == in.Revision {
+			continue
+		}
+		if p.Maintained == node.Yes || p.Maintained == node.Unknown && p.Retired == Update {
+			retired[p.Name] = Update
+		}
+	}
+}

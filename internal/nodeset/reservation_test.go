@@ -1,0 +1,173 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+func TestMaintenanceOf(t *testing.T) {
+	parse := func(strategy string) *nodeset.Maintenance {
+		return nodeset.MaintenanceOf(manifest.Parse[slinkyv1beta1.NodeSet](t, "spec: {updateStrategy: "+strategy+"}"))
+	}
+	if got := parse(`{type: RollingUpdate, scheduledUpdate: {startTime: "2026-11-20T12:00:00Z"}}`); got != nil {
+		t.Errorf("another strategy asks for %+v", got)
+	}
+	want := &nodeset.Maintenance{Start: noon, Duration: time.Hour, Flags: []string{"IGNORE_JOBS", "MAINT", "WEEKLY"}}
+	if diff := cmp.Diff(want, parse(`{type: ScheduledUpdate, scheduledUpdate: {startTime: "2026-11-20T13:00:00+01:00", duration: 1h, flags: [weekly, maint]}}`)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBook(t *testing.T) {
+	later := noon.Add(time.Hour)
+	wanted := func(flags ...string) *nodeset.Maintenance {
+		return &nodeset.Maintenance{Start: later, Duration: time.Hour, Flags: append([]string{"MAINT"}, flags...)}
+	}
+	workers := hostlist.SetOf("w-0", "w-1")
+	live := func(start time.Time, nodes ...string) *nodeset.Window {
+		return &nodeset.Window{Start: start, End: start.Add(time.Hour), Nodes: hostlist.SetOf(nodes...)}
+	}
+	const hour = "workers are replaced from 2026-11-20T13:00:00Z to 2026-11-20T14:00:00Z"
+	over := func() nodeset.Scheduling {
+		return nodeset.Scheduling{Now: later, Nodes: workers}
+	}
+	with := func(s nodeset.Scheduling, wanted, asked *nodeset.Maintenance, live *nodeset.Window) nodeset.Scheduling {
+		s.Wanted, s.Asked, s.Live = wanted, asked, live
+		return s
+	}
+	early := nodeset.Scheduling{Now: noon, Nodes: workers}
+	tests := []struct {
+		name string
+		in   nodeset.Scheduling
+		want nodeset.Booking
+	}{
+		{"none wanted and none there", early, nodeset.Booking{Message: "none is asked for"}},
+		{"none wanted deletes what is there", with(early, nil, wanted(), live(later, "w-0")), nodeset.Booking{Delete: true, Message: "none is asked for"}},
+		{"one is made for the workers that Slurm has", with(early, wanted(), nil, nil),
+			nodeset.Booking{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
+		{"not without workers", nodeset.Scheduling{Now: noon, Wanted: wanted()}, nodeset.Booking{Message: "no worker has registered with Slurm yet", Again: later}},
+		{"not when its time is over", with(over(), wanted(), wanted(), nil),
+			nodeset.Booking{Message: "the time of the update, 2026-11-20T13:00:00Z, is over; set another scheduledUpdate.startTime"}},
+		{"but with FORCE_START", with(over(), wanted("FORCE_START"), nil, nil),
+			nodeset.Booking{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
+		{"what is there as wanted stays", with(early, wanted(), wanted(), live(later, "w-0", "w-1")),
+			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later}},
+		{"when it has begun, its end is waited for", with(over(), wanted(), wanted(), live(later, "w-0", "w-1")),
+			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later.Add(time.Hour)}},
+		{"a recurring one stays where Slurm has moved it", with(over(), wanted("WEEKLY"), wanted("WEEKLY"), live(later.Add(7*24*time.Hour), "w-0", "w-1")),
+			nodeset.Booking{Exists: true, Nodes: workers, Message: "workers are replaced from 2026-11-27T13:00:00Z to 2026-11-27T14:00:00Z", Again: later.Add(7 * 24 * time.Hour)}},
+		{"another start, duration or flag makes another one", with(early, wanted("DAILY"), wanted(), live(later, "w-0", "w-1")),
+			nodeset.Booking{Delete: true, Message: "another one is asked for than there is"}},
+		{"one that nobody remembers is made anew", with(early, wanted(), nil, live(later, "w-0", "w-1")),
+			nodeset.Booking{Delete: true, Message: "another one is asked for than there is"}},
+		{"unless it looks like the one that is wanted", with(early, wanted(), nil, &nodeset.Window{Start: later, End: later.Add(time.Hour), Nodes: workers, Flags: []string{"MAINT", "SPEC_NODES"}}),
+			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later}},
+		{"it follows the workers", with(early, wanted(), wanted(), live(later, "w-0", "w-2")),
+			nodeset.Booking{Exists: true, Move: true, Nodes: workers, Message: hour, Again: later}},
+		{"but loses none while they are replaced", with(over(), wanted(), wanted(), live(later, "w-0", "w-1", "w-2")),
+			nodeset.Booking{Exists: true, Nodes: hostlist.SetOf("w-0", "w-1", "w-2"), Message: hour, Again: later.Add(time.Hour)}},
+		{"nor while Slurm does not say which there are", nodeset.Scheduling{Now: noon, Wanted: wanted(), Asked: wanted(), Live: live(later, "w-0")},
+			nodeset.Booking{Exists: true, Nodes: hostlist.SetOf("w-0"), Message: hour, Again: later}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, nodeset.Book(tt.in), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func maintained(a node.Answer) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.Maintained = a }
+}
+
+func TestScheduledUpdate(t *testing.T) {
+	in := nodeset.Input{Now: noon, Replicas: 4, Revision: "new", Scheduled: true, MaxUnavailable: 1}
+	in.Pods = []nodeset.Pod{
+		aPod(0, old, maintained(node.Yes), busy), aPod(1, old, maintained(node.No), unready),
+		aPod(2, maintained(node.Yes)), aPod(3, old, maintained(node.Unknown), updating),
+	}
+	check(t, in, nodeset.Plan{Retire: retire(nodeset.Update, "w-0")})
+	// When it is over, those that still have jobs stay as they are.
+	in.Pods = []nodeset.Pod{aPod(0, old, updating, busy, maintained(node.No)), aPod(1, old), aPod(2), aPod(3, old, maintained(node.Unknown))}
+	check(t, in, nodeset.Plan{Reprieve: []string{"w-0"}})
+}
+
+func known(a node.Answer) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.Registered = a }
+}
+
+func TestRepair(t *testing.T) {
+	unknown := func(options ...func(*nodeset.Pod)) func(*nodeset.Pod) {
+		return func(p *nodeset.Pod) {
+			known(node.No)(p)
+			for _, o := range options {
+				o(p)
+			}
+		}
+	}
+	repairing := func(p *nodeset.Pod) { p.Retired, p.Cordoned = nodeset.Unregistered, true }
+	tests := []struct {
+		name   string
+		listed int
+		pods   []nodeset.Pod
+		want   nodeset.Plan
+	}{
+		{"a worker whose record somebody deleted is made anew", 2, []nodeset.Pod{aPod(0), aPod(1, unknown()), aPod(2)},
+			nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
+		{"one that has just started may still register", 2, []nodeset.Pod{aPod(0), aPod(1, unknown(readyFor(time.Minute))), aPod(2)}, nodeset.Plan{Again: noon.Add(time.Minute)}},
+		{"one that is not ready may do so later", 2, []nodeset.Pod{aPod(0), aPod(1, unknown(unready)), aPod(2)}, nodeset.Plan{}},
+		{"nobody knows when Slurm does not answer", 2, []nodeset.Pod{aPod(0), aPod(1, known(node.Unknown)), aPod(2)}, nodeset.Plan{}},
+		{"and a mark stays", 2, []nodeset.Pod{aPod(0), aPod(1, known(node.Unknown), repairing), aPod(2)}, nodeset.Plan{}},
+		{"no more than may be unavailable, one after the other", 9, []nodeset.Pod{aPod(0, unknown()), aPod(1, unknown()), aPod(2, unknown())},
+			nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-2")}},
+		{"the next waits until the first is back", 9, []nodeset.Pod{aPod(0, unknown()), aPod(1, unknown()), aPod(2, unready)}, nodeset.Plan{}},
+		{"who was chosen stays chosen", 9, []nodeset.Pod{aPod(0, unknown(repairing)), aPod(1, unknown()), aPod(2)}, nodeset.Plan{}},
+		{"one that has registered meanwhile stays", 3, []nodeset.Pod{aPod(0, known(node.Yes), repairing), aPod(1), aPod(2)}, nodeset.Plan{Reprieve: []string{"w-0"}}},
+		{"when slurmctld has lost its state, nothing is done", 0, []nodeset.Pod{aPod(0, unknown()), aPod(1, unknown()), aPod(2, unknown())}, nodeset.Plan{Lost: 3}},
+		{"nor when it knows a few again", 1, []nodeset.Pod{aPod(0, unknown()), aPod(1, unknown()), aPod(2)}, nodeset.Plan{Lost: 2}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			check(t, nodeset.Input{Now: noon, Asked: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Listed: tt.listed, Pods: tt.pods}, tt.want)
+		})
+	}
+	t.Run("an answer from before the worker had its time does not count", func(t *testing.T) {
+		check(t, nodeset.Input{Now: noon, Asked: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Listed: 5, Pods: []nodeset.Pod{aPod(0, unknown())}}, nodeset.Plan{})
+	})
+}
+
+func TestDefunct(t *testing.T) {
+	record := func(name, kubeNode string, dead node.Answer) nodeset.Remnant {
+		return nodeset.Remnant{Name: name, Dead: dead, Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
+	}
+	other := record("f", "gone", node.Yes)
+	other.Comment.NodeSetUID = "another"
+	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
+	in.Nodes[1].Hostname = "renamed"
+	got := nodeset.Defunct([]nodeset.Remnant{
+		record("e", "gone", node.Yes),     // its Kubernetes node is gone
+		record("b", "b", node.Yes),        // its Kubernetes node has another host name
+		record("a", "a", node.Yes),        // its Kubernetes node is there
+		record("c", "gone", node.Yes),     // it has a pod
+		record("d", "gone", node.No),      // it lives
+		record("g", "gone", node.Unknown), // nobody knows
+		record("h", "", node.Yes), other,  // it was somebody else's
+	}, "w", "u", in)
+	if diff := cmp.Diff([]string{"b", "e"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
