@@ -33,6 +33,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmlink"
 	"github.com/coxswain-hpc/coxswain/internal/controller/token"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
+	"github.com/coxswain-hpc/coxswain/internal/controller/workerkeys"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -144,6 +145,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"nodeset": {
 			func(b component.Base) error { return nodeset.Setup(mgr, b, links) },
 			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links) },
+			func(b component.Base) error { return workerkeys.Setup(mgr, b) },
 		},
 		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
 		"slurmcluster": {

@@ -1,0 +1,131 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workerkeys lets a changed auth/slurm key reach running workers within seconds. Workers are not replaced for it,
+// since that would cost their jobs: a kubelet writes the files of a Secret anew in a running pod, and slurmd reads them.
+// But a kubelet looks at a pod's files about once a minute, and at once when the pod changes. So the pods get a stamp.
+//
+// Without this package the key arrives a minute or two later. What was stamped is remembered in memory alone: after a
+// restart of the operator nothing is stamped until a key changes again, and a change in between is left to the kubelets.
+package workerkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+)
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+
+const (
+	// WantedKey on a worker pod is the digest of the auth/slurm keys that it should see.
+	WantedKey = "coxswain.dev/wanted-key"
+	// fieldManager owns that annotation and nothing else.
+	fieldManager = "coxswain-keys"
+	// mostStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
+	mostStamps = 1000
+)
+
+type reconciler struct {
+	component.Base
+
+	mu   sync.Mutex
+	seen map[types.NamespacedName]string
+}
+
+// Setup registers the controller.
+func Setup(mgr ctrl.Manager, base component.Base) error {
+	r := &reconciler{Base: base, seen: map[types.NamespacedName]string{}}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("workerkeys").
+		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
+	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the controller of workers' keys: %w", err)
+	}
+	return nil
+}
+
+// Reconcile stamps the workers of one Controller when its key has changed since the last look.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	c := &slinkyv1beta1.Controller{}
+	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.remember(req.NamespacedName, "")
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading Controller %s: %w", req, err)
+	}
+	_, digest, err := r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+	if err != nil {
+		// The Controller's own reconciler tells users about a key that is missing or bad.
+		_, rest := problem.FromError(err)
+		return ctrl.Result{}, rest
+	}
+	if known := r.known(req.NamespacedName); known != "" && known != digest {
+		if err := r.stamp(ctx, c, digest); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.remember(req.NamespacedName, digest)
+	return ctrl.Result{}, nil
+}
+
+func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, digest string) error {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: c.Name}); err != nil {
+		return fmt.Errorf("listing the workers of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	var failures []error
+	stamped := 0
+	for _, p := range pods.Items {
+		if p.DeletionTimestamp != nil || p.Annotations[WantedKey] == digest {
+			continue
+		}
+		if stamped == mostStamps {
+			break
+		}
+		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{WantedKey: digest})
+		if err := component.IgnoreGone(r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)); err != nil {
+			failures = append(failures, fmt.Errorf("stamping Pod %s/%s: %w", p.Namespace, p.Name, err))
+		}
+		stamped++
+	}
+	log.FromContext(ctx).Info("Let kubelets look at the changed auth/slurm key", "workers", stamped)
+	return errors.Join(failures...)
+}
+
+func (r *reconciler) known(key types.NamespacedName) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[key]
+}
+
+// remember forgets the Controller when the digest is empty.
+func (r *reconciler) remember(key types.NamespacedName, digest string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if digest == "" {
+		delete(r.seen, key)
+		return
+	}
+	r.seen[key] = digest
+}
