@@ -18,8 +18,8 @@ const registering = time.Minute
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
 	action.Conditions, action.ConditionsKnown, action.Protected, action.Message = nil, true, node.No, "the node is not registered"
-	if w.Pod.Retired == "" && !w.Pod.Ready {
-		return // it may be starting
+	if w.Pod.Retired == "" {
+		return // Make decides whether it is made anew
 	}
 	since := w.Pod.ReadySince
 	for _, at := range []time.Time{w.Pod.Created, w.Absent} {
@@ -33,17 +33,10 @@ func missing(w Worker, action *Action) {
 		action.Message = "waiting to see whether the node registers"
 		return
 	}
-	switch {
-	case w.Pod.Retired != "":
-		action.Delete = true
-		action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
-	case w.PeersMissing >= w.PeersPresent:
-		action.trouble(slinkyv1beta1.ReasonSlurmStateLost, "Slurm has the nodes of %d workers of this cluster and not those of %d that are ready: slurmctld has "+
-			"probably lost its state. Nothing is deleted, because jobs may still run. When that is over, delete the pod: the next one registers",
-			w.PeersPresent, w.PeersMissing+1)
-	default:
-		// A slurmd registers when it starts, and nobody can make it do so again. Slurm does not delete records of busy nodes.
-		action.Delete = true
+	action.Delete = true
+	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
+	if w.Pod.Retired == Unregistered {
+		// A slurmd registers when it starts, and nobody can make it do so again. Slurm deletes no record of a busy node.
 		action.Cause = slinkyv1beta1.ReasonSlurmNodeNotRegistered
 		action.Message = "slurmd runs, and Slurm does not have its node, which registers when it starts"
 	}

@@ -31,6 +31,8 @@ type world struct {
 	pods           map[string]*nodeset.Pod
 	nodes          map[string]*slurmNode
 	cordoned       map[string]bool // by a user, by pod
+	hosts          map[string]bool // cordoned Kubernetes nodes, by pod
+	marked         map[string]bool // pods that say so
 	mute           bool            // Slurm does not answer
 	writes         int
 }
@@ -79,7 +81,7 @@ func (w *world) input() nodeset.Input {
 // pod is a pod as the reconcilers see it.
 func (w *world) pod(name string) nodeset.Pod {
 	p := *w.pods[name]
-	p.Cordoned = p.Retired != "" || w.cordoned[name]
+	p.Cordoned = p.Retired != "" || w.cordoned[name] || w.marked[name]
 	if n := w.nodes[name]; n != nil {
 		p.Busy = n.state().Busy() == node.Yes
 	}
@@ -168,7 +170,7 @@ func (w *world) remove(name string) {
 // worker is one reconcile of a worker.
 func (w *world) worker(name string) {
 	p, n := w.pods[name], w.nodes[name]
-	in := nodeset.Worker{Now: w.now, Asked: w.now, Pod: w.pod(name), Host: anUncordonedNode, DrainTimeout: w.drainTimeout, Protect: true, Known: node.No}
+	in := nodeset.Worker{Now: w.now, Asked: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protect: true, Known: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"
@@ -193,6 +195,10 @@ func (w *world) worker(name string) {
 		if !n.down {
 			n.reason = node.Reason{}
 		}
+	}
+	if marked := action.NodeMark == node.Yes; action.NodeMark != node.Unknown && marked != w.marked[name] {
+		w.marked[name] = marked
+		w.writes++
 	}
 	if action.Delete {
 		if p.Retired == "" {
@@ -223,6 +229,8 @@ func (w *world) advance(name string) {
 		}
 		delete(w.pods, name)
 		delete(w.cordoned, name)
+		delete(w.hosts, name)
+		delete(w.marked, name)
 	case p.Phase == "Pending":
 		p.Phase, p.Scheduled = "Running", true
 	case p.Phase == "Running" && !p.Ready:
@@ -281,7 +289,7 @@ func (w *world) rested() {
 		if w.rolling && p.Revision != w.revision {
 			w.t.Fatalf("%s is still of revision %s", name, p.Revision)
 		}
-		if n := w.nodes[name]; !w.cordoned[name] && n.drain && n.reason.Ours() {
+		if n := w.nodes[name]; !w.cordoned[name] && !w.hosts[name] && n.drain && n.reason.Ours() {
 			w.t.Fatalf("%s is drained by us: %q", name, n.reason.Text)
 		}
 	}
@@ -341,15 +349,16 @@ func (w *world) somebody() map[string]func(name string) {
 				n.reason = node.Reason{Text: "Not responding", SetBy: "slurm", At: w.now}
 			}
 		}),
-		"a pod loses its readiness":        onPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }),
-		"a pod fails":                      onPod(func(p *nodeset.Pod) { p.Phase, p.Ready, p.ReadySince = "Failed", false, w.now }),
-		"a user cordons a pod, or no more": onPod(func(p *nodeset.Pod) { w.cordoned[p.Name] = !w.cordoned[p.Name] }),
-		"somebody deletes a pod":           onPod(func(p *nodeset.Pod) { p.Terminating = true }),
-		"all pods lose readiness":          func(string) { w.eachPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }) },
-		"the set is scaled":                func(string) { w.replicas = rapid.IntRange(0, 6).Draw(w.t, "replicas") },
-		"the template changes":             func(string) { w.revision = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.t, "revision") },
-		"the strategy changes":             func(string) { w.rolling = !w.rolling },
-		"Slurm falls silent or back":       func(string) { w.mute = !w.mute },
+		"a pod loses its readiness":                 onPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }),
+		"a pod fails":                               onPod(func(p *nodeset.Pod) { p.Phase, p.Ready, p.ReadySince = "Failed", false, w.now }),
+		"a user cordons a pod, or no more":          onPod(func(p *nodeset.Pod) { w.cordoned[p.Name] = !w.cordoned[p.Name] }),
+		"a Kubernetes node is cordoned, or no more": onPod(func(p *nodeset.Pod) { w.hosts[p.Name] = !w.hosts[p.Name] }),
+		"somebody deletes a pod":                    onPod(func(p *nodeset.Pod) { p.Terminating = true }),
+		"all pods lose readiness":                   func(string) { w.eachPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }) },
+		"the set is scaled":                         func(string) { w.replicas = rapid.IntRange(0, 6).Draw(w.t, "replicas") },
+		"the template changes":                      func(string) { w.revision = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.t, "revision") },
+		"the strategy changes":                      func(string) { w.rolling = !w.rolling },
+		"Slurm falls silent or back":                func(string) { w.mute = !w.mute },
 		"time passes": func(string) {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 300).Draw(w.t, "seconds")) * time.Second)
 		},
@@ -370,7 +379,7 @@ func TestPlansKeepTheInvariantsWhateverHappens(t *testing.T) {
 			t: t, now: noon, replicas: rapid.IntRange(0, 6).Draw(t, "replicas"), revision: "a", rolling: true,
 			maxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
 			drainTimeout:   time.Duration(rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "drainTimeout")) * time.Minute,
-			pods:           map[string]*nodeset.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{},
+			pods:           map[string]*nodeset.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{}, hosts: map[string]bool{}, marked: map[string]bool{},
 		}
 		w.settle()
 		somebody := w.somebody()
@@ -416,7 +425,7 @@ func TestARollingUpdateNeverTakesMoreThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
 			t: t, now: noon, replicas: rapid.IntRange(1, 8).Draw(t, "replicas"), revision: "a", rolling: true,
-			maxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"), pods: map[string]*nodeset.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{},
+			maxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"), pods: map[string]*nodeset.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{}, hosts: map[string]bool{}, marked: map[string]bool{},
 		}
 		w.settle()
 		w.revision = "b"

@@ -29,8 +29,6 @@ type Worker struct {
 	Known node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
-	// PeersMissing and PeersPresent are how many other workers of the cluster are ready and absent in Slurm, and present.
-	PeersMissing, PeersPresent int
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason

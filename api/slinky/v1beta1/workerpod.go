@@ -19,8 +19,6 @@ const (
 	ReasonStuckTerminating = "StuckTerminating"
 	// ReasonKubernetesNodeNotReady: Kubernetes does not hear of the node that the pod runs on.
 	ReasonKubernetesNodeNotReady = "KubernetesNodeNotReady"
-	// ReasonSlurmStateLost: Slurm does not have most of the workers that are ready.
-	ReasonSlurmStateLost = "SlurmStateLost"
 	// ReasonInvalidTopology: AnnotationTopologySpec of the Kubernetes node cannot be read.
 	ReasonInvalidTopology = "InvalidTopology"
 	// ReasonInvalidFeatures: AnnotationFeatures of the Kubernetes node cannot be read.

@@ -24,9 +24,8 @@ type memory struct {
 // past is what was seen of one worker.
 type past struct {
 	cluster link.Key
-	// present is whether Slurm has the node of a ready worker, and absent since when it has not, whenever it was asked.
-	present node.Answer
-	absent  time.Time
+	// absent is since when Slurm did not have its node, whenever it was asked.
+	absent time.Time
 	// wrote is when its Slurm node was last changed by us.
 	wrote time.Time
 	tried nodeset.Attempt
@@ -68,34 +67,19 @@ func (m *memory) shows(pod types.NamespacedName, taken time.Time) bool {
 	return !ok || !taken.Before(p.wrote)
 }
 
-// recall notes what Slurm says of a worker, and fills in what was seen of it and of its peers before.
+// recall notes what Slurm says of a worker, and fills in what was seen of it before.
 func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *nodeset.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.of(pod)
-	p.cluster, p.present = cluster, w.Known
+	p.cluster = cluster
 	switch {
 	case w.Known != node.No:
 		p.absent = time.Time{}
 	case p.absent.IsZero():
 		p.absent = w.Asked
 	}
-	if w.Known == node.No && !w.Pod.Ready {
-		p.present = node.Unknown // it need not have registered yet
-	}
 	w.Absent, w.Tried = p.absent, p.tried
-	if w.Known != node.No {
-		return
-	}
-	for _, peer := range m.pods {
-		switch {
-		case peer == p || peer.cluster != cluster:
-		case peer.present == node.Yes:
-			w.PeersPresent++
-		case peer.present == node.No:
-			w.PeersMissing++
-		}
-	}
 }
 
 // forget drops what is known of a pod that is gone, and returns its cluster. Its successor drains and undrains anew.

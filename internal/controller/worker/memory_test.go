@@ -63,25 +63,13 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	}
 }
 
-func TestPeersAreReadyWorkersOfTheSameCluster(t *testing.T) {
+func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
-	see := func(name string, cluster link.Key, known node.Answer, ready bool) nodeset.Worker {
-		w := nodeset.Worker{Known: known, Asked: now, Pod: nodeset.Pod{Ready: ready}}
-		m.recall(pod(name), cluster, &w)
-		return w
-	}
-	see("w-1", key, node.Yes, true)
-	see("w-2", key, node.No, true)
-	see("w-3", key, node.No, false)
-	see("w-4", key, node.Unknown, true)
-	see("x-0", link.Key{Namespace: "n", Name: "other"}, node.No, true)
-	if w := see("w-0", key, node.No, true); w.PeersPresent != 1 || w.PeersMissing != 1 {
-		t.Errorf("%d present, %d missing", w.PeersPresent, w.PeersMissing)
-	}
+	m.recall(pod("w-1"), key, &nodeset.Worker{Known: node.Yes})
 	if cluster, known := m.forget(pod("w-1")); !known || cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
-	if w := see("w-0", key, node.No, true); w.PeersPresent != 0 {
-		t.Errorf("%d present", w.PeersPresent)
+	if _, known := m.forget(pod("w-1")); known {
+		t.Error("it is known twice")
 	}
 }

@@ -104,16 +104,15 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 	return out
 }
 
-// reasonOf is the cause in the form of a condition's reason.
+// reasonOf is the cause in the form of a condition's reason: ScaleIn for scale-in.
 func reasonOf(cause nodeset.Cause) string {
-	switch cause {
-	case nodeset.ScaleIn:
-		return "ScaleIn"
-	case nodeset.Deletion:
-		return "Deletion"
-	default:
-		return "Update"
+	var b strings.Builder
+	for word := range strings.SplitSeq(string(cause), "-") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
 	}
+	return b.String()
 }
 
 // same says whether the pod has exactly these conditions of ours.
