@@ -79,9 +79,10 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 
 .PHONY: unit
-unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector; compare our CRDs with the contract's.
+unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector; compare the operator's rights with those it used, and our CRDs with the contract's.
 	@bin/localkube build
-	@go test -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	@hack/check-rbac out/rbac
 	@hack/check-crdcover
 
 .PHONY: test-dev

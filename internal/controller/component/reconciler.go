@@ -73,6 +73,15 @@ type Plan struct {
 	Again time.Time
 }
 
+// What a component makes holds up the end of the component in a foreground deletion. Where the API server enforces rights on
+// that (admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift), it takes the right to the owner's finalizers.
+//
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/finalizers;controllers/finalizers;loginsets/finalizers;nodesets/finalizers;restapis/finalizers;tokens/finalizers,verbs=update
+
+// In the same place, whoever changes the owners of an object must be allowed to delete it: NodeSets share a budget.
+//
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=delete
+
 // Reconciler reconciles one kind of component.
 type Reconciler[T Object] struct {
 	Base

@@ -23,10 +23,10 @@ import (
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct{ component.Base }
 

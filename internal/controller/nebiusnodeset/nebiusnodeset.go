@@ -27,10 +27,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets/status,verbs=patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type reconciler struct{ component.Base }
 

@@ -26,20 +26,22 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
 
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/finalizers,verbs=update
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch;create;update;patch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;loginsets;nodesets;restapis,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;restapis,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list
-// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Prunes are the kinds of objects that are deleted when they are no longer composed. Each needs the index of
-// kube.SetupIndexes. A Controller is not among them: every cluster has one.
+// kube.SetupIndexes. Controller, RestApi and LoginSet are not among them: every cluster has one.
 func Prunes() []client.Object {
 	return []client.Object{
-		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{},
+		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.NodeSet{},
 		&corev1.ConfigMap{}, &corev1.Service{},
 	}
 }

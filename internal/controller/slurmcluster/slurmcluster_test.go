@@ -53,6 +53,7 @@ func newWorld(t *testing.T) *world {
 	}
 	server := apiserver.Start(t)
 	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000)}
+	server.Config = server.AsOperator(t)
 	server.Manager(t, scheme, func(mgr manager.Manager) error {
 		base := component.Base{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applier: kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),

@@ -26,9 +26,9 @@ import (
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens,verbs=list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 type reconciler struct{ component.Base }
 

@@ -46,6 +46,7 @@ type shared struct {
 	inMain  bool
 	plane   *controlPlane
 	failure error
+	uses    uses
 }
 
 //nolint:gochecknoglobals // one control plane per test binary is the point; Main owns it
@@ -63,6 +64,10 @@ func Main(m *testing.M) {
 	defer theShared.mu.Unlock()
 	if theShared.plane != nil {
 		theShared.plane.stop()
+	}
+	if err := theShared.uses.write(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }

@@ -23,6 +23,7 @@ type controlPlane struct {
 	etcd, apiserver *process
 	config          *rest.Config
 	installCRDs     func() error
+	grantRole       func() error
 }
 
 // startControlPlane starts both processes and waits until the server answers ready.
@@ -46,6 +47,7 @@ func tryStart(ctx context.Context, binary string) (_ *controlPlane, err error) {
 	}
 	c := &controlPlane{dir: dir}
 	c.installCRDs = sync.OnceValue(c.createCRDs)
+	c.grantRole = sync.OnceValue(c.createRole)
 	defer func() {
 		if err != nil {
 			c.stop()
@@ -92,6 +94,8 @@ func (c *controlPlane) startAPIServer(binary, etcdPort, port string) error {
 		"--authorization-mode=RBAC",
 		// Nobody creates ServiceAccounts' tokens or default accounts here, and no kubelet runs.
 		"--disable-admission-plugins=ServiceAccount",
+		// As OpenShift has it: who makes an object that holds up the end of its owner needs a right to the owner's finalizers.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
 		"--endpoint-reconciler-type=none", "--profiling=false")
 	if err != nil {
@@ -150,6 +154,20 @@ func (c *controlPlane) createCRDs() error {
 	}
 	if _, err := envtest.InstallCRDs(c.config, envtest.CRDInstallOptions{Paths: []string{dir}}); err != nil {
 		return fmt.Errorf("installing the CRDs of %s: %w", dir, err)
+	}
+	return nil
+}
+
+// poll repeats check until it holds or ctx is over.
+func poll(ctx context.Context, check func() bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !check() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
 	}
 	return nil
 }

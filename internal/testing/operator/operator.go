@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package operator runs the whole operator in a test: the manager of cmd/manager without metrics and leader election,
-// against a real API server (internal/testing/apiserver) and a Slurm in memory (internal/slurm/fake) that stands behind
-// every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
+// against a real API server (internal/testing/apiserver), with the rights of its role and no others, and a Slurm in memory
+// (internal/slurm/fake) that stands behind every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
 package operator
 
 import (
@@ -72,7 +72,7 @@ func (o *Operator) run() {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	skip := true
-	mgr, err := operator.NewManager(ctx, o.Config, ctrl.Options{
+	mgr, err := operator.NewManager(ctx, o.AsOperator(o.t), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},

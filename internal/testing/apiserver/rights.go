@@ -1,0 +1,154 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// UsesEnv names the environment variable with a directory into which Main writes what the operator's account was used
+// for: one file for each test binary, with lines of group/resource and verb. hack/check-rbac compares their union with the role.
+const UsesEnv = "COXSWAIN_RBAC_USES"
+
+const (
+	operatorUser  = "system:serviceaccount:coxswain-system:coxswain"
+	operatorGroup = "coxswain:operators"
+)
+
+// uses collects what an account was used for.
+type uses struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// AsOperator returns Config with the rights of the operator instead of every right: those of config/rbac/role.yaml, in all
+// namespaces. What it is used for is noted, see UsesEnv.
+func (s *Server) AsOperator(t testing.TB) *rest.Config {
+	t.Helper()
+	if err := theShared.plane.grantRole(); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(s.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{operatorGroup}}
+	config.Wrap(theShared.uses.wrap)
+	return config
+}
+
+// createRole gives the operators' group the role that is generated from the code.
+func (c *controlPlane) createRole() error {
+	directory, err := crdDirectory()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(directory, "..", "..", "rbac", "role.yaml")) //nolint:gosec // a file of this repository
+	if err != nil {
+		return fmt.Errorf("reading the operator's role: %w", err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(data, &role); err != nil {
+		return fmt.Errorf("parsing the operator's role: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return fmt.Errorf("making a client for the operator's role: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	_, roleErr := clientset.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
+	_, bindingErr := clientset.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: operatorGroup}},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(roleErr, bindingErr); err != nil {
+		return fmt.Errorf("granting the operator's role: %w", err)
+	}
+	return poll(ctx, func() bool { return granted(ctx, clientset) })
+}
+
+// granted says whether the server's own view of the role is up to date.
+func granted(ctx context.Context, clientset kubernetes.Interface) bool {
+	review, err := clientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: operatorUser, Groups: []string{operatorGroup}, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: "slinky.slurm.net", Resource: "controllers", Verb: "list",
+		}},
+	}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
+}
+
+// wrap is a transport that notes what it is used for.
+func (u *uses) wrap(next http.RoundTripper) http.RoundTripper {
+	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if response == nil || response.StatusCode == http.StatusForbidden {
+			return response, err
+		}
+		info, infoErr := resolver.NewRequestInfo(r)
+		if infoErr != nil || !info.IsResourceRequest {
+			return response, err
+		}
+		resource := info.APIGroup + "/" + info.Resource
+		if info.Subresource != "" {
+			resource += "/" + info.Subresource
+		}
+		u.note(resource, info.Verb)
+		if info.Verb == "patch" && response.StatusCode == http.StatusCreated {
+			u.note(resource, "create") // an apply that creates needs both
+		}
+		return response, err
+	})
+}
+
+func (u *uses) note(resource, verb string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.seen == nil {
+		u.seen = map[string]bool{}
+	}
+	u.seen[resource+" "+verb] = true
+}
+
+// write keeps what was noted in the directory that the environment names, if any.
+func (u *uses) write() error {
+	directory, ok := os.LookupEnv(UsesEnv)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !ok || directory == "" || len(u.seen) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // says nothing that the sources do not say
+		return fmt.Errorf("making a directory for the used rights: %w", err)
+	}
+	// Test binaries are named after the last element of their package only.
+	name, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("finding the package: %w", err)
+	}
+	lines := strings.Join(slices.Sorted(maps.Keys(u.seen)), "\n") + "\n"
+	path := filepath.Join(directory, strings.ReplaceAll(strings.Trim(name, "/"), "/", "_"))
+	if err := os.WriteFile(path, []byte(lines), 0o644); err != nil { //nolint:gosec // as above
+		return fmt.Errorf("writing the used rights: %w", err)
+	}
+	return nil
+}
