@@ -110,17 +110,18 @@ func (s *scene) apply(t *testing.T, m walk.Manifest) {
 	}
 }
 
-// manifest reads a file below testdata and replaces what stands for values that differ from run to run.
-func (s *scene) manifest(t *testing.T, name string) walk.Manifest {
+// manifest reads a file below testdata and replaces what stands for values that differ from run to run; more are pairs of a
+// word and what it stands for.
+func (s *scene) manifest(t *testing.T, name string, more ...string) walk.Manifest {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := walk.Images{Registry: stage.images.Registry, Tag: stage.images.Tag, Suite: "trixie"}
-	filled := strings.NewReplacer(
-		"SSH_KEY", stage.key.AuthorizedKey(), "REGISTRY", old.Registry, "TAG_24_11", old.Release(),
-	).Replace(string(text))
+	filled := strings.NewReplacer(append(more,
+		"SSH_KEY", stage.key.AuthorizedKey(), "REGISTRY", old.Registry, "TAG_24_11", old.Release(), "TAG_CURRENT", stage.images.Tag,
+	)...).Replace(string(text))
 	m, err := walk.ParseManifest([]byte(filled))
 	if err != nil {
 		t.Fatalf("parsing testdata/%s: %v", name, err)

@@ -38,6 +38,8 @@ type Kubernetes struct {
 	Kubeconfig string
 	// Local is true for the Kubernetes of localkube, whose Services can be reached from this machine.
 	Local bool
+	// Host is the address under which pods reach processes of this machine; empty when the Kubernetes is not local.
+	Host string
 	// AuditLog is the file in which a local Kubernetes notes every write; empty elsewhere.
 	AuditLog string
 }
@@ -70,11 +72,11 @@ func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int) 
 	if err != nil {
 		return nil, err
 	}
-	var status struct{ Logs string }
+	var status struct{ Logs, Host string }
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
 		return nil, fmt.Errorf("reading the status of the local Kubernetes: %w", err)
 	}
-	k.Local = true
+	k.Local, k.Host = true, status.Host
 	k.AuditLog = filepath.Join(status.Logs, "audit.log")
 	return k, nil
 }

@@ -18,7 +18,7 @@ import (
 
 // settling is the time in which a slurmdbd that has just started connects to its database and the kubelet notices. Until it
 // is over, "not connected" says nothing.
-const settling = 15 * time.Second
+const settling = 20 * time.Second
 
 // Sight is what is seen of a slurmdbd and its database.
 type Sight struct {

@@ -2,7 +2,7 @@
 # slurmdbd itself is asked; while it does not serve yet (it does not before it has its database, and not while it converts
 # tables), its connections are looked at. The database is never connected to from here: servers block hosts that connect
 # and say nothing.
-answer=$(SLURM_CONF=/etc/slurm/ask.conf timeout 4 sacctmgr ping 2>&1)
+answer=$(SLURM_CONF=/etc/slurm/ask.conf timeout 8 sacctmgr ping 2>&1)
 case $answer in
 *" is UP"*) exit 0 ;;
 *"Connection refused"* | *"not found"* | *"No such file"*) ;;
