@@ -69,6 +69,7 @@ type Link struct {
 	states     *batcher
 	attributes *batcher
 	purse      purse
+	retries    retries
 
 	snapshot atomic.Pointer[Snapshot]
 	wake     chan struct{} // somebody wants the next poll soon
@@ -114,6 +115,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
+	l.retries.clock = l.options.Clock
 	l.states, l.attributes = l.newBatcher(), l.newBatcher()
 	l.snapshot.Store(&Snapshot{Trust: Stale, Since: l.options.Clock.Now(), Why: "Slurm has not answered yet"})
 	if err := l.Set(config); err != nil {
@@ -133,7 +135,7 @@ func (l *Link) Set(config Config) error {
 	if config.Endpoint != l.endpoint {
 		client, err := rest.NewClient(config.Endpoint, &l.issuer, rest.Options{
 			Transport: l.options.Transport, Now: l.options.Clock.Now, Timeout: callTimeout,
-			Observe: l.observe,
+			Observe: l.observe, Retry: l.retries.allow,
 		})
 		if err != nil {
 			return fmt.Errorf("linking to %s: %w", l.key, err)

@@ -239,3 +239,29 @@ func TestBudgetOfDestructiveActions(t *testing.T) {
 		}
 	})
 }
+
+func TestABrokenConnectionIsNotTheLossOfSlurm(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(20 * time.Second)
+		changes := l.Subscribe()
+		defer changes.Close()
+		broken := false
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if r.Method != http.MethodGet || broken {
+				return nil
+			}
+			broken = true
+			return &fake.Fault{Cut: true}
+		})
+		after(5 * time.Second)
+		if got := taken(changes); !broken || got != "" || l.Snapshot().Trust != Fresh {
+			t.Errorf("one broken connection was told as %q", got)
+		}
+		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Cut: true} })
+		s.ResetCounters()
+		after(2 * time.Minute)
+		if calls := s.Counters().Calls["GET nodes"]; calls > 30 || l.Snapshot().Trust != Stale {
+			t.Errorf("two minutes without connections saw %d questions, and it is %s", calls, l.Snapshot().Trust)
+		}
+	})
+}

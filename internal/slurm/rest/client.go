@@ -258,6 +258,7 @@ func unexplained(status int) *Error {
 func kindOfRead(err error) Kind {
 	var syntax *syntaxError
 	if errors.As(err, &syntax) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
+		errors.Is(err, errNoStatistics) ||
 		errors.Is(err, errTooLong) {
 		return Malformed
 	}

@@ -38,41 +38,13 @@ type Reservation struct {
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 	var list []Reservation
 	_, err := c.list(ctx, "reservations/", time.Time{}, func(r *reader, _ bool) (errs []slurmError, err error) {
-		list, errs, err = decodeReservations(r)
+		list, errs, err = decodeDated(r, "reservations", (*reader).reservation)
 		return errs, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing Slurm reservations of %s: %w", c, err)
 	}
 	return list, nil
-}
-
-// decodeReservations reads an answer to GET reservations. An empty list without a time says nothing, as with nodes.
-func decodeReservations(r *reader) ([]Reservation, []slurmError, error) {
-	var a answer
-	var list []Reservation
-	found := false
-	err := a.decode(r, func(key string) bool {
-		if key != "reservations" || r.peek() == 'n' {
-			return false
-		}
-		found, list = true, nil
-		for ok := r.open('['); ok; ok = r.more('[') {
-			list = append(list, r.reservation())
-		}
-		return true
-	})
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(a.errors) > 0:
-		return nil, a.errors, nil
-	case !found:
-		return nil, nil, errNoList
-	case len(list) == 0 && a.lastUpdate.IsZero():
-		return nil, nil, errUndated
-	}
-	return list, nil, nil
 }
 
 func (r *reader) reservation() Reservation {

@@ -245,8 +245,14 @@ func FuzzAnswers(f *testing.F) {
 		open := func() *reader { return newReader(newScanner(bytes.NewReader(body), 1<<20)) }
 		_, _, errJobs := decodeJobs(open(), true)
 		_, _, _, errPings := decodePings(open())
+		_, _, errPartitions := decodeDated(open(), "partitions", (*reader).partition)
+		_, _, errReservations := decodeDated(open(), "reservations", (*reader).reservation)
+		_, _, errStates := decodeJobStates(open())
+		_, _, errDiag := decodeDiag(open())
+		_, _, errConf := decodeConf(open())
 		list, errResult := decodeResult(open())
-		if !json.Valid(body) && (errJobs == nil || errPings == nil || errResult == nil) {
+		if !json.Valid(body) && (errJobs == nil || errPings == nil || errResult == nil || errPartitions == nil || errReservations == nil ||
+			errStates == nil || errDiag == nil || errConf == nil) {
 			t.Fatalf("accepted, but it is no JSON: %q", body)
 		}
 		if len(list) > 0 {
