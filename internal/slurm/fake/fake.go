@@ -49,10 +49,13 @@ type Slurm struct {
 	options  Options
 	versions []string
 
-	mu       sync.Mutex
-	nodes    map[string]*node
-	order    []string // names in order of registration, which is Slurm's order
-	jobs     map[int64]*job
+	mu    sync.Mutex
+	nodes map[string]*node
+	order []string // names in order of registration, which is Slurm's order
+	jobs  map[int64]*job
+
+	reservations map[string]*Reservation
+
 	pending  []int64
 	events   eventQueue
 	lastJob  int64
@@ -61,6 +64,8 @@ type Slurm struct {
 	nodeTime time.Time // last change of a node
 	jobTime  time.Time // last change of a job
 	partTime time.Time // last change of a partition
+	resvTime time.Time // last change of a reservation
+	booted   time.Time
 	key      []byte
 	// parameters are SlurmctldParameters, and controllers the answers to ping; nil is one that is up.
 	parameters  []string
@@ -82,12 +87,13 @@ func New(options Options) *Slurm {
 		options.Now = time.Now
 	}
 	s := &Slurm{options: options, key: options.Key, nodes: map[string]*node{}, jobs: map[int64]*job{}}
+	s.reservations = map[string]*Reservation{}
 	s.versions = []string{"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 	if s.old() {
 		s.versions = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
 	}
 	now := options.Now()
-	s.clock, s.nodeTime, s.jobTime, s.partTime = now, now, now, now
+	s.clock, s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = now, now, now, now, now, now
 	return s
 }
 
@@ -118,10 +124,11 @@ func (s *Slurm) Start(keepState bool) {
 	if !keepState {
 		s.nodes, s.order = map[string]*node{}, nil
 		s.jobs, s.pending, s.events, s.lastJob = map[int64]*job{}, nil, nil, 0
+		s.reservations = map[string]*Reservation{}
 		s.clock = s.options.Now()
 	}
 	s.advance(s.options.Now())
-	s.nodeTime, s.jobTime, s.partTime = s.clock, s.clock, s.clock
+	s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = s.clock, s.clock, s.clock, s.clock, s.clock
 }
 
 // SetKey changes the key that tokens are checked with, as a rotation of the Secret and a restart do.
@@ -195,8 +202,10 @@ func (s *Slurm) ResetCounters() {
 type Write struct {
 	Time time.Time
 	User string
-	// Verb is "update", "delete" or "reconfigure".
+	// Verb is "update", "delete", "create", "reconfigure", "reserve" or "unreserve".
 	Verb string
+	// Name is that of the reservation.
+	Name string
 	// Nodes is the hostlist expression as it came.
 	Nodes   string
 	State   string

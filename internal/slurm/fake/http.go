@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // A reply is what goes back over HTTP.
@@ -21,6 +23,8 @@ type reply struct {
 	status int
 	body   []byte
 	text   bool // the body is text, not JSON
+	// stream writes the body instead, when it would be too long to hold.
+	stream func(io.Writer)
 }
 
 // maxBody bounds the body of a request.
@@ -56,26 +60,48 @@ func (s *Slurm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case fault.Status != 0:
-		answer = reply{fault.Status, []byte(fault.Body), true}
+		answer = reply{status: fault.Status, body: []byte(fault.Body), text: true}
 	case fault.Error != nil:
 		answer = s.result("v0.0.42", http.StatusOK, fault.Error)
 	}
 	if fault.Cut {
-		answer = reply{}
-	}
-	s.count(r, len(body), answer)
-	if fault.Cut {
+		s.count(r, len(body), reply{}, 0)
 		panic(http.ErrAbortHandler) // net/http's way to close the connection
 	}
 	w.Header().Set("Content-Type", map[bool]string{true: "text/plain", false: "application/json"}[answer.text])
-	if answer.status != http.StatusNotModified {
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
-	}
 	if answer.status >= 400 {
 		w.Header().Set("Connection", "close")
 	}
+	if answer.stream != nil {
+		counted := &countingWriter{to: w}
+		w.WriteHeader(answer.status)
+		answer.stream(counted)
+		s.count(r, len(body), answer, counted.n)
+		return
+	}
+	s.count(r, len(body), answer, int64(len(answer.body)))
+	if answer.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
+	}
 	w.WriteHeader(answer.status)
 	_, _ = w.Write(answer.body) // a client that is gone has nothing to complain about
+}
+
+// countingWriter counts what is written, and forgives a client that is gone.
+type countingWriter struct {
+	to   io.Writer
+	n    int64
+	gone bool
+}
+
+// Write is part of io.Writer.
+func (c *countingWriter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	if !c.gone {
+		_, err := c.to.Write(p)
+		c.gone = err != nil
+	}
+	return len(p), nil
 }
 
 func (s *Slurm) faultFor(r *http.Request) Fault {
@@ -90,7 +116,7 @@ func (s *Slurm) faultFor(r *http.Request) Fault {
 	return Fault{}
 }
 
-func (s *Slurm) count(r *http.Request, received int, answer reply) {
+func (s *Slurm) count(r *http.Request, received int, answer reply, sent int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, resource, _ := route(r.URL.Path)
@@ -99,7 +125,7 @@ func (s *Slurm) count(r *http.Request, received int, answer reply) {
 	}
 	s.counters.Calls[r.Method+" "+resource]++
 	s.counters.Received += int64(received)
-	s.counters.Sent += int64(len(answer.body))
+	s.counters.Sent += sent
 	if answer.status == http.StatusNotModified {
 		s.counters.Unchanged++
 	}
@@ -117,7 +143,7 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 	defer s.lock()()
 	secret := r.Header.Get("X-Slurm-User-Token")
 	if secret == "" {
-		return reply{http.StatusUnauthorized, []byte("Authentication failure"), true}
+		return reply{status: http.StatusUnauthorized, body: []byte("Authentication failure"), text: true}
 	}
 	version, resource, name := route(r.URL.Path)
 	if !strings.HasPrefix(r.URL.Path, "/slurm/") || !slices.Contains(s.versions, version) {
@@ -125,16 +151,11 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 	}
 	user, good := s.authenticate(secret)
 	shape := s.shape(version)
-	switch r.Method + " " + resource {
-	case "GET ping":
+	if r.Method+" "+resource == "GET ping" {
 		shape.pingAnswer(s.pings(good))
 		return reply{status: http.StatusOK, body: shape.b}
-	case "GET conf":
-		if !shape.since("v0.0.45") {
-			return s.unknownURL()
-		}
-	case "GET nodes", "POST nodes", "GET node", "POST node", "DELETE node", "GET jobs", "GET reconfigure":
-	default:
+	}
+	if first := s.served(r.Method + " " + resource); first == "" || version < first {
 		return s.unknownURL()
 	}
 	if s.down {
@@ -145,19 +166,80 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 		return s.result(version, http.StatusNetworkAuthenticationRequired,
 			&Error{1007, "Failure to query " + resource, "Protocol authentication error"})
 	}
-	switch r.Method {
-	case http.MethodGet:
-		return s.get(shape, resource, name, r.URL.Query().Get("update_time"), user, fault)
-	case http.MethodPost:
+	switch r.Method + " " + resource {
+	case "POST nodes", "POST node":
 		return s.post(version, user, name, body)
+	case "POST new":
+		return s.create(version, user, body)
+	case "DELETE node":
+		return s.deleteNodes(version, user, name)
+	case "POST reservation":
+		return s.putReservation(shape, user, body)
+	case "DELETE reservation":
+		return s.deleteReservation(shape, user, name)
 	}
+	return s.get(shape, resource, name, r.URL.Query().Get("update_time"), user, fault)
+}
+
+// served is the first version of the API that has a call, or nothing when this release has it in none.
+func (s *Slurm) served(call string) string {
+	switch call {
+	case "GET nodes", "POST nodes", "GET node", "POST node", "DELETE node", "GET jobs", "GET reconfigure", "GET partitions",
+		"GET reservations", "GET diag":
+		return "v0.0.40"
+	case "DELETE reservation":
+		if s.old() {
+			return ""
+		}
+		return "v0.0.42"
+	case "POST reservation":
+		return "v0.0.43"
+	case "POST new":
+		return "v0.0.44"
+	case "GET conf":
+		return "v0.0.45"
+	}
+	return ""
+}
+
+func (s *Slurm) deleteNodes(version, user, list string) reply {
 	if user != "slurm" && user != "root" {
-		return s.refuse(version, "Failure to delete node "+name, &Error{Number: 2010, Text: "Invalid user id"})
+		return s.refuse(version, "Failure to delete node "+list, &Error{Number: 2010, Text: "Invalid user id"})
 	}
-	if e := s.remove(name); e != nil {
-		return s.refuse(version, "Failure to delete node "+name, e)
+	if e := s.remove(list); e != nil {
+		return s.refuse(version, "Failure to delete node "+list, e)
 	}
-	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "delete", Nodes: name})
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "delete", Nodes: list})
+	return s.result(version, http.StatusOK, nil)
+}
+
+// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory and Feature are understood.
+func (s *Slurm) create(version, user string, body []byte) reply {
+	var message struct {
+		Line string `json:"node_conf"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return reply{status: http.StatusBadRequest, body: []byte("Failure during parsing"), text: true}
+	}
+	fields := map[string]string{}
+	for field := range strings.FieldsSeq(message.Line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
+	}
+	names, err := hostlist.Expand(fields["NodeName"], maxNodes)
+	if user != "slurm" && user != "root" || err != nil || len(names) == 0 {
+		return s.refuse(version, "Failure to create nodes", &Error{Number: 2010, Text: "Invalid user id"})
+	}
+	for _, name := range names {
+		registration := Node{Name: name}
+		registration.CPUs, _ = strconv.Atoi(fields["CPUs"])
+		registration.RealMemory, _ = strconv.ParseInt(fields["RealMemory"], 10, 64)
+		if fields["Feature"] != "" {
+			registration.Features = strings.Split(fields["Feature"], ",")
+		}
+		s.register(registration)
+	}
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "create", Nodes: fields["NodeName"]})
 	return s.result(version, http.StatusOK, nil)
 }
 
@@ -190,15 +272,17 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		}
 		w.nodesAnswer([]*node{n}, s.clock)
 	case "jobs":
-		if unchanged(since, s.jobTime) {
-			w.jobsAnswer(nil, s.clock, true)
-			break
+		return s.getJobs(w, name, since)
+	case "partitions":
+		w.partitionsAnswer(s.clock)
+	case "reservations":
+		var list []*Reservation
+		for _, name := range slices.Sorted(maps.Keys(s.reservations)) {
+			list = append(list, s.reservations[name])
 		}
-		var jobs []*job
-		for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-			jobs = append(jobs, s.jobs[id])
-		}
-		w.jobsAnswer(jobs, s.clock, false)
+		w.reservationsAnswer(list, s.resvTime)
+	case "diag":
+		w.diagAnswer(s.clock)
 	case "conf":
 		w.confAnswer(s.parameters)
 	case "reconfigure":
@@ -210,6 +294,29 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		w.result()
 	}
 	return reply{status: http.StatusOK, body: w.b}
+}
+
+// getJobs lists jobs, or their states only. A long list is not held: the jobs are copied, and written when the lock is
+// free again.
+func (s *Slurm) getJobs(w *shape, name, since string) reply {
+	if name == "state" {
+		w.jobStatesAnswer()
+		return reply{status: http.StatusOK, body: w.b}
+	}
+	if unchanged(since, s.jobTime) {
+		w.jobsAnswer(nil, s.clock, true)
+		return reply{status: http.StatusOK, body: w.b}
+	}
+	jobs := make([]job, 0, len(s.jobs))
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		jobs = append(jobs, *s.jobs[id])
+	}
+	now := s.clock
+	return reply{status: http.StatusOK, stream: func(to io.Writer) {
+		w.out = to
+		w.jobsAnswer(jobs, now, false)
+		w.flush()
+	}}
 }
 
 // unchanged compares as slurmctld does, in whole seconds: a change within the second of since counts.
@@ -231,7 +338,7 @@ func (s *Slurm) post(version, user, name string, body []byte) reply {
 		FeaturesActive *[]string `json:"features_act"`
 	}
 	if json.Unmarshal(body, &message) != nil {
-		return reply{http.StatusBadRequest, []byte("Failure during parsing"), true}
+		return reply{status: http.StatusBadRequest, body: []byte("Failure during parsing"), text: true}
 	}
 	lists := message.Name
 	if name != "" {
@@ -253,7 +360,9 @@ func (s *Slurm) post(version, user, name string, body []byte) reply {
 	}
 	nodes := strings.Join(lists, ",")
 	if touched {
-		s.writes = append(s.writes, Write{s.clock, user, "update", nodes, c.state, c.reason, c.comment})
+		s.writes = append(s.writes, Write{
+			Time: s.clock, User: user, Verb: "update", Nodes: nodes, State: c.state, Reason: c.reason, Comment: c.comment,
+		})
 	}
 	if e != nil {
 		return s.refuse(version, "Failure to update node "+nodes, e)
@@ -286,7 +395,7 @@ func (s *Slurm) unknownURL() reply {
 	if s.old() {
 		text = "Unable find requested URL. Please view /openapi/v3 for API reference."
 	}
-	return reply{http.StatusNotFound, []byte(text), true}
+	return reply{status: http.StatusNotFound, body: []byte(text), text: true}
 }
 
 // authenticate returns the user that a token speaks for, and whether slurmctld accepts it.

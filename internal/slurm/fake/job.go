@@ -75,6 +75,21 @@ func (q *eventQueue) Pop() any {
 // Submit queues a job and starts it at once if its nodes are free. It returns the job's ID.
 func (s *Slurm) Submit(spec Job) int64 {
 	defer s.lock()()
+	id := s.queue(spec)
+	s.schedule()
+	return id
+}
+
+// SubmitAll queues many jobs and then starts those whose nodes are free.
+func (s *Slurm) SubmitAll(specs ...Job) {
+	defer s.lock()()
+	for _, spec := range specs {
+		s.queue(spec)
+	}
+	s.schedule()
+}
+
+func (s *Slurm) queue(spec Job) int64 {
 	if spec.User == "" {
 		spec.User = "alice"
 	}
@@ -89,7 +104,6 @@ func (s *Slurm) Submit(spec Job) int64 {
 	s.jobs[j.id] = j
 	s.pending = append(s.pending, j.id)
 	s.jobTime = s.clock
-	s.schedule()
 	return j.id
 }
 
@@ -161,28 +175,56 @@ func (s *Slurm) advance(now time.Time) {
 		}
 		s.schedule()
 	}
-	if now.After(s.clock) {
+	if before := s.clock; now.After(before) {
 		s.clock = now
+		if s.turnReservations(before, now) {
+			s.schedule()
+		}
 	}
 }
 
 // schedule starts pending jobs, first come first served; a job that cannot start lets later ones pass.
 func (s *Slurm) schedule() {
-	s.pending = slices.DeleteFunc(s.pending, func(id int64) bool { return s.start(s.jobs[id]) })
+	if len(s.pending) == 0 {
+		return
+	}
+	var free []*node
+	for _, name := range s.order {
+		if n := s.nodes[name]; n.free() {
+			free = append(free, n)
+		}
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(id int64) bool {
+		j := s.jobs[id]
+		candidates := free
+		if len(j.NodeList) > 0 {
+			candidates = nil
+			for _, name := range j.NodeList {
+				if n := s.nodes[name]; n != nil {
+					candidates = append(candidates, n)
+				}
+			}
+		}
+		if !s.start(j, candidates) {
+			return false
+		}
+		free = slices.DeleteFunc(free, func(n *node) bool { return !n.free() })
+		return true
+	})
 }
 
-func (s *Slurm) start(j *job) bool {
-	candidates := s.order
-	if len(j.NodeList) > 0 {
-		candidates = j.NodeList
-	}
+// free says whether the node may take a job, if only a small one.
+func (n *node) free() bool { return n.usable() && n.CPUs > n.allocated() }
+
+// start starts a job on the first of the candidates that can take it, if they are enough.
+func (s *Slurm) start(j *job, candidates []*node) bool {
 	var nodes []string
-	for _, name := range candidates {
+	for _, n := range candidates {
 		if len(nodes) == j.Nodes {
 			break
 		}
-		if n := s.nodes[name]; n != nil && n.usable() && n.CPUs-n.allocated() >= j.need(n) {
-			nodes = append(nodes, name)
+		if n.usable() && n.CPUs-n.allocated() >= j.need(n) && s.open(n, j) {
+			nodes = append(nodes, n.Name)
 		}
 	}
 	if len(nodes) < j.Nodes || len(nodes) == 0 {

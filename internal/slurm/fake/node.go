@@ -62,21 +62,25 @@ type NodeStatus struct {
 func (s *Slurm) Register(nodes ...Node) {
 	defer s.lock()()
 	for _, registration := range nodes {
-		n := s.nodes[registration.Name]
-		if n == nil {
-			n = &node{running: map[int64]int{}, completing: map[int64]int{}}
-			s.nodes[registration.Name] = n
-			s.order = append(s.order, registration.Name)
-		}
-		n.Node = s.complete(registration)
-		n.registered, n.active = s.clock, n.Features
-		if n.notResponding || n.down {
-			n.notResponding, n.down = false, false
-			n.clearReason()
-		}
+		s.register(registration)
+	}
+	s.schedule()
+}
+
+func (s *Slurm) register(registration Node) {
+	n := s.nodes[registration.Name]
+	if n == nil {
+		n = &node{running: map[int64]int{}, completing: map[int64]int{}}
+		s.nodes[registration.Name] = n
+		s.order = append(s.order, registration.Name)
+	}
+	n.Node = s.complete(registration)
+	n.registered, n.active = s.clock, n.Features
+	if n.notResponding || n.down {
+		n.notResponding, n.down = false, false
+		n.clearReason()
 	}
 	s.nodeTime = s.clock
-	s.schedule()
 }
 
 func (s *Slurm) complete(n Node) Node {
@@ -138,7 +142,7 @@ func (s *Slurm) Node(name string) (NodeStatus, bool) {
 		return NodeStatus{}, false
 	}
 	return NodeStatus{
-		State: n.state(), Reason: n.reason, ReasonUser: n.reasonUser, Comment: n.comment, Topology: n.Topology,
+		State: s.state(n), Reason: n.reason, ReasonUser: n.reasonUser, Comment: n.comment, Topology: n.Topology,
 		Features: slices.Clone(n.Features), ActiveFeatures: slices.Clone(n.active), AllocCPUs: n.allocated(),
 	}, true
 }
@@ -150,7 +154,7 @@ func (s *Slurm) Names() []string {
 }
 
 // state renders the base state and the flags, in the order in which Slurm writes flags.
-func (n *node) state() []string {
+func (s *Slurm) state(n *node) []string {
 	var state []string
 	used := 0
 	for _, cpus := range n.running {
@@ -171,6 +175,9 @@ func (n *node) state() []string {
 	}
 	if len(n.completing) > 0 {
 		state = append(state, "COMPLETING")
+	}
+	if r := s.reserved(n); r != nil {
+		state = append(state, map[bool]string{true: "MAINTENANCE", false: "RESERVED"}[r.has("MAINT")])
 	}
 	if n.notResponding {
 		state = append(state, "NOT_RESPONDING")

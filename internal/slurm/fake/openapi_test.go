@@ -136,6 +136,12 @@ var publications = []struct{ release, version string }{
 	{fake.Slurm2605, "v0.0.45"},
 }
 
+// An exchange is one call of the test below.
+type exchange struct{ method, path, schema, body string }
+
+const aReservation = `{"name":"r","start_time":{"set":true,"number":1795262400},"end_time":{"set":true,"number":1795266000},` +
+	`"node_list":["a"],"users":["root"],"flags":["MAINT"]}`
+
 func TestFakeEmitsWhatIsPublished(t *testing.T) {
 	for _, p := range publications {
 		t.Run(p.release+" "+p.version, func(t *testing.T) {
@@ -153,18 +159,29 @@ func TestFakeEmitsWhatIsPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Lose("d")
-			for _, call := range []struct{ method, path, schema, body string }{
+			calls := []exchange{
+				{"GET", "partitions/", "partitions/", ""}, {"GET", "diag/", "diag/", ""},
 				{"GET", "nodes/", "nodes/", ""}, {"GET", "node/a", "node/{node_name}", ""}, {"GET", "jobs/", "jobs/", ""},
 				{"GET", "jobs/?update_time=99999999999", "jobs/", ""}, {"GET", "ping/", "ping/", ""},
 				{"GET", "reconfigure/", "reconfigure/", ""},
 				{"POST", "nodes/", "nodes/", `{"name":["a"],"state":["DRAIN"],"reason":"r","comment":"c"}`},
 				{"POST", "node/a", "node/{node_name}", `{"state":["UNDRAIN"]}`},
 				{"DELETE", "node/d", "node/{node_name}", ""},
-				{"GET", "conf", "conf", ""},
-			} {
-				if call.path == "conf" && p.version < "v0.0.45" {
-					continue
-				}
+			}
+			if p.version >= "v0.0.43" {
+				calls = append(calls, exchange{"POST", "reservation", "reservation", aReservation})
+			}
+			if p.version >= "v0.0.44" {
+				calls = append(calls, exchange{"POST", "new/node/", "new/node/", `{"node_conf":"NodeName=e[1-2] CPUs=4"}`})
+			}
+			if p.version >= "v0.0.45" {
+				calls = append(calls, exchange{"GET", "conf", "conf", ""})
+			}
+			calls = append(calls, exchange{"GET", "reservations/", "reservations/", ""})
+			if p.version >= "v0.0.43" {
+				calls = append(calls, exchange{"DELETE", "reservation/r", "reservation/{reservation_name}", ""})
+			}
+			for _, call := range calls {
 				schema := doc.response(t, "/slurm/"+p.version+"/"+call.schema, strings.ToLower(call.method))
 				request := httptest.NewRequest(call.method, "/slurm/"+p.version+"/"+call.path, strings.NewReader(call.body))
 				request.Header.Set("X-SLURM-USER-TOKEN", "x")
@@ -205,6 +222,7 @@ func TestClientReadsWhatIsPublished(t *testing.T) {
 				{"node.go", "node", "nodes/", "nodes"},
 				{"job.go", "job", "jobs/", "jobs"},
 				{"ping.go", "controller", "ping/", "pings"},
+				{"reservation.go", "reservation", "reservations/", "reservations"},
 			} {
 				answer := doc.resolve(doc.response(t, "/slurm/"+p.version+"/"+decoder.path, "get"))
 				list := doc.resolve(answer["properties"].(map[string]any)[decoder.list].(map[string]any))

@@ -4,12 +4,9 @@
 package fake
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // A shape writes answers in one version of the API.
@@ -138,7 +135,7 @@ func (w *shape) node(n *node) {
 		w.texts("next_state_after_reboot", []string{"INVALID"})
 		w.text("address", n.Address)
 		w.text("hostname", n.Hostname)
-		w.texts("state", n.state())
+		w.texts("state", w.slurm.state(n))
 		w.text("operating_system", "Linux")
 		w.text("owner", "")
 		w.texts("partitions", n.Partitions)
@@ -150,7 +147,11 @@ func (w *shape) node(n *node) {
 		w.time("reason_changed_at", n.reasonTime)
 		w.text("reason_set_by_user", w.reasonUser(n))
 		w.time("resume_after", time.Time{})
-		w.text("reservation", "")
+		reservation := ""
+		if r := w.slurm.reserved(n); r != nil {
+			reservation = r.Name
+		}
+		w.text("reservation", reservation)
 		if w.since("v0.0.45") {
 			w.number("suspend_time", false, true, 0)
 		}
@@ -189,12 +190,19 @@ func (w *shape) nodeUse(n *node) {
 	w.text("version", n.Version)
 }
 
+// longAnswer is how many bytes of an answer are held before they are sent.
+const longAnswer = 1 << 18
+
 // jobsAnswer writes jobs, or what Slurm writes when none changed: an empty list with a last_update of 0.
-func (w *shape) jobsAnswer(jobs []*job, now time.Time, unchanged bool) {
+func (w *shape) jobsAnswer(jobs []job, now time.Time, unchanged bool) {
+	rest := w.restOfJob()
 	w.object("", func() {
 		w.list("jobs", func() {
-			for _, j := range jobs {
-				w.job(j)
+			for i := range jobs {
+				w.job(&jobs[i], rest)
+				if len(w.b) > longAnswer {
+					w.flush()
+				}
 			}
 		})
 		w.time("last_backfill", time.Time{})
@@ -210,41 +218,6 @@ func (w *shape) jobsAnswer(jobs []*job, now time.Time, unchanged bool) {
 		w.meta()
 		w.errors()
 		w.warnings(warnings...)
-	})
-}
-
-// job writes the fields of a job that somebody reads, not all 130.
-func (w *shape) job(j *job) {
-	w.object("", func() {
-		w.text("account", "")
-		w.bool("batch_flag", true)
-		w.texts("flags", []string{"USING_DEFAULT_PARTITION"})
-		w.text("cluster", w.slurm.options.Cluster)
-		w.time("eligible_time", j.submitted)
-		end := j.end
-		if end.IsZero() && !j.start.IsZero() {
-			end = j.start.AddDate(1, 0, 0) // what Slurm writes for a job without limit
-		}
-		w.time("end_time", end)
-		w.int("group_id", 1000)
-		w.int("job_id", j.id)
-		w.texts("job_state", j.states())
-		w.text("name", j.Name)
-		w.text("nodes", hostlist.Compress(slices.Clone(j.nodes)))
-		w.number("cpus", true, false, int64(max(1, j.CPUs)*j.Nodes))
-		w.number("node_count", true, false, int64(j.Nodes))
-		w.text("partition", j.Partition)
-		w.number("priority", true, false, 1)
-		w.text("qos", "")
-		w.int("restart_cnt", int64(j.restarts))
-		w.time("start_time", j.start)
-		w.text("state_reason", "None")
-		w.time("submit_time", j.submitted)
-		w.number("time_limit", j.Limit > 0, j.Limit == 0, int64(j.Limit/time.Minute))
-		w.text("tres_req_str", "")
-		w.text("tres_alloc_str", "")
-		w.int("user_id", 1000)
-		w.text("user_name", j.User)
 	})
 }
 

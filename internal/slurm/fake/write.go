@@ -4,6 +4,7 @@
 package fake
 
 import (
+	"io"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,16 @@ type writer struct {
 	depth   int
 	empty   bool // nothing is written in the current object or list
 	compact bool
+	// out, when it is set, takes what is written whenever it is much.
+	out io.Writer
+}
+
+// flush hands on what is written.
+func (w *writer) flush() {
+	if w.out != nil {
+		_, _ = w.out.Write(w.b) // a client that is gone has nothing to complain about
+		w.b = w.b[:0]
+	}
 }
 
 // member starts a member of the current object, or of the current list when key is empty.
