@@ -59,7 +59,8 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
-		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
+		PropagatedNodeConditions: o.propagatedNodeConditions,
+		Links:                    link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type options struct {
 	imageRegistry, imageTag    string
 	clusterDomain              string
 	slurmrestdURL              string
+	propagatedNodeConditions   []string
 	destructive                int
 	profile                    bool
 	profileAddr                string
@@ -103,6 +104,10 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
+	fs.Func("propagated-node-conditions", "comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained", func(s string) error {
+		o.propagatedNodeConditions = list(s)
+		return nil
+	})
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
 	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "deletions of workers that one Slurm cluster may see within a minute; default: half of its nodes, at least 20")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
@@ -123,7 +128,6 @@ func bindIgnored(fs *flag.FlagSet) map[string]string {
 	ignored := map[string]string{
 		"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
 		"slurmclient-workers":        "there is one link for each Slurm cluster",
-		"propagated-node-conditions": "not supported yet",
 		"zap-devel":                  "use --log-format=plain and --log-level=debug",
 		"zap-stacktrace-level":       "logs carry no stack traces",
 		"zap-time-encoding":          "times are RFC 3339",

@@ -65,6 +65,9 @@ func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
 		"--enable-topology-controller", "--max-concurrent-reconciles=4", "--cache-sync-timeout=2m", "--log-format=plain", "--log-level=info", "--controllers=*",
 		"--namespaces", "a,b", "--profile=true", "--profile-addr=localhost:1",
 	)
+	if diff := cmp.Diff([]string{"Ready", "Disk"}, slinky.propagatedNodeConditions); diff != "" {
+		t.Error(diff)
+	}
 	for _, o := range []*options{slinky, soperator} {
 		if o.healthAddr != ":1" || o.metricsAddr != ":2" || o.metricsSecure || o.leaderElect || o.leaderElectNamespace != "ops" || !o.enableHTTP2 || !o.profile ||
 			o.profileAddr != "localhost:1" {

@@ -55,6 +55,8 @@ type Options struct {
 	ClusterDomain string
 	// SlurmrestdURL is asked instead of the Services of RestApis, by a manager outside of the cluster.
 	SlurmrestdURL string
+	// PropagatedNodeConditions are the condition types of Kubernetes nodes that give the reason why their workers are drained.
+	PropagatedNodeConditions []string
 	// Links are the options of the links to Slurm.
 	Links link.Options
 	// Metrics is where the metrics of the links are registered; nil registers none.
@@ -144,7 +146,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeset": {
 			func(b component.Base) error { return nodeset.Setup(mgr, b, links) },
-			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links) },
+			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions) },
 			func(b component.Base) error { return workerkeys.Setup(mgr, b) },
 		},
 		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},

@@ -45,6 +45,9 @@ func (r *reconciler) setState(ctx context.Context, s *scope) error {
 	switch a := s.action; {
 	case a.Drain != "":
 		what, event, done = "draining", "Drained", "drains: "+a.Drain
+		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
+			event = "NodeCordon"
+		}
 		failures = s.link.Drain(ctx, []string{s.node}, a.Drain)
 	case a.Undrain:
 		what, event, done = "undraining", "Undrained", "takes jobs again"
@@ -59,7 +62,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) error {
 	if err := failures[s.node]; err != nil {
 		return fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
 	}
-	log.FromContext(ctx).Info(event+" a Slurm node", "node", s.node, "reason", s.action.Drain)
+	log.FromContext(ctx).Info("Changed the state of a Slurm node", "node", s.node, "change", what, "reason", s.action.Drain)
 	r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, event, "SetState", "Slurm node %s %s", s.node, done)
 	return nil
 }
@@ -73,27 +76,6 @@ func (r *reconciler) wantJobs(s *scope) {
 	default:
 		s.link.WantJobs(who)
 	}
-}
-
-// writeRecord changes the rest of the record of the Slurm node. A failure keeps nothing else from being done: it is told on
-// the pod, and tried again later.
-func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
-	update := s.action.Record
-	if update.Empty() {
-		return
-	}
-	failures := s.link.Update(ctx, []string{s.node}, link.Update{
-		Comment: update.Comment, Topology: update.Topology, Features: update.Features, FeaturesActive: update.Active,
-	})
-	key, now := client.ObjectKeyFromObject(s.pod), r.Clock.Now()
-	r.memory.wrote(key, now)
-	attempt := nodeset.Attempt{Update: update.String(), At: now}
-	if err := failures[s.node]; err != nil {
-		attempt.Problem = err.Error()
-		log.FromContext(ctx).Info("Slurm did not take what the record of a node is to say", "node", s.node, "why", attempt.Problem)
-	}
-	r.memory.tried(key, attempt)
-	s.action.Again = soonest(s.action.Again, now.Add(time.Second)) // what Slurm says then shows what became of it
 }
 
 // soonest is the earlier of two times, of which zero is none.

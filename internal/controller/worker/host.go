@@ -4,8 +4,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,13 +37,13 @@ func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error
 		}
 		return nodeset.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
 	}
-	return factsOf(&n), nil
+	return r.factsOf(&n), nil
 }
 
-func factsOf(n *corev1.Node) nodeset.Host {
+func (r *reconciler) factsOf(n *corev1.Node) nodeset.Host {
 	h := nodeset.Host{
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable), Ready: node.Unknown,
-		CordonReason: n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason],
+		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], wrong(n, r.propagated)),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
@@ -55,13 +58,29 @@ func factsOf(n *corev1.Node) nodeset.Host {
 	return h
 }
 
+// wrong says what is wrong with a Kubernetes node, as far as these condition types say: "(Reason: Message); (…)".
+func wrong(n *corev1.Node, types []string) string {
+	var all []string
+	for _, c := range n.Status.Conditions {
+		is := corev1.ConditionTrue // of most conditions, such as MemoryPressure
+		if c.Type == corev1.NodeReady {
+			is = corev1.ConditionFalse
+		}
+		if slices.Contains(types, string(c.Type)) && (c.Status == is || c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown) {
+			all = append(all, fmt.Sprintf("(%s: %s)", c.Reason, c.Message))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
 // kubeNodeChanges lets through the changes of Kubernetes nodes that concern workers. Kubelets write the status of their
 // nodes all the time.
-func kubeNodeChanges() predicate.Predicate {
+func (r *reconciler) kubeNodeChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, okay := e.ObjectNew.(*corev1.Node)
-		return !ok || !okay || factsOf(before) != factsOf(after)
+		return !ok || !okay || r.factsOf(before) != r.factsOf(after)
 	}}
 }
 

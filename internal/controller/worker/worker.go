@@ -47,13 +47,16 @@ const concurrency = 256
 
 type reconciler struct {
 	component.Base
-	links  *link.Registry
-	memory memory
+	links *link.Registry
+	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
+	propagated []string
+	memory     memory
 }
 
-// Setup registers the controller of worker pods.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links}
+// Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
+// according to its conditions of the propagated types.
+func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry, propagated []string) error {
+	r := &reconciler{Base: base, links: links, propagated: propagated}
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeIndex, func(o client.Object) []string {
 		pod, ok := o.(*corev1.Pod)
 		if !ok || !isWorker(o) {
@@ -77,7 +80,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(kubeNodeChanges())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(r.slurmChanges()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).

@@ -1,0 +1,61 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestFactsOfAKubernetesNode(t *testing.T) {
+	conditions := func(all ...corev1.NodeCondition) corev1.NodeStatus { return corev1.NodeStatus{Conditions: all} }
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "fine"}
+	silent := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "silence"}
+	gpu := corev1.NodeCondition{Type: "GPUFault", Status: corev1.ConditionTrue, Reason: "XID", Message: "48"}
+	healthy := corev1.NodeCondition{Type: "GPUFault", Status: corev1.ConditionFalse, Reason: "NoXID"}
+	annotated := func(pairs ...string) map[string]string {
+		out := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = pairs[i+1]
+		}
+		return out
+	}
+	tests := []struct {
+		name        string
+		annotations map[string]string
+		cordoned    bool
+		status      corev1.NodeStatus
+		want        nodeset.Host
+	}{
+		{name: "one of which Kubernetes has not heard yet", want: nodeset.Host{Cordoned: node.No}},
+		{name: "one that is ready and cordoned", cordoned: true, status: conditions(ready), want: nodeset.Host{Cordoned: node.Yes, Ready: node.Yes}},
+		{name: "one that is silent", status: conditions(silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
+		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: nodeset.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
+		{name: "all of them, in one order", status: conditions(gpu, silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
+		{name: "not when nothing is", status: conditions(healthy, ready), want: nodeset.Host{Cordoned: node.No, Ready: node.Yes}},
+		{name: "the annotation says it better", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: nodeset.Host{Cordoned: node.No, CordonReason: "RMA"}},
+		{name: "topology, by its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: nodeset.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
+		{name: "topology that is empty, and features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
+			want: nodeset.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &reconciler{propagated: []string{"Ready", "GPUFault"}}
+			tt.want.Name = "n"
+			got := r.factsOf(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: tt.annotations}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
+			})
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
