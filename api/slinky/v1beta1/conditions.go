@@ -27,6 +27,9 @@ const (
 	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
 	// that a newer slurmctld may know; the message names them.
 	ConditionConfigDoubtful = "ConfigDoubtful"
+	// ConditionHighlyAvailable, on a Controller with spec.ha, is True while a backup could take over from the active
+	// slurmctld.
+	ConditionHighlyAvailable = "HighlyAvailable"
 	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
 	ConditionVersionSupported = "VersionSupported"
 	// ConditionSlurmReachable, on Controller, is True while slurmrestd answers and what it says can be relied on. While it
@@ -142,6 +145,16 @@ const (
 	ReasonUnknownKeys = "UnknownKeys"
 	// ReasonKeysKnown (False): the operator knows all keys.
 	ReasonKeysKnown = "KeysKnown"
+)
+
+// Reasons of ConditionHighlyAvailable.
+const (
+	// ReasonBackupReady (True): at least two slurmctlds answer.
+	ReasonBackupReady = "BackupReady"
+	// ReasonBackupMissing (False): fewer than two slurmctlds answer; the message says which do.
+	ReasonBackupMissing = "BackupMissing"
+	// ReasonNotAsked (Unknown): nobody can ask the slurmctlds; the message says why.
+	ReasonNotAsked = "NotAsked"
 )
 
 // Reasons of ConditionVersionSupported.

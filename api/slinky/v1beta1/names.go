@@ -48,6 +48,15 @@ func (c *Controller) PodName(ordinal int) string {
 	return c.Name + "-controller-" + strconv.Itoa(ordinal)
 }
 
+// PodHost returns the name under which a slurmctld pod is reached from other pods: that of the Service, or with backups
+// N-controller-0.N-controller-internal.NS for ordinal 0 and so on.
+func (c *Controller) PodHost(ordinal int) string {
+	if c.Replicas() > 1 {
+		return c.PodName(ordinal) + "." + shortFQDN(c.InternalServiceName(), c.Namespace)
+	}
+	return c.Host()
+}
+
 // PrimaryName returns the host name of the first slurmctld: N-controller-0, or the host of an external one.
 func (c *Controller) PrimaryName() string {
 	if host, ok := c.externalHost(); ok {

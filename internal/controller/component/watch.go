@@ -44,6 +44,8 @@ type Watches struct {
 	PodsOf string
 	// KeysOfController says that objects depend on the Secrets of the Controller that they refer to.
 	KeysOfController bool
+	// Claims says that objects may refer to PersistentVolumeClaims.
+	Claims bool
 	// Other adds what is the kind's alone; nil adds nothing.
 	Other func(b *builder.Builder)
 }
@@ -92,7 +94,7 @@ func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watche
 	if w.PodsOf != "" {
 		b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf(w.PodsOf)))
 	}
-	r.watchReferences(b, list, w.KeysOfController)
+	r.watchReferences(b, list, w)
 	if w.Other != nil {
 		w.Other(b)
 	}
@@ -102,16 +104,20 @@ func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watche
 	return nil
 }
 
-// watchReferences watches the metadata of Secrets and ConfigMaps, whose content is read when it is needed.
-func (r *Reconciler[T]) watchReferences(b *builder.Builder, list client.ObjectList, keysOfController bool) {
-	for _, kind := range []string{"Secret", "ConfigMap"} {
+// watchReferences watches the metadata of Secrets, ConfigMaps and claims, whose content is read when it is needed.
+func (r *Reconciler[T]) watchReferences(b *builder.Builder, list client.ObjectList, w Watches) {
+	kinds := []string{"Secret", "ConfigMap"}
+	if w.Claims {
+		kinds = append(kinds, "PersistentVolumeClaim")
+	}
+	for _, kind := range kinds {
 		metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 		direct := referrers(r.Client, list, kind)
 		viaController := throughControllers(r.Client, list)
 		b.WatchesRawSource(source.Kind(r.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
 				requests := direct(ctx, o)
-				if keysOfController && kind == "Secret" {
+				if w.KeysOfController && kind == "Secret" {
 					requests = append(requests, viaController(ctx, o)...)
 				}
 				return requests

@@ -32,32 +32,35 @@ type slurmctlds struct {
 // when it does not run. It is empty when nothing is known against it.
 func (s slurmctlds) refusal(digest string) string {
 	for i := range s.pods {
-		statuses := s.pods[i].Status
-		for _, c := range statuses.InitContainerStatuses {
-			if c.Name != pod.ReconfigureName {
-				continue
-			}
-			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-				if ended == nil {
-					continue
-				}
-				if words, ok := strings.CutPrefix(ended.Message, digest+": "); ok {
-					return "slurmctld does not accept the configuration: " + complaint(words)
-				}
+		for _, words := range lastWords(s.pods[i].Status.InitContainerStatuses, pod.ReconfigureName) {
+			if words, ok := strings.CutPrefix(words, digest+": "); ok {
+				return "slurmctld does not accept the configuration: " + complaint(words)
 			}
 		}
-		for _, c := range statuses.ContainerStatuses {
-			if c.Name != slinkyv1beta1.NameSlurmctld || c.Ready {
-				continue
-			}
-			for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-				if ended != nil && strings.Contains(ended.Message, fatal) {
-					return "slurmctld does not start: " + complaint(ended.Message)
-				}
+		for _, words := range lastWords(s.pods[i].Status.ContainerStatuses, slinkyv1beta1.NameSlurmctld) {
+			if strings.Contains(words, fatal) {
+				return "slurmctld does not start: " + complaint(words)
 			}
 		}
 	}
 	return ""
+}
+
+// lastWords are the messages with which a container ended. Those of a slurmctld that has become ready since are of no
+// interest any more.
+func lastWords(statuses []corev1.ContainerStatus, name string) []string {
+	var words []string
+	for _, c := range statuses {
+		if c.Name != name || c.Ready && name == slinkyv1beta1.NameSlurmctld {
+			continue
+		}
+		for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if ended != nil {
+				words = append(words, ended.Message)
+			}
+		}
+	}
+	return words
 }
 
 // fatal begins the words with which the daemons and tools of Slurm end.

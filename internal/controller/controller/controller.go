@@ -34,6 +34,7 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -63,6 +64,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 		Components: []client.Object{&slinkyv1beta1.Accounting{}},
 		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
 		PodsOf:     slinkyv1beta1.NameSlurmctld,
+		Claims:     true,
 		Other:      func(b *builder.Builder) { b.WatchesRawSource(r.slurmChanges()) },
 	})
 }
@@ -76,6 +78,9 @@ func references(c *slinkyv1beta1.Controller) []string {
 	if c.Spec.JwksKeyRef != nil {
 		refs = append(refs, component.Ref("ConfigMap", c.Spec.JwksKeyRef.Name))
 	}
+	if c.Replicas() > 1 {
+		refs = append(refs, component.Ref("PersistentVolumeClaim", c.ExistingClaim()))
+	}
 	for _, name := range render.ReferencedConfigMaps(c) {
 		refs = append(refs, component.Ref("ConfigMap", name))
 	}
@@ -86,7 +91,7 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 	in := render.Input{Controller: c, Images: r.Images}
 	accountingErr := r.accounting(ctx, c, &in)
 	keys, keysErr := r.keys(ctx, c, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in)))
+	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in), r.sharedClaim(ctx, c)))
 	if err != nil {
 		return component.Plan{}, err
 	}
@@ -97,6 +102,9 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 		return component.Plan{}, err
 	}
 	plan.Problems = slices.Concat(plan.Problems, problems, early)
+	if err := r.exchangeStatefulSet(ctx, c, &plan); err != nil {
+		return component.Plan{}, err
+	}
 	if len(plan.Problems) == 0 {
 		c.Status.ConfigDigest = out.ConfigDigest
 	}
@@ -224,9 +232,12 @@ func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, p
 		return err
 	}
 	plan.Parts = append(plan.Parts, part)
-	if c.Spec.InplaceReconfigure && len(plan.Problems) == 0 {
-		err = r.refreshVolumes(ctx, c)
+	if c.Replicas() > 1 {
+		plan.Conditions = append(plan.Conditions, highlyAvailable(daemons))
+	} else {
+		meta.RemoveStatusCondition(&c.Status.Conditions, slinkyv1beta1.ConditionHighlyAvailable)
 	}
+	err = r.mark(ctx, c, daemons.pods, active(c, daemons), c.Spec.InplaceReconfigure && len(plan.Problems) == 0)
 	plan.Problems = append(plan.Problems, rejected(applied)...)
 	return err
 }

@@ -8,36 +8,67 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
 // wantedConfig on a slurmctld pod is the digest of the configuration that it should see.
 const wantedConfig = "coxswain.dev/wanted-config"
 
-// refreshVolumes stamps the slurmctld pod with the digest of its configuration. A kubelet looks at the volumes of a pod
-// again when the pod changes, and otherwise about once a minute, so that this is what makes an edit live in seconds.
-func (r *reconciler) refreshVolumes(ctx context.Context, c *slinkyv1beta1.Controller) error {
-	key := types.NamespacedName{Namespace: c.Namespace, Name: c.PodName(0)}
-	var pod corev1.Pod
-	if err := r.Client.Get(ctx, key, &pod); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil // a new pod mounts what is there
+// marks are what the operator writes on a slurmctld pod; an empty one is not there.
+type marks struct {
+	// config is the digest of the configuration. A kubelet looks at the volumes of a pod again when the pod changes, and
+	// otherwise about once a minute, so that this is what makes an edit live in seconds.
+	config string
+	// active is "true" on the slurmctld that the Service leads to.
+	active string
+}
+
+func marksOf(p *corev1.Pod) marks {
+	return marks{config: p.Annotations[wantedConfig], active: p.Labels[slinkyv1beta1.LabelControllerActive]}
+}
+
+// mark writes what is not on the slurmctld pods yet. A mark for the configuration stays where it is while nothing new may
+// reach slurmctld.
+func (r *reconciler) mark(ctx context.Context, c *slinkyv1beta1.Controller, pods []corev1.Pod, active string, refresh bool) error {
+	for i := range pods {
+		p := &pods[i]
+		have := marksOf(p)
+		want := marks{config: have.config}
+		if refresh {
+			want.config = c.Status.ConfigDigest
 		}
-		return fmt.Errorf("reading Pod %s: %w", key, err)
+		if p.Name == active {
+			want.active = "true"
+		}
+		if p.DeletionTimestamp != nil || have == want {
+			continue
+		}
+		if err := r.write(ctx, p, want); err != nil {
+			return err
+		}
+		if want.active != "" && have.active == "" {
+			log.FromContext(ctx).Info("Led the Service to another slurmctld", "pod", p.Name)
+		}
 	}
-	if pod.DeletionTimestamp != nil || pod.Annotations[wantedConfig] == c.Status.ConfigDigest {
-		return nil
+	return nil
+}
+
+func (r *reconciler) write(ctx context.Context, p *corev1.Pod, want marks) error {
+	apply := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID)
+	if want.config != "" {
+		apply.WithAnnotations(map[string]string{wantedConfig: want.config})
 	}
-	stamp := corev1ac.Pod(key.Name, key.Namespace).WithUID(pod.UID).
-		WithAnnotations(map[string]string{wantedConfig: c.Status.ConfigDigest})
-	if err := r.Client.Apply(ctx, stamp, client.FieldOwner(kube.FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("stamping Pod %s: %w", key, client.IgnoreNotFound(err))
+	if want.active != "" {
+		apply.WithLabels(map[string]string{slinkyv1beta1.LabelControllerActive: want.active})
+	}
+	if err := r.Client.Apply(ctx, apply, client.FieldOwner(kube.FieldManager), client.ForceOwnership); component.IgnoreGone(err) != nil {
+		return fmt.Errorf("marking Pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	return nil
 }

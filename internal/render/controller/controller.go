@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -96,13 +97,31 @@ func Render(in Input) Output {
 	// Who asks while slurmctld starts is to be refused at once and to ask again: a connection to a Service without
 	// endpoints hangs, and slurmrestd keeps what it was asked for minutes.
 	service.Spec.PublishNotReadyAddresses = true
+	if c.Replicas() > 1 && err == nil {
+		service.Spec.Selector[slinkyv1beta1.LabelControllerActive] = "true"
+		out.Add(internalService(c, set))
+	}
 	statefulSet, err := statefulSet(in, set, out.ConfigDigest)
 	out.Fail("spec", err)
 	out.Add(service, statefulSet)
 
-	out.Ignore(c.Spec.HA != nil && c.Spec.HA.Enabled, "spec.ha")
 	out.Ignore(c.Spec.Metrics.ServiceMonitor != nil && c.Spec.Metrics.ServiceMonitor.Enabled, "spec.metrics.serviceMonitor")
 	return out
+}
+
+// internalService gives every slurmctld pod a host name of its own, also while it is not ready: it is by that name that
+// the others, and slurmds, find out whether it is.
+func internalService(c *slinkyv1beta1.Controller, set label.Set) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: pod.ObjectMeta(c, c.InternalServiceName(), set),
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: set.Selector(), PublishNotReadyAddresses: true,
+			Ports: []corev1.ServicePort{{
+				Name: slinkyv1beta1.NameSlurmctld, Protocol: corev1.ProtocolTCP, Port: c.ServicePort(),
+				TargetPort: intstr.FromString(slinkyv1beta1.NameSlurmctld),
+			}},
+		},
+	}
 }
 
 // configuration renders the files of the ConfigMap and checks them. Their digest is that of what they say, the stamp in
@@ -157,7 +176,7 @@ func checkFiles(files Files, out *render.Output) {
 			switch other := from[f.Name]; {
 			case f.Name == slurmConfFile:
 				refuse(list.path, "ConfigMap %s has a key %s, which the operator writes itself; use spec.extraConf", f.ConfigMap, f.Name)
-			case f.Name == "slurmdbd.conf" || f.Name == pod.SlurmKeyFile || f.Name == pod.JwtKeyFile || f.Name == pod.JwksFile:
+			case f.Name == "slurmdbd.conf" || f.Name == pod.SlurmKeyFile || f.Name == pod.SlurmKeySet || f.Name == pod.JwtKeyFile || f.Name == pod.JwksFile:
 				refuse(list.path, "ConfigMap %s has a key %s, which the operator writes itself", f.ConfigMap, f.Name)
 			case f.Name == cgroupConfFile && !has(files.Config, cgroupConfFile):
 				refuse(list.path, "ConfigMap %s has a key %s, which belongs into spec.configFileRefs", f.ConfigMap, f.Name)

@@ -83,6 +83,8 @@ func TestRender(t *testing.T) {
 		{name: "in-place reconfiguration adds the sidecar and leaves the digest off the pod", file: "inplace.yaml",
 			spec: `{inplaceReconfigure: true, reconfigure: {resources: {limits: {memory: 64Mi}}}}`},
 		{name: "state on an existing claim", file: "existing-claim.yaml", spec: `{persistence: {enabled: true, existingClaim: old}}`},
+		{name: "backups share a claim, have names of their own and keep apart", file: "ha.yaml",
+			spec: `{ha: {enabled: true, backups: 2}, persistence: {enabled: true, existingClaim: shared}, inplaceReconfigure: true}`},
 		{name: "state that is not kept", file: "not-persistent.yaml", spec: `{persistence: {enabled: false}}`},
 		{name: "a claim of the user's size", file: "claim.yaml",
 			spec: `{persistence: {enabled: true, storageClassName: fast, accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}}`},
@@ -358,8 +360,8 @@ func TestStamp(t *testing.T) {
 }
 
 func TestIgnoredFieldsAreNamed(t *testing.T) {
-	out := controller.Render(input(t, `{ha: {enabled: true}, metrics: {serviceMonitor: {enabled: true}}}`))
-	if diff := cmp.Diff([]string{"spec.ha", "spec.metrics.serviceMonitor"}, out.Ignored); diff != "" {
+	out := controller.Render(input(t, `{metrics: {serviceMonitor: {enabled: true}}}`))
+	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor"}, out.Ignored); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -24,6 +24,9 @@ const (
 	cgroupConfFile = "cgroup.conf"
 	stateRoot      = "/var/spool/slurmctld"
 
+	// failoverSeconds is how long a slurmctld has to be silent before a backup takes over.
+	failoverSeconds = 20
+
 	// defaultCgroupConf is cgroup.conf when the user brings none. There is no systemd in containers.
 	defaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 )
@@ -90,7 +93,13 @@ func general(d *conf.Document, c *slinkyv1beta1.Controller) {
 		d.Add("SlurmctldPort", strconv.Itoa(int(c.Spec.ExternalConfig.Port)))
 		return
 	}
-	d.Add("SlurmctldHost", c.PodName(0)+"("+c.Host()+")")
+	for i := range int(c.Replicas()) {
+		d.Add("SlurmctldHost", c.PodName(i)+"("+c.PodHost(i)+")")
+	}
+	if c.Replicas() > 1 {
+		// Kubernetes replaces a slurmctld in a few seconds; Slurm's default has the backup wait for two minutes.
+		d.Add("SlurmctldTimeout", strconv.Itoa(failoverSeconds))
+	}
 	d.Add("SlurmctldPort", strconv.Itoa(int(c.ServicePort())))
 	d.Add("StateSaveLocation", StateDir(c))
 	d.Add("SlurmdUser", "root")

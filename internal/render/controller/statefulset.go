@@ -44,10 +44,10 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 	out := &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(c, c.Key().Name, set, c.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             new(int32(1)),
+			Replicas:             new(c.Replicas()),
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			RevisionHistoryLimit: new(int32(0)),
-			ServiceName:          c.ServiceName(),
+			ServiceName:          serviceName(c),
 			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
 			Template:             template,
 		},
@@ -58,6 +58,24 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 		}}
 	}
 	return out, errors.Join(specErr, templateErr)
+}
+
+// serviceName is the Service that the pods have their host names from.
+func serviceName(c *slinkyv1beta1.Controller) string {
+	if c.Replicas() > 1 {
+		return c.InternalServiceName()
+	}
+	return c.ServiceName()
+}
+
+// apart keeps slurmctlds that are there for each other off the same Kubernetes node.
+func apart(c *slinkyv1beta1.Controller) *corev1.Affinity {
+	if c.Replicas() == 1 {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: Labels(c).Selector()}, TopologyKey: corev1.LabelHostname,
+	}}}}
 }
 
 // podSpec reports the mistakes in all containers at once.
@@ -86,10 +104,16 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),
+		Affinity:                     apart(c),
 	}, errors.Join(errs...)
 }
 
 func slurmctld(in Input) corev1.Container {
+	ready := "/readyz"
+	if in.Controller.Replicas() > 1 {
+		// A backup is ready for its task while it is not the active one.
+		ready = "/livez"
+	}
 	return corev1.Container{
 		Name:            slinkyv1beta1.NameSlurmctld,
 		Image:           in.Images.Slurmctld(),
@@ -100,7 +124,7 @@ func slurmctld(in Input) corev1.Container {
 		// Before its very first start slurmctld waits for slurmdbd, which waits for its database.
 		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 600, PeriodSeconds: 1},
 		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: get(ready), PeriodSeconds: 2},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},

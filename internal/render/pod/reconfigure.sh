@@ -12,7 +12,7 @@ last_words=${TERMINATION_LOG:-/dev/termination-log}
 digest() {
 	cd "$etc"
 	for file in *; do
-		if [ ! -f "$file" ] || [ "$file" = slurm.key ] || [ "$file" = jwt.key ] || [ "$file" = jwks.json ]; then
+		if [ ! -f "$file" ] || [ "$file" = slurm.key ] || [ "$file" = slurm.jwks ] || [ "$file" = jwt.key ] || [ "$file" = jwks.json ]; then
 			continue
 		fi
 		if [ "$file" = slurm.conf ]; then

@@ -154,14 +154,16 @@ const aConf = "ClusterName=demo\nSlurmctldParameters=enable_configless\n"
 
 func TestReconfigureLoadsWhatChangedOnce(t *testing.T) {
 	s := newSidecar(t)
-	s.files(map[string]string{"slurm.conf": aConf, "cgroup.conf": "a"})
+	first := s.files(map[string]string{"slurm.conf": aConf, "cgroup.conf": "a"})
 	s.write("etc/slurm.key", "key", 0o600)
 	s.start()
-	s.await("calls", "")
+	s.await("run/config.digest", first)
 	second := s.files(map[string]string{"slurm.conf": aConf + "KillWait=31\n", "cgroup.conf": "b"})
 	s.await("run/config.digest", second)
 	s.await("calls", "coxswain_config="+second)
-	s.write("etc/slurm.key", "another key", 0o600)
+	for _, key := range []string{"slurm.key", "slurm.jwks", "jwt.key", "jwks.json"} {
+		s.write("etc/"+key, "another key", 0o600)
+	}
 
 	s.signal(syscall.SIGTERM)
 	if err := s.exit(); err != nil {
@@ -183,9 +185,9 @@ func TestReconfigureLoadsWhatChangedOnce(t *testing.T) {
 
 func TestReconfigureWaitsForAllFiles(t *testing.T) {
 	s := newSidecar(t)
-	s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
+	first := s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
 	s.start()
-	s.await("calls", "")
+	s.await("run/config.digest", first)
 	// slurm.conf arrives first: its stamp is that of both files.
 	whole := s.files(map[string]string{"slurm.conf": aConf + "KillWait=31\n", "gres.conf": "b"})
 	s.write("etc/gres.conf", "a", 0o644)
@@ -196,9 +198,9 @@ func TestReconfigureWaitsForAllFiles(t *testing.T) {
 
 func TestReconfigureTellsARefusalOnceAndGoesOn(t *testing.T) {
 	s := newSidecar(t)
-	s.files(map[string]string{"slurm.conf": aConf})
+	first := s.files(map[string]string{"slurm.conf": aConf})
 	s.start()
-	s.await("calls", "")
+	s.await("run/config.digest", first)
 	s.scontrol("echo 'scontrol: error: Parsing error at unrecognized key: FooBar'; echo 'scontrol: fatal: Unable to process configuration file'; exit 1")
 	bad := s.files(map[string]string{"slurm.conf": aConf + "FooBar=1\n"})
 	if err := s.exit(); err == nil {
@@ -216,9 +218,9 @@ func TestReconfigureTellsARefusalOnceAndGoesOn(t *testing.T) {
 
 func TestReconfigureTriesAgainWhileSlurmctldIsAway(t *testing.T) {
 	s := newSidecar(t)
-	s.files(map[string]string{"slurm.conf": aConf})
+	first := s.files(map[string]string{"slurm.conf": aConf})
 	s.start()
-	s.await("calls", "")
+	s.await("run/config.digest", first)
 	s.scontrol("[ -e " + s.dir + "/up ] || { echo 'slurm_reconfigure error: Unable to contact slurm controller (connect failure)'; exit 1; }")
 	changed := s.files(map[string]string{"slurm.conf": aConf + "KillWait=31\n"})
 	s.await("calls", "coxswain_config="+changed)

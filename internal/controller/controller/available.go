@@ -1,0 +1,118 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// active returns the name of the slurmctld pod that is in charge: the first in slurm.conf's order that answers, as every
+// client of Slurm finds it. While nobody answers, or cannot be asked, it stays the one that it was, and is the first at
+// the beginning. It is empty for a slurmctld without backups.
+func active(c *slinkyv1beta1.Controller, s slurmctlds) string {
+	if c.Replicas() < 2 {
+		return ""
+	}
+	for _, answer := range s.daemons.Controllers {
+		if answer.Responding && slices.ContainsFunc(s.pods, func(p corev1.Pod) bool { return p.Name == answer.Hostname }) {
+			return answer.Hostname
+		}
+	}
+	for _, p := range s.pods {
+		if p.Labels[slinkyv1beta1.LabelControllerActive] == "true" {
+			return p.Name
+		}
+	}
+	return c.PodName(0)
+}
+
+// highlyAvailable says whether a backup could take over.
+func highlyAvailable(s slurmctlds) metav1.Condition {
+	c := metav1.Condition{Type: slinkyv1beta1.ConditionHighlyAvailable, Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonNotAsked}
+	switch {
+	case !s.linked:
+		c.Message = "without a RestApi nobody can ask the slurmctlds"
+		return c
+	case s.daemons.Controllers == nil:
+		c.Message = s.daemons.Why
+		return c
+	}
+	var up, away []string
+	for _, answer := range s.daemons.Controllers {
+		if answer.Responding {
+			up = append(up, answer.Hostname)
+		} else {
+			away = append(away, describe(answer))
+		}
+	}
+	c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonBackupReady, strings.Join(up, " and ")+" answer"
+	if len(up) < 2 {
+		c.Status, c.Reason = metav1.ConditionFalse, slinkyv1beta1.ReasonBackupMissing
+		c.Message = fmt.Sprintf("%d of %d slurmctlds answer", len(up), len(up)+len(away))
+	}
+	if len(away) > 0 {
+		c.Message += "; not " + strings.Join(away, ", ")
+	}
+	return c
+}
+
+func describe(c rest.Controller) string {
+	if c.Status == "" {
+		return c.Hostname
+	}
+	return c.Hostname + " (" + c.Status + ")"
+}
+
+// sharedClaim checks that all slurmctlds can have the claim at the same time.
+func (r *reconciler) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller) error {
+	if c.Replicas() < 2 {
+		return nil
+	}
+	const path = "spec.persistence.existingClaim"
+	var claim corev1.PersistentVolumeClaim
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.ExistingClaim()}, &claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return problem.Waitingf(path, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
+	case err != nil:
+		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", c.Namespace, c.ExistingClaim(), err)
+	case !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany):
+		return problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "PersistentVolumeClaim %s has not access mode ReadWriteMany, but %v; "+
+			"all slurmctlds need it at the same time", claim.Name, claim.Spec.AccessModes)
+	}
+	return nil
+}
+
+// exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which
+// cannot be changed. Its pods stay until the new one replaces them one by one.
+func (r *reconciler) exchangeStatefulSet(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
+	var live appsv1.StatefulSet
+	if err := r.Client.Get(ctx, c.Key(), &live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading StatefulSet %s: %w", c.Key(), err)
+	}
+	for i, o := range plan.Objects {
+		if set, ok := o.(*appsv1.StatefulSet); ok && set.Spec.ServiceName != live.Spec.ServiceName {
+			plan.Objects[i] = kube.Recreate(set)
+		}
+	}
+	return nil
+}
