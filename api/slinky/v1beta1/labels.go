@@ -82,6 +82,8 @@ const (
 
 	// FinalizerReservation keeps a NodeSet until its Slurm reservation is deleted.
 	FinalizerReservation = "nodeset.slinky.slurm.net/reservation"
+	// FinalizerWorkers keeps a NodeSet until its workers are drained and deleted.
+	FinalizerWorkers = "coxswain.dev/workers"
 )
 
 // Values of the label app.kubernetes.io/name, one for each component.

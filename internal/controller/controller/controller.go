@@ -204,7 +204,9 @@ func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, 
 		return fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	for _, set := range list.Items {
-		if set.DeletionTimestamp == nil && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
+		// One that waits for its last jobs keeps its place in slurm.conf: slurmctld must not lose a partition with jobs.
+		there := set.DeletionTimestamp == nil || slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers)
+		if there && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
 			in.NodeSets = append(in.NodeSets, set)
 		}
 	}

@@ -127,6 +127,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	if err != nil {
 		return err
 	}
+	if err := r.stay(ctx, n); err != nil { // before there is a worker
+		return err
+	}
 	revision, err := r.revise(ctx, in, list.Items)
 	if err != nil {
 		problems, err := problem.FromError(err)

@@ -83,7 +83,7 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted 
 	case b.Create:
 		if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 			// The reservation is made with the next reconcile, which this write causes.
-			return plans.Booking{Message: "it is about to be made"}, r.finalizer(ctx, n, controllerutil.AddFinalizer)
+			return plans.Booking{Message: "it is about to be made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
 		}
 		v := rest.Reservation{Name: name, Start: wanted.Start, End: wanted.Start.Add(wanted.Duration), Nodes: b.Nodes.String(), Flags: wanted.Flags, Users: []string{slurmUser}}
 		if err := l.PutReservation(ctx, v); err != nil {
@@ -97,7 +97,7 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted 
 		}
 	case s.Wanted == nil:
 		n.Status.Reservation = nil
-		return b, r.finalizer(ctx, n, controllerutil.RemoveFinalizer)
+		return b, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.RemoveFinalizer)
 	}
 	if b.Exists {
 		n.Status.Reservation = &slinkyv1beta1.NodeSetReservation{
@@ -139,10 +139,10 @@ func asked(n *slinkyv1beta1.NodeSet) *plans.Maintenance {
 	return nil
 }
 
-// finalizer adds or removes the finalizer that keeps the NodeSet until its reservation is gone.
-func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, edit func(client.Object, string) bool) error {
+// finalizer adds or removes a finalizer, which keeps the NodeSet until its reservation or its workers are gone.
+func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, name string, edit func(client.Object, string) bool) error {
 	changed := n.DeepCopy()
-	if !edit(changed, slinkyv1beta1.FinalizerReservation) {
+	if !edit(changed, name) {
 		return nil
 	}
 	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(n.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
@@ -153,9 +153,12 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, ed
 	return nil
 }
 
-// finalize deletes the reservation of a NodeSet that is being deleted. Where Slurm cannot be asked any more, because the
+// finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. Where Slurm cannot be asked any more, because the
 // RestApi is gone, nobody waits for it.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
+	if gone, err := r.depart(ctx, n); err != nil || !gone {
+		return err
+	}
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 		return nil
 	}
@@ -168,5 +171,5 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) err
 	} else {
 		log.FromContext(ctx).Info("Left the maintenance reservation in Slurm, which cannot be asked", "reservation", plans.ReservationName(n.Name))
 	}
-	return client.IgnoreNotFound(r.finalizer(ctx, n, controllerutil.RemoveFinalizer))
+	return client.IgnoreNotFound(r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.RemoveFinalizer))
 }

@@ -10,9 +10,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +47,27 @@ type Operator struct {
 	t       testing.TB
 	enabled map[string]bool
 	stop    func()
+	mu      sync.Mutex
+	errors  []string
+}
+
+// Errors returns what the operator has logged as errors, a line each.
+func (o *Operator) Errors() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.errors)
+}
+
+// log keeps errors, and shows everything with -v.
+func (o *Operator) log(prefix, args string) {
+	if testing.Verbose() {
+		fmt.Fprintln(os.Stderr, prefix, args)
+	}
+	if strings.Contains(args, `"error"=`) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.errors = append(o.errors, args)
+	}
 }
 
 // Start starts the operator in a namespace of its own, with the controllers of these kinds, or all. It stops when the
@@ -74,6 +100,7 @@ func (o *Operator) run() {
 	skip := true
 	mgr, err := operator.NewManager(ctx, o.AsOperator(o.t), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  funcr.New(o.log, funcr.Options{}),
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},
 	}, operator.Options{

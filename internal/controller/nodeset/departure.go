@@ -1,0 +1,90 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+)
+
+// departure is what decides whether a NodeSet that is being deleted may go. With it goes what still runs on its workers,
+// since Kubernetes deletes them together; as long as it stays, the worker controller drains and deletes them one by one.
+type departure struct {
+	// workers is the number of pods that are left.
+	workers int
+	// orphaned says that whoever deletes the NodeSet wants to keep its pods.
+	orphaned bool
+	// controller says that the Controller is there to stay, and asked that a RestApi of it is there: that there is a Slurm
+	// whose jobs matter, and a way to ask it.
+	controller, asked bool
+}
+
+// holds says why the NodeSet has to stay; nothing when it may go. It never stays for what nobody will ever answer: with
+// its Controller goes the whole cluster, and without a RestApi no worker would ever be known to be drained.
+func (d departure) holds() string {
+	if d.workers == 0 || d.orphaned || !d.controller || !d.asked {
+		return ""
+	}
+	return fmt.Sprintf("%d workers are drained and deleted first, which takes as long as their jobs do; set spec.drainTimeout to bound the waiting, as with 1s", d.workers)
+}
+
+// stay gives a NodeSet the finalizer by which its deletion waits for its workers.
+func (r *reconciler) stay(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
+	return component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
+}
+
+// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it.
+func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, err error) {
+	if !slices.Contains(n.Finalizers, slinkyv1beta1.FinalizerWorkers) {
+		return true, nil
+	}
+	d, err := r.departure(ctx, n)
+	if err != nil {
+		return false, err
+	}
+	if why := d.holds(); why != "" {
+		// Events of the same words are counted, not repeated.
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Draining", "Delete", "The NodeSet is being deleted: %s", why)
+		return false, nil
+	}
+	if d.workers > 0 && !d.orphaned {
+		log.FromContext(ctx).Info("Let a NodeSet go without draining its workers, as there is no Slurm to ask", "workers", d.workers)
+	}
+	return true, component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
+}
+
+func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {
+	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents)}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)}); err != nil {
+		return d, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	d.workers = len(pods.Items)
+	var c slinkyv1beta1.Controller
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}, &c)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return d, fmt.Errorf("reading Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+	}
+	d.controller = err == nil && c.DeletionTimestamp == nil
+	var apis slinkyv1beta1.RestApiList
+	if err := r.Client.List(ctx, &apis, client.InNamespace(n.Namespace),
+		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", n.Spec.ControllerRef.Name)}); err != nil {
+		return d, fmt.Errorf("listing the RestApis of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+	}
+	d.asked = slices.ContainsFunc(apis.Items, func(a slinkyv1beta1.RestApi) bool { return a.DeletionTimestamp == nil })
+	return d, nil
+}

@@ -1,0 +1,202 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// parts are the objects of a cluster by kind, each of which can be the first or the last to be deleted.
+func parts() map[string]client.Object {
+	named := func(o client.Object, name string) client.Object {
+		o.SetName(name)
+		return o
+	}
+	return map[string]client.Object{
+		"Accounting": named(&slinkyv1beta1.Accounting{}, "demo"),
+		"Controller": named(&slinkyv1beta1.Controller{}, "demo"),
+		"RestApi":    named(&slinkyv1beta1.RestApi{}, "demo"),
+		"LoginSet":   named(&slinkyv1beta1.LoginSet{}, "demo-login"),
+		"NodeSet":    named(&slinkyv1beta1.NodeSet{}, "demo-gpu"),
+	}
+}
+
+// collect does what Kubernetes' garbage collector does: it deletes what belongs to nobody any more. It returns what is left
+// of what had an owner.
+func collect(t *testing.T, o *operator.Operator) []string {
+	t.Helper()
+	owners := map[types.UID]bool{}
+	var owned []client.Object
+	for _, list := range []client.ObjectList{
+		&slinkyv1beta1.AccountingList{}, &slinkyv1beta1.ControllerList{}, &slinkyv1beta1.RestApiList{}, &slinkyv1beta1.LoginSetList{}, &slinkyv1beta1.NodeSetList{},
+		&appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
+		&corev1.SecretList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{},
+	} {
+		if err := o.User.List(t.Context(), list, client.InNamespace(o.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			obj := item.(client.Object)
+			owners[obj.GetUID()] = true
+			if len(obj.GetOwnerReferences()) > 0 {
+				owned = append(owned, obj)
+			}
+			return nil
+		})
+	}
+	var left []string
+	for _, obj := range owned {
+		if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] }) {
+			left = append(left, fmt.Sprintf("%T %s", obj, obj.GetName()))
+			continue
+		}
+		// Without a kubelet nobody else would see a pod to its end.
+		if err := o.User.Delete(t.Context(), obj, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	return left
+}
+
+// awaitEnd waits until all of these objects are gone, and everything with them.
+func awaitEnd(t *testing.T, o *operator.Operator, objects ...client.Object) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		left := collect(t, o)
+		for _, obj := range objects {
+			live, ok := obj.DeepCopyObject().(client.Object)
+			if !ok {
+				t.Fatalf("%T is no object", obj)
+			}
+			err := o.User.Get(t.Context(), client.ObjectKeyFromObject(obj), live)
+			if err == nil {
+				return fmt.Errorf("%T %s is still there, with finalizers %v", obj, obj.GetName(), live.GetFinalizers())
+			}
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		if len(objects) == len(parts()) && len(left) > 0 {
+			return fmt.Errorf("left behind: %s", strings.Join(left, ", "))
+		}
+		return nil
+	})
+}
+
+func TestAClusterIsDeletedInAnyOrder(t *testing.T) {
+	all := []string{"Accounting", "Controller", "RestApi", "LoginSet", "NodeSet"}
+	for i := range all { // each is once the first and once the last
+		order := append(slices.Clone(all[i:]), all[:i]...)
+		t.Run(strings.Join(order, ", "), func(t *testing.T) {
+			o := cluster(t)
+			objects := parts()
+			var deleted []client.Object
+			for _, kind := range order {
+				obj := objects[kind]
+				obj.SetNamespace(o.Namespace)
+				if err := o.User.Delete(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+				deleted = append(deleted, obj)
+				awaitEnd(t, o, deleted...)
+			}
+			o.Settle()
+			if errs := o.Errors(); len(errs) > 0 {
+				t.Errorf("the operator complained:\n%s", strings.Join(errs, "\n"))
+			}
+		})
+	}
+}
+
+func TestAClusterWithRunningJobsIsDeletedAtOnce(t *testing.T) {
+	o := cluster(t)
+	runJobs(t, o)
+	var objects []client.Object
+	for _, obj := range parts() {
+		obj.SetNamespace(o.Namespace)
+		if err := o.User.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, obj)
+	}
+	awaitEnd(t, o, objects...)
+}
+
+func TestANodeSetWithoutARestAPIIsDeletedAtOnce(t *testing.T) {
+	o := cluster(t)
+	runJobs(t, o)
+	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
+	set := parts()["NodeSet"]
+	set.SetNamespace(o.Namespace)
+	if err := o.User.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, o, set)
+}
+
+// runJobs runs a job on every worker.
+func runJobs(t *testing.T, o *operator.Operator) {
+	t.Helper()
+	for _, p := range o.Workers() {
+		if o.Slurm.Submit(fake.Job{NodeList: []string{p.Spec.Hostname}, CPUs: 1}) == 0 {
+			t.Fatalf("no job runs on %s", p.Spec.Hostname)
+		}
+	}
+}
+
+func TestANodeSetIsDeletedWhenItsJobsEnd(t *testing.T) {
+	o := workers(t, 2, `partition: {enabled: true}`)
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
+	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
+	expectWorkers(t, o, "w-1")
+	o.Settle()
+	expectWorkers(t, o, "w-1")
+	if conf := operator.Get[corev1.ConfigMap](o, "demo-config").Data["slurm.conf"]; !strings.Contains(conf, "PartitionName=w ") {
+		t.Errorf("the partition has left slurm.conf, with a job in it:\n%s", conf)
+	}
+	o.Slurm.Finish(job)
+	expectWorkers(t, o)
+	apiserver.Eventually(t, func() error {
+		if set := operator.Get[slinkyv1beta1.NodeSet](o, "w"); set != nil {
+			return fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers)
+		}
+		if conf := operator.Get[corev1.ConfigMap](o, "demo-config").Data["slurm.conf"]; strings.Contains(conf, "PartitionName=w ") {
+			return errors.New("the partition is still in slurm.conf")
+		}
+		return nil
+	})
+}
+
+func TestADeletedNodeSetWaitsForItsJobsNoLongerThanItsSpecSays(t *testing.T) {
+	o := workers(t, 1, ``)
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
+	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
+	o.Settle()
+	expectWorkers(t, o, "w-0")
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.DrainTimeout = &metav1.Duration{Duration: time.Second} })
+	expectWorkers(t, o)
+}
