@@ -19,9 +19,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// drive carries the action out: first what concerns jobs, then what is shown.
+// drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has
+// been asked again: of a thousand workers the last one's drain must not wait for what is shown of the first.
 func (r *reconciler) drive(ctx context.Context, s *scope) error {
-	if err := r.setState(ctx, s); err != nil {
+	if changed, err := r.setState(ctx, s); changed || err != nil {
+		s.action.Again = soonest(s.action.Again, r.Clock.Now().Add(time.Second))
 		return err
 	}
 	r.wantJobs(s)
@@ -39,7 +41,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 }
 
 // setState drains and undrains the Slurm node, or lets it be used again.
-func (r *reconciler) setState(ctx context.Context, s *scope) error {
+func (r *reconciler) setState(ctx context.Context, s *scope) (changed bool, err error) {
 	var what, event, done string
 	var failures link.Failures
 	switch a := s.action; {
@@ -56,15 +58,15 @@ func (r *reconciler) setState(ctx context.Context, s *scope) error {
 		what, event, done = "reviving", "Revived", "is no longer down: another slurmd stands behind it"
 		failures = s.link.Revive(ctx, []string{s.node})
 	default:
-		return nil
+		return false, nil
 	}
 	r.memory.wrote(client.ObjectKeyFromObject(s.pod), r.Clock.Now())
 	if err := failures[s.node]; err != nil {
-		return fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
+		return false, fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
 	}
 	log.FromContext(ctx).Info("Changed the state of a Slurm node", "node", s.node, "change", what, "reason", s.action.Drain)
 	r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, event, "SetState", "Slurm node %s %s", s.node, done)
-	return nil
+	return true, nil
 }
 
 // wantJobs lets the link ask for jobs while it must be known when those of this worker end.
