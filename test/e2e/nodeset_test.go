@@ -1,0 +1,181 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// NodeSets in both scaling modes are updated and shrunk without harm to jobs.
+func TestNodeSets(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	m := s.manifest(t, "nodesets.yaml")
+	s.apply(t, m)
+	for _, o := range m {
+		if o.GroupVersionKind().Group == "slinky.slurm.net" {
+			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
+		}
+	}
+	alice := s.enterLoginSet(t, "login", "alice")
+	for _, part := range []struct {
+		name string
+		play func(*testing.T, *scene, *user)
+	}{
+		{"each Kubernetes node has its worker", runsOnEveryNode},
+		{"a rolling update loses no job and requeues none", updatesUnderJobs},
+		{"the workers of a ScheduledUpdate are replaced in their reservation", updatesInReservation},
+		{"shrinking takes idle workers", shrinksByIdleness},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.play(t, s, alice) }) {
+			return
+		}
+	}
+}
+
+func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
+	var nodes corev1.NodeList
+	if err := s.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		host, _, _ := strings.Cut(node.Name, ".")
+		if on := s.pod(t, "daemon-"+host).Spec.NodeName; on != node.Name {
+			t.Errorf("the worker of %s is on %s", node.Name, on)
+		}
+		alice.seesNode(t, host, "idle")
+		if got := alice.runs(t, "srun --partition=daemon --nodelist="+host+" hostname"); got != host {
+			t.Errorf("hostname on %s printed %q", host, got)
+		}
+	}
+}
+
+// updatesUnderJobs replaces three workers while jobs come and go on each of them.
+func updatesUnderJobs(t *testing.T, s *scene, alice *user) {
+	before := s.uids(t, "numbered-0", "numbered-1", "numbered-2")
+	job := alice.submits(t, "sleep 1\n", "--partition=cpu", "--exclusive", "--array=1-40", "--output=/dev/null")
+	s.changeNodeSet(t, "numbered", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=5" })
+	s.awaitReplaced(t, "numbered", before)
+	alice.awaits(t, job, "COMPLETED")
+	// The column of squeue that counts how often a task was begun anew.
+	for _, restarts := range strings.Fields(alice.runs(t, fmt.Sprintf("squeue --noheader --array --states=all --jobs=%d --Format=RestartCnt", job))) {
+		if restarts != "0" {
+			t.Errorf("a task of job %d was requeued %s times", job, restarts)
+		}
+	}
+}
+
+func updatesInReservation(t *testing.T, s *scene, alice *user) {
+	var names []string
+	var pods corev1.PodList
+	if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app.kubernetes.io/instance": "daemon"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		names = append(names, p.Name)
+	}
+	before := s.uids(t, names...)
+	start := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	s.changeNodeSet(t, "daemon", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.ExtraConf = "Weight=6"
+		n.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateScheduled
+		n.Spec.UpdateStrategy.ScheduledUpdate = &slinkyv1beta1.ScheduledUpdate{
+			StartTime: &metav1.Time{Time: start}, Duration: &metav1.Duration{Duration: 10 * time.Minute},
+		}
+	})
+	eventually(t, soon, "the reservation to be made", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "scontrol show reservation --oneliner")
+		if err == nil && !strings.Contains(out, "ReservationName=SlurmOperatorMaint-daemon ") {
+			err = fmt.Errorf("scontrol says %q", out)
+		}
+		return err
+	})
+	if time.Now().Before(start) {
+		for name, uid := range before {
+			if p := s.pod(t, name); p.UID != uid || p.DeletionTimestamp != nil {
+				t.Errorf("%s is replaced before the maintenance begins", name)
+			}
+		}
+	}
+	s.awaitReplaced(t, "daemon", before)
+	if late := time.Now(); late.Before(start) {
+		t.Errorf("the workers were replaced before the maintenance began at %s", start)
+	}
+	s.changeNodeSet(t, "daemon", func(n *slinkyv1beta1.NodeSet) { n.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateRolling })
+	eventually(t, soon, "the reservation to be deleted", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "scontrol show reservation")
+		if err == nil && strings.Contains(out, "SlurmOperatorMaint") {
+			err = fmt.Errorf("scontrol says %q", out)
+		}
+		return err
+	})
+}
+
+func shrinksByIdleness(t *testing.T, s *scene, alice *user) {
+	job, release := alice.submitsBlocked(t, "--partition=cpu", "--nodelist=cpu-2", "--output=/dev/null")
+	s.changeNodeSet(t, "numbered", func(n *slinkyv1beta1.NodeSet) { n.Spec.Replicas = new(int32(1)) })
+	s.awaitNoPod(t, "numbered-0")
+	s.awaitNoPod(t, "numbered-1")
+	alice.awaits(t, job, "RUNNING")
+	release(t)
+	alice.awaits(t, job, "COMPLETED")
+	if p := s.pod(t, "numbered-2"); p.DeletionTimestamp != nil {
+		t.Error("the busy worker goes too")
+	}
+}
+
+// uids are the UIDs of pods by name.
+func (s *scene) uids(t *testing.T, names ...string) map[string]types.UID {
+	t.Helper()
+	out := map[string]types.UID{}
+	for _, name := range names {
+		out[name] = s.pod(t, name).UID
+	}
+	return out
+}
+
+func (s *scene) changeNodeSet(t *testing.T, name string, edit func(*slinkyv1beta1.NodeSet)) {
+	t.Helper()
+	eventually(t, soon, "NodeSet "+name+" to be changed", func(ctx context.Context) error {
+		var n slinkyv1beta1.NodeSet
+		if err := s.Get(ctx, s.name(name), &n); err != nil {
+			return err
+		}
+		edit(&n)
+		return s.Update(ctx, &n)
+	})
+}
+
+// awaitReplaced waits until all workers of a NodeSet are other pods than before and all is well.
+func (s *scene) awaitReplaced(t *testing.T, name string, before map[string]types.UID) {
+	t.Helper()
+	eventually(t, patient, "the workers of NodeSet "+name+" to be replaced", func(ctx context.Context) error {
+		var n slinkyv1beta1.NodeSet
+		if err := s.Get(ctx, s.name(name), &n); err != nil {
+			return err
+		}
+		for pod, uid := range before {
+			var p corev1.Pod
+			if err := s.Get(ctx, s.name(pod), &p); err != nil || p.UID == uid {
+				return errors.Join(err, fmt.Errorf("%s is still the old one", pod))
+			}
+		}
+		if s := n.Status; s.AvailableReplicas != s.Desired || s.UpdatedReplicas != s.Desired || s.SlurmDrain > 0 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
+}
