@@ -87,7 +87,12 @@ func TestMake(t *testing.T) {
 		{"a pod on a lost Kubernetes node is not replaced by guesswork", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, lost)}}, nodeset.Plan{}},
 		{"none wanted retires all", nodeset.Input{Replicas: 0, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-1", "w-0")}},
 		{"who was retired before is retired still, and nobody else",
-			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1), aPod(2, pending)}}, nodeset.Plan{}},
+			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodeset.Plan{}},
+		{"one that turns out to have jobs stays when an idle one can go instead",
+			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
+			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0"), Reprieve: []string{"w-2"}}},
+		{"of two with jobs the one that was chosen goes, whatever ends first",
+			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodeset.Plan{}},
 		{"one more replica reprieves the last choice",
 			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-1"}}},
 		{"all replicas back reprieve all", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-2", "w-1"}}},
@@ -145,7 +150,7 @@ func TestOrderOfScaleIn(t *testing.T) {
 		{"the higher ordinal by number", aPod(10), aPod(9)},
 		{"who became ready more recently first", aPod(0, readyFor(time.Minute)), aPod(0, readyFor(time.Hour))},
 		{"who was created more recently first", aPod(0, createdBefore(time.Minute)), aPod(0, createdBefore(time.Hour))},
-		{"whoever is on the way out already before everybody", aPod(0, scaledIn, busy), aPod(1, pending)},
+		{"whoever is on the way out already, without jobs, before everybody", aPod(0, scaledIn), aPod(1, pending)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

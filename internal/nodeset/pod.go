@@ -76,15 +76,18 @@ func (p Pod) lastJob() time.Time {
 	return p.Deadline
 }
 
-// firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already.
+// firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already and have no
+// jobs. One that is going and turns out to have jobs stays when an idle one can go instead; of two with jobs the one that
+// is going already goes, so that drains do not wander about.
 func firstToGo(a, b Pod) int {
 	return cmp.Or(
-		-boolean(a.Retired == ScaleIn, b.Retired == ScaleIn),
+		-boolean(a.Retired == ScaleIn && !a.Busy, b.Retired == ScaleIn && !b.Busy),
 		boolean(a.Scheduled, b.Scheduled),
 		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
 		boolean(a.Ready, b.Ready),
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
 		boolean(a.Busy, b.Busy),
+		-boolean(a.Retired == ScaleIn, b.Retired == ScaleIn),
 		a.lastJob().Compare(b.lastJob()),
 		-boolean(a.Cordoned, b.Cordoned),
 		cmp.Compare(b.Ordinal, a.Ordinal),

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -475,4 +476,112 @@ func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
 	o.Restart()
 	o.Settle()
 	o.Writes.ExpectNone(t)
+}
+
+// claimsOf starts a cluster of two workers with a claim each and a retention policy.
+func claimsOf(t *testing.T, policy string) *operator.Operator {
+	t.Helper()
+	return workers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}],
+		persistentVolumeClaimRetentionPolicy: {`+policy+`}`)
+}
+
+// ownersOf are the kinds and names of the owners of a claim.
+func ownersOf(o *operator.Operator, name string) string {
+	claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
+	if claim == nil {
+		return "gone"
+	}
+	var out []string
+	for _, r := range claim.OwnerReferences {
+		out = append(out, r.Kind+"/"+r.Name)
+	}
+	return strings.Join(out, ",")
+}
+
+func expectOwners(t *testing.T, o *operator.Operator, claim, want string) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		if got := ownersOf(o, claim); got != want {
+			return fmt.Errorf("the owners of %s are %q, want %q", claim, got, want)
+		}
+		return nil
+	})
+}
+
+func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
+	o := claimsOf(t, `whenDeleted: Delete, whenScaled: Delete`)
+	expectOwners(t, o, "scratch-w-0", "NodeSet/w")
+	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 2 })
+	scale(o, 1)
+	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
+	scale(o, 2)
+	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.PersistentVolumeClaimRetentionPolicy = nil })
+	expectOwners(t, o, "scratch-w-0", "")
+}
+
+func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
+	o := claimsOf(t, `whenScaled: Delete`)
+	scale(o, 1)
+	expectWorkers(t, o, "w-0")
+	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
+	scale(o, 2)
+	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, "Waiting")
+	if want := "PersistentVolumeClaim scratch-w-1: it goes with Pod w-1; its successor waits for that"; !strings.Contains(message, want) {
+		t.Errorf("%q, want %q", message, want)
+	}
+	// What the garbage collector does.
+	operator.Change(o, "scratch-w-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
+	operator.Delete[corev1.PersistentVolumeClaim](o, "scratch-w-1")
+	expectWorkers(t, o, "w-0", "w-1")
+}
+
+func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
+	o := workers(t, 1, `partition: {enabled: true}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: x}, spec: {controllerRef: {name: demo}, replicas: 0}}`)
+	shares := func(n int) {
+		t.Helper()
+		apiserver.Eventually(t, func() error {
+			b := operator.Get[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
+			if b == nil && n > 0 || b != nil && len(b.OwnerReferences) != n {
+				return fmt.Errorf("the budget is %+v, want %d owners", b, n)
+			}
+			return nil
+		})
+	}
+	shares(2)
+	for i, name := range []string{"w", "x"} {
+		operator.Change(o, name, func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(false) })
+		shares(1 - i)
+	}
+	operator.Change(o, "x", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(true) })
+	shares(1)
+}
+
+func TestLoginsToWorkers(t *testing.T) {
+	o := workers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
+	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.HasSuffix(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\n") {
+		t.Errorf("the ConfigMap is %+v", c)
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.SSH.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sssd"}, Key: "sssd.conf"}
+	})
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, "KeyMissing")
+	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: "[sssd]"}}`)
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.SSH = slinkyv1beta1.NodeSetSSH{} })
+	apiserver.Eventually(t, func() error {
+		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {
+			return fmt.Errorf("the ConfigMap is still there")
+		}
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ package nodeset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
@@ -33,20 +35,17 @@ func (r *reconciler) createAll(ctx context.Context, in worker.Input, places []pl
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // the NodeSet goes with it
 	}
-	return err
+	return errors.Join(err, created.held())
 }
 
 func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Identity, revision string, created *done) error {
 	n := in.NodeSet
-	claims, err := worker.Claims(n, id)
-	if err != nil {
-		return err
-	}
-	for _, claim := range claims {
-		err := r.Client.Create(ctx, claim, client.FieldOwner(kube.FieldManager))
-		if err != nil && !apierrors.IsAlreadyExists(err) { // a claim is kept for its ordinal
-			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	if err := r.createClaims(ctx, n, id); err != nil {
+		if problems, rest := problem.FromError(err); rest == nil {
+			created.hold(problems) // the others are made
+			return nil
 		}
+		return err
 	}
 	pod, err := worker.Pod(in, id, revision)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
@@ -29,11 +30,14 @@ const marksOwner = kube.FieldManager + "-nodeset"
 
 // execute carries a plan out, many pods at a time. Each of its steps stands for itself: what fails is tried again by the
 // next reconcile, from which the same plan follows.
-func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, plan plans.Plan) error {
+func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, plan plans.Plan, scaledIn map[string]bool) error {
 	n := in.NodeSet
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for i := range pods {
 		byName[pods[i].Name] = &pods[i]
+	}
+	if err := r.ownClaims(ctx, n, pods, scaledIn); err != nil {
+		return err
 	}
 	return errors.Join(
 		r.createAll(ctx, in, plan.Create, revision),
@@ -90,8 +94,25 @@ func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, re
 
 // done are the pods with which something was done, so that a thousand make one event.
 type done struct {
-	mu    sync.Mutex
-	names []string
+	mu       sync.Mutex
+	names    []string
+	problems problem.List
+}
+
+// hold notes why something was not done with a pod.
+func (d *done) hold(problems problem.List) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.problems = append(d.problems, problems...)
+}
+
+// held joins what was noted.
+func (d *done) held() error {
+	var errs []error
+	for _, p := range d.problems {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
 }
 
 func (d *done) add(name string) {

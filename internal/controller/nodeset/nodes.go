@@ -25,6 +25,12 @@ import (
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
 	b.WatchesRawSource(r.deadNodes())
+	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return len(e.ObjectOld.GetOwnerReferences()) != len(e.ObjectNew.GetOwnerReferences())
+		},
+	}))
 }
 
 // watchKubeNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at.

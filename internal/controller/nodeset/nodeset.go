@@ -28,6 +28,7 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
@@ -37,9 +38,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=create
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct {
 	component.Base
@@ -59,6 +60,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 		New:     func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
 		Decide:  r.decide,
 		Observe: r.observe, Finalize: r.finalize,
+		Prunes: []client.Object{&corev1.ConfigMap{}},
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
 		Other:      r.watchNodes,
@@ -69,7 +71,11 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 }
 
 func references(n *slinkyv1beta1.NodeSet) []string {
-	return []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
+	out := []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
+	if ref := n.Spec.SSH.SssdConfRef; n.Spec.SSH.Enabled && ref != nil && ref.Name != "" {
+		out = append(out, component.Ref("Secret", ref.Name))
+	}
+	return out
 }
 
 func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
@@ -84,20 +90,21 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 	}
 	var out render.Output
 	out.Add(kube.Shared(worker.Service(n)))
+	if n.Spec.SSH.Enabled {
+		out.Add(worker.SSHConfig(n))
+	}
 	if n.DisruptionProtection() {
 		out.Add(kube.Shared(worker.DisruptionBudget(n)))
+	} else if err := r.Applier.Release(ctx, n, worker.DisruptionBudget(n)); err != nil {
+		return component.Plan{}, err
 	}
 	ignore(n, &out)
 	return component.Plan{Output: out}, nil
 }
 
-// ignore lists what belongs to the worker engine and is not there yet.
+// ignore lists what is set and has no effect.
 func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
-	whenDeleted, whenScaled := n.ClaimRetention()
-	out.Ignore(n.Spec.SSH.Enabled, "spec.ssh")
 	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
-	out.Ignore(whenDeleted == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
-	out.Ignore(whenScaled == slinkyv1beta1.ClaimDelete, "spec.persistentVolumeClaimRetentionPolicy.whenScaled")
 }
 
 func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, error) {
@@ -105,7 +112,23 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worke
 	if err != nil {
 		return worker.Input{}, err
 	}
-	return worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}, nil
+	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}
+	in.SssdDigest, err = r.sssd(ctx, n, c)
+	return in, err
+}
+
+// sssd is the digest of the sssd.conf that the spec names. It may hold a password, so its digest is sealed.
+func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (string, error) {
+	ref := n.Spec.SSH.SssdConfRef
+	if !n.Spec.SSH.Enabled || ref == nil || ref.Name == "" {
+		return "", nil
+	}
+	seal, _, err := r.SlurmKey(ctx, n.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
+	if err != nil {
+		return "", err
+	}
+	value, err := r.SecretValue(ctx, n.Namespace, *ref, "spec.ssh.sssdConfRef")
+	return label.Seal(seal, map[string][]byte{ref.Key: value}), err
 }
 
 // observe carries the plan for the pods out and counts them.
@@ -147,7 +170,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	again, reserveErr := r.reserve(ctx, n, registered, plan.Desired, out)
-	err = errors.Join(r.execute(ctx, in, revision, list.Items, plan), r.prune(ctx, n, facts), reserveErr)
+	err = errors.Join(r.execute(ctx, in, revision, list.Items, plan, plan.ScaledIn(facts.Pods)), r.prune(ctx, n, facts), reserveErr)
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(plan)...)
 	out.Again = earlier(plan.Again, again)

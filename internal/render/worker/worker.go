@@ -30,6 +30,8 @@ type Input struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 	Images        image.Set
+	// SssdDigest is the digest of the sssd.conf that spec.ssh names; empty for none.
+	SssdDigest string
 }
 
 // Labels is the identity of a NodeSet's pods.
@@ -75,7 +77,7 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 	n := in.NodeSet
 	set := Labels(n)
 	spec, specErr := podSpec(in)
-	template, templateErr := pod.Template(spec, n.Spec.Template, set, nil, "spec.template")
+	template, templateErr := pod.Template(spec, n.Spec.Template, set, sshDigests(in), "spec.template")
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	out.Name, out.Namespace = id.PodName(n), n.Namespace
 	daemon := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet

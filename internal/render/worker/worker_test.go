@@ -50,6 +50,8 @@ func TestPod(t *testing.T) {
 		{"one on each Kubernetes node", "daemon.yaml", `{controllerRef: {name: demo}, scalingMode: DaemonSet, volumeClaimTemplates: [{metadata: {name: scratch}, spec: {}}],
 			template: {spec: {hostname: gpu-, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
 			{matchExpressions: [{key: gpu, operator: Exists}]}, {matchExpressions: [{key: accelerator, operator: In, values: [a]}]}]}}}}}}`, 0, "node-1.example.com", "node-1"},
+		{"logins over ssh, for the users of a directory", "ssh.yaml",
+			`{controllerRef: {name: demo}, ssh: {enabled: true, extraSshdConfig: "Match User root\n  PermitRootLogin no", sssdConfRef: {name: sssd, key: conf}}}`, 0, "", ""},
 		{"an ordinal that comes back to its Kubernetes node", "pinned.yaml", `{controllerRef: {name: demo}, pinToNode: true, ordinalPadding: 2}`, 4, "node-2", ""},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
@@ -79,6 +81,9 @@ func TestPod(t *testing.T) {
 			objects := []render.Object{pod}
 			for _, c := range claims {
 				objects = append(objects, c)
+			}
+			if in.NodeSet.Spec.SSH.Enabled {
+				objects = append(objects, worker.SSHConfig(in.NodeSet))
 			}
 			golden.Check(t, tt.file, manifest.YAML(t, objects...))
 		})

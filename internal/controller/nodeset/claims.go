@@ -1,0 +1,119 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// ownClaims gives the claims of the NodeSet to whom they are to go with. It comes before any worker is marked: the claim of
+// one that is deleted must have its owner by then.
+func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) error {
+	if len(n.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	var claims corev1.PersistentVolumeClaimList
+	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(worker.Labels(n).Selector()))
+	if err != nil {
+		return fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	users := map[string]*corev1.Pod{}
+	for i := range pods {
+		for _, v := range pods[i].Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				users[v.PersistentVolumeClaim.ClaimName] = &pods[i]
+			}
+		}
+	}
+	holders := plans.Holders{Set: metav1.OwnerReference{
+		APIVersion: slinkyv1beta1.GroupVersion.String(), Kind: "NodeSet", Name: n.Name, UID: n.UID,
+	}}
+	holders.WhenDeleted, holders.WhenScaled = n.ClaimRetention()
+	return kube.SlowStart(len(claims.Items), func(i int) error {
+		h := holders
+		if pod := users[claims.Items[i].Name]; pod != nil {
+			h.Pod = &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+			h.ScaledIn = scaledIn[pod.Name]
+		}
+		return r.ownClaim(ctx, n, &claims.Items[i], h)
+	})
+}
+
+func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) error {
+	owners, change, foreign := h.Own(claim.OwnerReferences)
+	if foreign && metav1.GetControllerOf(claim) != nil {
+		r.Recorder.Eventf(n, claim, corev1.EventTypeWarning, "ConflictingController", "Own",
+			"PersistentVolumeClaim %s is controlled by %s; the retention policy does not apply to it", claim.Name, metav1.GetControllerOf(claim).Name)
+	}
+	if !change || claim.DeletionTimestamp != nil {
+		return nil
+	}
+	changed := claim.DeepCopy()
+	changed.OwnerReferences = owners
+	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.Applier.Wrote(n, changed)
+	}
+	if err = component.IgnoreGone(err); err != nil {
+		return fmt.Errorf("changing the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// createClaims makes the claims of a worker that do not exist; those that exist are kept for it. One that is about to go
+// with the worker before is a problem that heals: a pod that used it would wait for ever.
+func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, id worker.Identity) error {
+	claims, err := worker.Claims(n, id)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		live := &corev1.PersistentVolumeClaim{}
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(claim), live)
+		if apierrors.IsNotFound(err) {
+			live = claim
+			err = r.Client.Create(ctx, claim, client.FieldOwner(kube.FieldManager))
+			if apierrors.IsAlreadyExists(err) { // somebody else's, without our labels
+				err = nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+		for _, owner := range live.OwnerReferences {
+			if live.DeletionTimestamp != nil || owner.Kind == "Pod" {
+				return problem.Waitingf("PersistentVolumeClaim "+live.Name, slinkyv1beta1.ReasonWaiting, "it goes with Pod %s; its successor waits for that", owner.Name)
+			}
+		}
+		if live.DeletionTimestamp != nil {
+			return problem.Waitingf("PersistentVolumeClaim "+live.Name, slinkyv1beta1.ReasonWaiting, "it is being deleted; the worker waits for that")
+		}
+	}
+	return nil
+}
+
+// setOfClaim is the NodeSet whose workers a claim was made for, which may wait for its end.
+func setOfClaim(_ context.Context, claim client.Object) []reconcile.Request {
+	l := claim.GetLabels()
+	if l[label.Name] != slinkyv1beta1.NameSlurmd || l[label.Instance] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: l[label.Instance]}}}
+}
