@@ -131,11 +131,11 @@ func (s *Slurm) reserve(user string, m reservationMessage) *Error {
 	if m.End.Set {
 		next.End = time.Unix(m.End.Number, 0)
 	}
-	if m.Users != nil {
-		next.Users = m.Users
+	if users := entries(&m.Users); users != nil {
+		next.Users = users
 	}
-	if m.Accounts != nil {
-		next.Accounts = m.Accounts
+	if accounts := entries(&m.Accounts); accounts != nil {
+		next.Accounts = accounts
 	}
 	next.Flags = slices.Clone(next.Flags)
 	for _, flag := range m.Flags {
