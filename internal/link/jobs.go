@@ -56,8 +56,10 @@ func (l *Link) wantedNodes() hostlist.Set {
 type jobTable struct {
 	taken   time.Time
 	updated time.Time
-	covered hostlist.Set
-	of      map[string][]JobOnNode
+	// patience is the age from which the table says nothing; zero: none.
+	patience time.Duration
+	covered  hostlist.Set
+	of       map[string][]JobOnNode
 	// partial says that nodes of a job could not be told.
 	partial bool
 }
@@ -66,7 +68,8 @@ type jobTable struct {
 // known, which may be to be none, and Unknown otherwise: nobody asked for them with WantJobs, Slurm has not answered yet,
 // or the answer does not fit what Slurm says about the node.
 func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
-	if s.Trust != Fresh || s.jobs == nil || !s.jobs.covered.Contains(name) {
+	if s.Trust != Fresh || s.jobs == nil || !s.jobs.covered.Contains(name) ||
+		s.jobs.patience > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.patience {
 		return nil, node.Unknown
 	}
 	list := s.jobs.of[name]
@@ -174,16 +177,18 @@ func (l *Link) pollJobs(ctx context.Context) {
 	now := l.options.Clock.Now()
 	l.mu.Lock()
 	l.jobTime.take(now, now.Sub(asked))
+	patience := 3*l.jobTime.wait(now, true) + time.Minute
 	l.mu.Unlock()
 	switch {
 	case err != nil:
 	case !list.Unchanged:
 		next := tabulate(asked, list, wanted)
+		next.patience = patience
 		l.keepJobs(next)
 		l.hub.publish(l.key, next.changed(old)...)
 	case old != nil:
 		same := *old
-		same.taken = asked
+		same.taken, same.patience = asked, patience
 		l.keepJobs(&same)
 	}
 }

@@ -265,3 +265,45 @@ func TestABrokenConnectionIsNotTheLossOfSlurm(t *testing.T) {
 		}
 	})
 }
+
+func TestJobsThatAreNotToldAnyMoreAreUnknown(t *testing.T) {
+	simulate(t, 2, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+		l.WantJobs("set", "worker-0", "worker-1")
+		after(5 * time.Second)
+		if jobs, known := l.Snapshot().Jobs("worker-0"); known != node.Yes || len(jobs) != 1 {
+			t.Fatalf("jobs are %v, %s", jobs, known)
+		}
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.Contains(r.URL.Path, "jobs") {
+				return &fake.Fault{Status: 500}
+			}
+			return nil
+		})
+		after(30 * time.Second)
+		if _, known := l.Snapshot().Jobs("worker-0"); known != node.Yes {
+			t.Errorf("after half a minute they are %s", known)
+		}
+		after(2 * time.Minute)
+		if _, known := l.Snapshot().Jobs("worker-0"); known != node.Unknown || l.Snapshot().Trust != Fresh {
+			t.Errorf("after minutes they are %s", known)
+		}
+		s.SetFault(nil)
+		after(time.Minute)
+		if _, known := l.Snapshot().Jobs("worker-0"); known != node.Yes {
+			t.Errorf("afterwards they are %s", known)
+		}
+	})
+}
+
+// A job that started after jobs were listed makes them unknown, rather than none.
+func TestABusyNodeWithoutKnownJobsIsUnknown(t *testing.T) {
+	busy := NewSnapshot(time.Unix(0, 0), Fresh, rest.Node{Name: "a", State: []string{"ALLOCATED"}}, rest.Node{Name: "b", State: []string{"IDLE"}})
+	s := busy.WithJobs(map[string][]JobOnNode{"a": nil, "b": {{ID: 1}}})
+	if _, known := s.Jobs("a"); known != node.Unknown {
+		t.Errorf("jobs of a busy node of which none is known are %s", known)
+	}
+	if jobs, known := s.Jobs("b"); known != node.Yes || len(jobs) != 0 {
+		t.Errorf("jobs of an idle node are %v, %s", jobs, known)
+	}
+}

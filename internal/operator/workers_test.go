@@ -404,6 +404,13 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 		return nil
 	})
 	o.RunWorkers()
+	// Slurm's word on the new worker may be later than the second that Settle waits for.
+	apiserver.Eventually(t, func() error {
+		if s := operator.Get[slinkyv1beta1.NodeSet](o, "x").Status; s.SlurmIdle != 1 || s.AvailableReplicas != 1 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
 	o.Settle()
 	o.Writes.Reset()
 	o.Restart()
