@@ -82,8 +82,6 @@ const (
 	ConditionLoginAvailable = "LoginAvailable"
 	// ConditionAccountingAvailable is True when slurmdbd and its database are available.
 	ConditionAccountingAvailable = "AccountingAvailable"
-	// ConditionSConfigControllerAvailable is True when the config writer is available.
-	ConditionSConfigControllerAvailable = "SConfigControllerAvailable"
 )
 
 // Reasons of conditions.

@@ -14,9 +14,6 @@ const (
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is True when the operator cannot go on until somebody changes something.
 	ConditionStalled = "Stalled"
-	// ConditionSpecEffective is False when fields are set that have no effect in this version of the operator. The
-	// message lists their paths.
-	ConditionSpecEffective = "SpecEffective"
 )
 
 // Reasons of those conditions.
@@ -27,10 +24,6 @@ const (
 	ReasonReconciling = "Reconciling"
 	// ReasonInvalidSpec goes with Stalled True: the message names the field and what to change.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonFieldsNotEffective goes with SpecEffective False.
-	ReasonFieldsNotEffective = "FieldsNotEffective"
-	// ReasonAllFieldsEffective goes with SpecEffective True.
-	ReasonAllFieldsEffective = "AllFieldsEffective"
 )
 
 // StatusMetadata is what the status of ActiveChecks and NodeConfigurators have in common.

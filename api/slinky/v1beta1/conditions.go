@@ -69,7 +69,8 @@ const (
 	ReasonRollingOut = "RollingOut"
 	// ReasonWaiting (True): the next step waits for another object; the message names it.
 	ReasonWaiting = "Waiting"
-	// ReasonApplyFailed (True): the API server refused or failed a write, which is tried again.
+	// ReasonApplyFailed (True): the API server refuses to store an object that the component needs, for reasons outside of
+	// the spec: a quota, an admission webhook, a missing right. The message quotes it; it is tried again.
 	ReasonApplyFailed = "ApplyFailed"
 )
 
@@ -77,6 +78,9 @@ const (
 const (
 	// ReasonInvalidSpec: a value in the spec cannot be used; the message begins with the path of the field.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonInvalidOverlay: a container, pod template or Service spec in the spec cannot be laid over the generated one, as
+	// when a field is misspelt; the message begins with its path.
+	ReasonInvalidOverlay = "InvalidOverlay"
 	// ReasonReferenceRefused: a reference names another namespace.
 	ReasonReferenceRefused = "ReferenceRefused"
 	// ReasonReferenceNotFound: an object that the spec refers to does not exist; the message names field and object.
@@ -102,8 +106,6 @@ const (
 
 // Reasons of ConditionFieldsIgnored.
 const (
-	// ReasonFieldDeprecated (True): a deprecated field is set that has no effect any more.
-	ReasonFieldDeprecated = "FieldDeprecated"
 	// ReasonFieldUnsupported (True): a field is set that this version of the operator does not act on.
 	ReasonFieldUnsupported = "FieldUnsupported"
 	// ReasonAllFieldsUsed (False): every field that is set has its effect.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,6 +126,12 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	applyErr := r.apply(ctx, obj, &plan)
 	observeErr := r.Observe(ctx, obj, &plan)
+	if err := kube.IgnoreLeaving(errors.Join(applyErr, observeErr)); apierrors.IsForbidden(err) {
+		// Nothing in the spec is wrong, so that only this tells why nothing happens.
+		plan.Parts = append(plan.Parts, kube.Part{
+			Name: "objects", Reason: slinkyv1beta1.ReasonApplyFailed, Message: strings.ReplaceAll(err.Error(), "\n", "; "),
+		})
+	}
 	r.summarize(obj, &plan, observeErr == nil)
 	_, statusErr := r.Applier.PatchStatus(ctx, before, obj)
 	if apierrors.IsConflict(statusErr) {

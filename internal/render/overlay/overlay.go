@@ -17,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
 // ReasonInvalid is the reason of problems inside user-written pieces.
-const ReasonInvalid = "InvalidOverlay"
+const ReasonInvalid = slinkyv1beta1.ReasonInvalidOverlay
 
 // Container returns base with the user's container laid over it. The error is a problem.Problem at path.
 func Container(base corev1.Container, user *embedded.Container, path string) (corev1.Container, error) {
