@@ -4,11 +4,20 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/test/login"
 	"github.com/coxswain-hpc/coxswain/test/walk"
@@ -25,7 +34,7 @@ func TestComponents(t *testing.T) {
 			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
 		}
 	}
-	alice := s.enterLoginSet(t, "login", "alice")
+	alice := s.aliceLogsIn(t, "login")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)
 	alice.seesAccounted(t, job)
@@ -43,6 +52,21 @@ func TestComponents(t *testing.T) {
 			t.Errorf("id -un printed %q", got)
 		}
 	})
+	t.Run("tokens are used through a forwarded port", func(t *testing.T) {
+		alice.usesToken(t, s, "ordinary-jwt-nobody", false)
+		s.allowsPrivilegedTokens(t)
+		alice.usesToken(t, s, "privileged-jwt-slurm", true)
+	})
+	t.Run("files come and go", func(t *testing.T) {
+		if err := alice.Put(t.Context(), "batch.sh", []byte("#!/bin/sh\necho from a file\n")); err != nil {
+			t.Fatal(err)
+		}
+		alice.runs(t, "sbatch --wait --mem=1 --output=batch.out batch.sh")
+		if got, err := alice.Fetch(t.Context(), "batch.out"); err != nil || string(got) != "from a file\n" {
+			t.Errorf("the job has written %q (%v)", got, err)
+		}
+	})
+	t.Run("login nodes get fixed names, and lose them again", func(t *testing.T) { s.exchangesWorkload(t) })
 	t.Run("strangers do not come in", func(t *testing.T) {
 		stranger, err := login.EnsureKey(filepath.Join(t.TempDir(), "key"))
 		if err != nil {
@@ -76,12 +100,50 @@ func (s *scene) refuses(t *testing.T, door *walk.Door, key *login.Key, want stri
 	}
 }
 
-// enterLoginSet logs in to a LoginSet that no SlurmCluster has made.
-func (s *scene) enterLoginSet(t *testing.T, loginSet, name string) *user {
+// aliceLogsIn logs in to a LoginSet that no SlurmCluster has made.
+func (s *scene) aliceLogsIn(t *testing.T, loginSet string) *user {
 	t.Helper()
 	door, err := walk.NewDoor(t.Context(), s.Kubernetes, s.name(loginSet), loginSet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.enter(t, door, name)
+	return s.enter(t, door, "alice")
+}
+
+// exchangesWorkload lets a StatefulSet run the login pods, with SSSD, and then a Deployment again, without. Somebody can log
+// in all the time.
+func (s *scene) exchangesWorkload(t *testing.T) {
+	t.Helper()
+	login := &unstructured.Unstructured{}
+	login.SetGroupVersionKind(schema.GroupVersionKind{Group: "slinky.slurm.net", Version: "v1beta1", Kind: "LoginSet"})
+	login.SetName("login")
+	login.SetNamespace(s.namespace)
+	look := func(command string) string { return s.aliceLogsIn(t, "login").runs(t, command) }
+	for _, step := range []struct {
+		workload, sssd string
+		gone           client.Object
+	}{
+		{"StatefulSet", `{"name": "sssd", "key": "sssd.conf"}`, &appsv1.Deployment{}},
+		{"Deployment", "null", &appsv1.StatefulSet{}},
+	} {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"workload": %q, "sssdConfRef": %s}}`, step.workload, step.sssd))
+		if err := s.Patch(t.Context(), login, patch); err != nil {
+			t.Fatal(err)
+		}
+		look("true")
+		eventually(t, patient, "the login pods to be those of a "+step.workload, func(ctx context.Context) error {
+			err := s.Get(ctx, s.name("login"), step.gone)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return errors.Join(errors.New("there is still the other workload"), err)
+		})
+		s.awaitCondition(t, patient, login, "Ready", metav1.ConditionTrue)
+		if name := look("hostname"); (name == "login-0") != (step.workload == "StatefulSet") {
+			t.Errorf("with a %s the login node is called %s", step.workload, name)
+		}
+		if got := look("pgrep --exact --count sssd || true"); (got != "0") != (step.sssd != "null") {
+			t.Errorf("with sssdConfRef %s there are %s sssd", step.sssd, got)
+		}
+	}
 }
