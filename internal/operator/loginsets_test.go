@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,6 +163,32 @@ func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *t
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+func TestLoginPodsAreScaledByTheScaleSubresource(t *testing.T) {
+	o := loginNodes(t)
+	l := operator.Get[slinkyv1beta1.LoginSet](o, "demo-login")
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+	if err := o.User.SubResource("scale").Update(t.Context(), l, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	apiserver.Eventually(t, func() error {
+		if n := *operator.Get[appsv1.Deployment](o, "demo-login").Spec.Replicas; n != 3 {
+			return fmt.Errorf("the Deployment has %d replicas", n)
+		}
+		return nil
+	})
+	o.RunWorkloads()
+	apiserver.Eventually(t, func() error {
+		var now autoscalingv1.Scale
+		if err := o.User.SubResource("scale").Get(t.Context(), l, &now); err != nil {
+			return err
+		}
+		if now.Status.Replicas != 3 || now.Status.Selector != "app.kubernetes.io/instance=demo-login,app.kubernetes.io/name=login" {
+			return fmt.Errorf("the scale subresource says %+v", now.Status)
+		}
+		return nil
+	})
 }
 
 // exists waits until there is an object.
