@@ -39,7 +39,9 @@ func (u *user) asks(ctx context.Context, method, url, token, body string, into a
 	if err != nil {
 		return 0, err
 	}
-	request.Header.Set("X-SLURM-USER-TOKEN", token)
+	if token != "" {
+		request.Header.Set("X-SLURM-USER-TOKEN", token)
+	}
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
