@@ -34,7 +34,7 @@ func TestComponents(t *testing.T) {
 			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
 		}
 	}
-	alice := s.aliceLogsIn(t, "login")
+	alice := s.enterLoginSet(t, "login", "alice")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)
 	alice.seesAccounted(t, job)
@@ -100,14 +100,14 @@ func (s *scene) refuses(t *testing.T, door *walk.Door, key *login.Key, want stri
 	}
 }
 
-// aliceLogsIn logs in to a LoginSet that no SlurmCluster has made.
-func (s *scene) aliceLogsIn(t *testing.T, loginSet string) *user {
+// enterLoginSet logs in to a LoginSet that no SlurmCluster has made.
+func (s *scene) enterLoginSet(t *testing.T, loginSet, name string) *user {
 	t.Helper()
 	door, err := walk.NewDoor(t.Context(), s.Kubernetes, s.name(loginSet), loginSet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.enter(t, door, "alice")
+	return s.enter(t, door, name)
 }
 
 // exchangesWorkload lets a StatefulSet run the login pods, with SSSD, and then a Deployment again, without. Somebody can log
@@ -118,7 +118,7 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 	login.SetGroupVersionKind(schema.GroupVersionKind{Group: "slinky.slurm.net", Version: "v1beta1", Kind: "LoginSet"})
 	login.SetName("login")
 	login.SetNamespace(s.namespace)
-	look := func(command string) string { return s.aliceLogsIn(t, "login").runs(t, command) }
+	look := func(command string) string { return s.enterLoginSet(t, "login", "alice").runs(t, command) }
 	for _, step := range []struct {
 		workload, sssd string
 		gone           client.Object

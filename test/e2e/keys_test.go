@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
 		}
 	}
-	alice := s.aliceLogsIn(t, "login")
+	alice := s.enterLoginSet(t, "login", "alice")
 	job, _ := alice.submitsBlocked(t, "--mem=1", "--output=/dev/null")
 	node := alice.awaits(t, job, "RUNNING")[0].Nodes
 	worker := s.pod(t, node)
@@ -59,7 +59,7 @@ func TestKeys(t *testing.T) {
 			s.awaitRolled(t, before, keyHash)
 		}
 		s.awaitWorkersRead(t, i+1)
-		alice = s.aliceLogsIn(t, "login")
+		alice = s.enterLoginSet(t, "login", "alice")
 		eventually(t, soon, "the cluster to work with the keys of step "+strconv.Itoa(i+1), func(ctx context.Context) error {
 			_, err := alice.Run(ctx, "srun --mem=1 --immediate=5 true && sacct --noheader --jobs="+strconv.Itoa(job))
 			return err

@@ -32,7 +32,7 @@ func TestSlurm2411(t *testing.T) {
 			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
 		}
 	}
-	alice := s.aliceLogsIn(t, "old-login")
+	alice := s.enterLoginSet(t, "old-login", "alice")
 	for _, command := range []string{"scontrol show config | grep SLURM_VERSION", "srun --chdir=/ /usr/sbin/slurmd -V"} {
 		if out := alice.runs(t, command); !strings.Contains(out, "24.11") {
 			t.Errorf("%q printed %q, not 24.11", command, out)
