@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -452,6 +453,28 @@ func TestDeletionsAreBounded(t *testing.T) {
 	if len(left) != 2 {
 		t.Errorf("%d workers are left of 3 when one may go", len(left))
 	}
+}
+
+func TestTheWorkersOfANodeSetThatAreToBeKeptAreNotDrained(t *testing.T) {
+	o, _ := workersOn(t, 2, `partition: {enabled: true}`)
+	set := operator.Get[slinkyv1beta1.NodeSet](o, "w")
+	if err := o.User.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	apiserver.Eventually(t, func() error {
+		if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); n == nil || !slices.Equal(n.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
+			return fmt.Errorf("the NodeSet is %+v", n)
+		}
+		return nil
+	})
+	o.Settle()
+	expectLeft(t, o, names(2)...)
+	for _, name := range names(2) {
+		if got := nodeState(o, name); got != "IDLE+DYNAMIC_NORM " {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Finalizers = nil })
 }
 
 func TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained(t *testing.T) {

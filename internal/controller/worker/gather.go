@@ -5,8 +5,10 @@ package worker
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -48,7 +50,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if pod.DeletionTimestamp != nil {
 		s.worker.Gone = pod.DeletionTimestamp.Time
 	}
-	if set.DeletionTimestamp != nil {
+	if departs(set) {
 		s.worker.Pod.Retired = nodeset.Deletion
 	}
 	if set.Spec.DrainTimeout != nil {
@@ -63,6 +65,12 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		r.memory.recall(client.ObjectKeyFromObject(pod), key, &s.worker)
 	}
 	return s, nil
+}
+
+// departs says that a NodeSet that is being deleted waits for its workers to go; whoever orphans them wants to keep them.
+func departs(set *slinkyv1beta1.NodeSet) bool {
+	return set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers) &&
+		!slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
 // look takes up what a snapshot of Slurm says of the worker, and decides. Of a snapshot that is not to be trusted, or older

@@ -21,11 +21,11 @@ import (
 type terms struct {
 	drainTimeout string
 	protected    bool
-	deleted      bool
+	departs      bool
 }
 
 func termsOf(n *slinkyv1beta1.NodeSet) terms {
-	t := terms{protected: n.DisruptionProtection(), deleted: n.DeletionTimestamp != nil}
+	t := terms{protected: n.DisruptionProtection(), departs: departs(n)}
 	if n.Spec.DrainTimeout != nil {
 		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}
