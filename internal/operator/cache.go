@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -88,6 +90,23 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 		return nil, fmt.Errorf("adding the cache of references: %w", err)
 	}
 	return references, nil
+}
+
+// newDefinitions makes the cache of the metadata of the CRD of ServiceMonitors, by which it is noticed when that kind comes.
+func newDefinitions(config *rest.Config, mgr ctrl.Manager) (cache.Cache, error) {
+	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+	definitions, err := cache.New(config, cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		// The operator may read no other.
+		ByObject: map[client.Object]cache.ByObject{crd: {Field: fields.OneTermEqualSelector("metadata.name", rendercontroller.ServiceMonitorDefinition)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of definitions: %w", err)
+	}
+	if err := mgr.Add(definitions); err != nil {
+		return nil, fmt.Errorf("adding the cache of definitions: %w", err)
+	}
+	return definitions, nil
 }
 
 // owned are the kinds that are looked up by their controller, each once.

@@ -89,6 +89,10 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
+	definitions, err := newDefinitions(config, mgr)
+	if err != nil {
+		return nil, err
+	}
 	references, err := newReferences(config, mgr, o.Namespaces)
 	if err != nil {
 		return nil, err
@@ -96,7 +100,7 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 	if err := addIndexes(ctx, mgr); err != nil {
 		return nil, err
 	}
-	return mgr, addControllers(ctx, mgr, references, o)
+	return mgr, addControllers(ctx, mgr, references, definitions, o)
 }
 
 // addIndexes adds every index, whichever controllers run: they look at each other's kinds.
@@ -120,7 +124,7 @@ func running(links *link.Registry, metrics prometheus.Registerer) manager.Runnab
 	}
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, o Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitions cache.Cache, o Options) error {
 	links := link.NewRegistry(o.Links)
 	if err := mgr.Add(running(links, o.Metrics)); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
@@ -140,7 +144,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 	setups := map[string][]func(component.Base) error{
 		"accounting": {func(b component.Base) error { return accounting.Setup(mgr, b) }},
 		"controller": {
-			func(b component.Base) error { return controller.Setup(mgr, b, links) },
+			func(b component.Base) error { return controller.Setup(mgr, b, links, definitions) },
 			func(b component.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
 		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},

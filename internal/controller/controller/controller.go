@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -42,6 +43,8 @@ import (
 type reconciler struct {
 	component.Base
 	links *link.Registry
+	// definitions is a cache of the metadata of the CRD of ServiceMonitors.
+	definitions cache.Cache
 }
 
 // Index adds the index by which Controllers are found by what they refer to.
@@ -49,9 +52,9 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Controller{}, references)
 }
 
-// Setup registers the controller of Controllers.
-func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links}
+// Setup registers the controller of Controllers. definitions has the metadata of the CRD of ServiceMonitors, if there is one.
+func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, definitions cache.Cache) error {
+	r := &reconciler{Base: base, links: links, definitions: definitions}
 	generic := &component.Reconciler[*slinkyv1beta1.Controller]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
@@ -65,7 +68,10 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
 		PodsOf:     slinkyv1beta1.NameSlurmctld,
 		Claims:     true,
-		Other:      func(b *builder.Builder) { b.WatchesRawSource(r.slurmChanges()) },
+		Other: func(b *builder.Builder) {
+			b.WatchesRawSource(r.slurmChanges())
+			r.watchDefinition(b)
+		},
 	})
 }
 
@@ -102,7 +108,7 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 		return component.Plan{}, err
 	}
 	plan.Problems = slices.Concat(plan.Problems, problems, early)
-	if err := r.exchangeStatefulSet(ctx, c, &plan); err != nil {
+	if err := errors.Join(r.exchangeStatefulSet(ctx, c, &plan), r.serviceMonitor(ctx, c, &plan)); err != nil {
 		return component.Plan{}, err
 	}
 	if len(plan.Problems) == 0 {

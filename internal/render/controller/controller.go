@@ -105,7 +105,8 @@ func Render(in Input) Output {
 	out.Fail("spec", err)
 	out.Add(service, statefulSet)
 
-	out.Ignore(c.Spec.Metrics.ServiceMonitor != nil && c.Spec.Metrics.ServiceMonitor.Enabled, "spec.metrics.serviceMonitor")
+	monitor := c.Spec.Metrics.ServiceMonitor
+	out.Ignore(monitor != nil && monitor.Enabled && !c.Spec.Metrics.Enabled, "spec.metrics.serviceMonitor (without spec.metrics.enabled)")
 	return out
 }
 
@@ -117,7 +118,8 @@ func internalService(c *slinkyv1beta1.Controller, set label.Set) *corev1.Service
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: set.Selector(), PublishNotReadyAddresses: true,
 			Ports: []corev1.ServicePort{{
-				Name: slinkyv1beta1.NameSlurmctld, Protocol: corev1.ProtocolTCP, Port: c.ServicePort(),
+				// Not the name by which a ServiceMonitor finds the port of the other Service.
+				Name: "peer", Protocol: corev1.ProtocolTCP, Port: c.ServicePort(),
 				TargetPort: intstr.FromString(slinkyv1beta1.NameSlurmctld),
 			}},
 		},

@@ -359,9 +359,23 @@ func TestStamp(t *testing.T) {
 	}
 }
 
+func TestServiceMonitor(t *testing.T) {
+	for file, spec := range map[string]string{
+		"servicemonitor.yaml": `{metrics: {enabled: true, serviceMonitor: {enabled: true}}}`,
+		"servicemonitor-overrides.yaml": `{metrics: {enabled: true, serviceMonitor: {enabled: true, interval: 30s, scrapeTimeout: 25s, labels: {release: prometheus},
+			annotations: {note: x}, endpoints: [{path: /metrics/jobs, interval: 10s}, {path: /metrics/nodes, scrapeTimeout: 5s}]}}}`,
+	} {
+		c := aController(t, spec)
+		if !controller.WantsServiceMonitor(c) {
+			t.Errorf("%s is not wanted", file)
+		}
+		golden.Check(t, file, manifest.YAML(t, controller.ServiceMonitor(c)))
+	}
+}
+
 func TestIgnoredFieldsAreNamed(t *testing.T) {
 	out := controller.Render(input(t, `{metrics: {serviceMonitor: {enabled: true}}}`))
-	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor"}, out.Ignored); diff != "" {
+	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor (without spec.metrics.enabled)"}, out.Ignored); diff != "" {
 		t.Error(diff)
 	}
 }
