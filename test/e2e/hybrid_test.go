@@ -20,6 +20,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
@@ -166,16 +168,16 @@ func TestHybridWorker(t *testing.T) {
 	s.everyPodIsRestricted(t)
 
 	// Slurm knows a node by the address from which it registers, which a Service would translate; see docs/hybrid.md.
-	controller, accounting := s.pod(t, "slurm-controller-0").Status.PodIP, s.clusterIP(t, "slurm-accounting")
+	slurmctld, slurmdbd := s.pod(t, "slurm-controller-0").Status.PodIP, s.clusterIP(t, "slurm-accounting")
 	o.writes(t, "etc/hosts", 0, fmt.Sprintf("127.0.0.1 localhost\n%[1]s outside-0\n%[2]s slurm-controller.%[4]s\n%[3]s slurm-accounting.%[4]s\n",
-		o.address, controller, accounting, s.namespace))
+		o.address, slurmctld, slurmdbd, s.namespace))
 	for name, key := range s.secret(t, "slurm-auth-slurm") {
 		o.writes(t, "etc/slurm/"+name, 0, string(key))
 	}
 	for _, dir := range []string{"run/slurm", "var/spool/slurmd", "var/log/slurm"} {
 		o.makes(t, dir, 0)
 	}
-	o.runs(t, 0, "slurmd", "-D", "-Z", "-N", "outside-0", "--conf-server", controller+":6817", "--conf", "Feature=outside")
+	o.runs(t, 0, "slurmd", "-D", "-Z", "-N", "outside-0", "--conf-server", slurmctld+":6817", "--conf", "Feature=outside")
 
 	eventually(t, patient, "Slurm node outside-0 to be idle", func(ctx context.Context) error {
 		out, err := o.asks(ctx, "sinfo", "--noheader", "--Node", "--format=%N %T")
@@ -200,6 +202,11 @@ func TestHybridWorker(t *testing.T) {
 		return nil
 	})
 	s.backsUp(t)
+	accounting, err := m.Only("Accounting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.changesPassword(t, accounting)
 }
 
 // backsUp runs the backup of docs/accounting.md once, now.
@@ -224,6 +231,24 @@ func (s *scene) backsUp(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// changesPassword changes the password of the embedded database: both daemons restart and agree on it.
+func (s *scene) changesPassword(t *testing.T, accounting *unstructured.Unstructured) {
+	t.Helper()
+	mariadb, slurmdbd := s.pod(t, "slurm-database-0"), s.pod(t, "slurm-accounting-0")
+	var secret corev1.Secret
+	if err := s.Get(t.Context(), s.name("slurm-auth-database"), &secret); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.MergeFrom(secret.DeepCopy())
+	secret.Data["password"] = []byte(newKey(t))
+	if err := s.Patch(t.Context(), &secret, patch); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitPod(t, mariadb.Name, mariadb.UID)
+	s.awaitPod(t, slurmdbd.Name, slurmdbd.UID)
+	s.awaitCondition(t, soon, accounting, "DatabaseReachable", metav1.ConditionTrue)
 }
 
 // get asks slurmrestd behind a Service.
