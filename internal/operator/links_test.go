@@ -4,11 +4,13 @@
 package operator_test
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -33,4 +35,21 @@ func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 	o.Restart()
 	o.Settle()
 	o.Writes.ExpectNone(t)
+}
+
+// Twenty deletions are what a minute of a small cluster may see; the others wait, and the Controller says so.
+func TestDeletionsOverTheBudgetWait(t *testing.T) {
+	o := workers(t, 23, `partition: {enabled: true}`)
+	scale(o, 0)
+	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionDestructiveActionsPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonBudgetSpent)
+	apiserver.Eventually(t, func() error {
+		if left := len(o.Workers()); left != 3 {
+			return fmt.Errorf("%d workers are left", left)
+		}
+		return nil
+	})
+	o.Settle()
+	if left := len(o.Workers()); left != 3 {
+		t.Errorf("%d workers are left", left)
+	}
 }

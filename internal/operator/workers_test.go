@@ -42,6 +42,7 @@ func names(n int) []string {
 	for i := range n {
 		out = append(out, fmt.Sprintf("w-%d", i))
 	}
+	slices.Sort(out) // as the API server lists them
 	return out
 }
 
