@@ -82,6 +82,7 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector; compare the operator's rights with those it used, and our CRDs with the contract's.
 	@bin/localkube build
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover
 

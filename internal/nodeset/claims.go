@@ -53,13 +53,8 @@ func (h Holders) Own(now []metav1.OwnerReference) (owners []metav1.OwnerReferenc
 // ScaledIn are the pods that go because there are too many, once the plan is carried out.
 func (p Plan) ScaledIn(pods []Pod) map[string]bool {
 	out := map[string]bool{}
-	for _, pod := range pods {
-		if pod.Retired == ScaleIn && !slices.Contains(p.Reprieve, pod.Name) {
-			out[pod.Name] = true
-		}
-	}
-	for _, r := range p.Retire {
-		out[r.Pod] = r.Cause == ScaleIn
+	for name, cause := range p.Causes(pods) {
+		out[name] = cause == ScaleIn
 	}
 	return out
 }

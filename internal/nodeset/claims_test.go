@@ -65,7 +65,7 @@ func TestWhoIsScaledIn(t *testing.T) {
 		Reprieve: []string{"w-2"},
 		Retire:   append(retire(nodeset.ScaleIn, "w-0"), retire(nodeset.Update, "w-3")...),
 	}
-	want := map[string]bool{"w-0": true, "w-1": true, "w-3": false}
+	want := map[string]bool{"w-0": true, "w-1": true, "w-3": false, "w-4": false}
 	if diff := cmp.Diff(want, plan.ScaledIn(pods)); diff != "" {
 		t.Error(diff)
 	}

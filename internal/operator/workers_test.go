@@ -87,9 +87,11 @@ func expectWaiting(t *testing.T, o *operator.Operator, pod, message string) {
 			if c.Type != "coxswain.dev/Retiring" {
 				continue
 			}
-			if c.Message != message {
+			// Which job it is, is known a moment later.
+			if c.Message != message && (message != "waiting for jobs to end" || !strings.HasPrefix(c.Message, "waiting for job ")) {
 				return fmt.Errorf("%s says %q, want %q", pod, c.Message, message)
 			}
+			message := c.Message
 			for _, c := range operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.Conditions {
 				if c.Type == "Ready" && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, pod+" retires: "+message) {
 					return nil
@@ -589,6 +591,47 @@ func TestLoginsToWorkers(t *testing.T) {
 	apiserver.Eventually(t, func() error {
 		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {
 			return fmt.Errorf("the ConfigMap is still there")
+		}
+		return nil
+	})
+}
+
+func TestThePlanIsVisibleAndADryRunOnlyShowsIt(t *testing.T) {
+	o := workers(t, 3, `updateStrategy: {rollingUpdate: {maxUnavailable: 1}}`)
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-2"}, CPUs: 1})
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 && s.Planned == 0 })
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Annotations = map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}
+		n.Spec.Replicas = new(int32(1))
+	})
+	want := []slinkyv1beta1.NodeSetStep{
+		{Pod: "w-1", Action: "Retire", Cause: "scale-in", Message: "its Slurm node is drained first"},
+		{Pod: "w-0", Action: "Retire", Cause: "scale-in", Message: "its Slurm node is drained first"},
+	}
+	plan := func(want []slinkyv1beta1.NodeSetStep) {
+		t.Helper()
+		apiserver.Eventually(t, func() error {
+			s := operator.Get[slinkyv1beta1.NodeSet](o, "w").Status
+			if diff := cmp.Diff(want, s.Plan); diff != "" || int(s.Planned) != len(want) {
+				return fmt.Errorf("the plan of %d steps: %s", s.Planned, diff)
+			}
+			return nil
+		})
+	}
+	plan(want)
+	o.Settle()
+	for _, p := range o.Workers() {
+		if p.Annotations["coxswain.dev/retired"] != "" || p.Annotations[slinkyv1beta1.AnnotationPlan] != "" {
+			t.Errorf("%s is touched in a dry run: %v", p.Name, p.Annotations)
+		}
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Annotations = nil })
+	expectWorkers(t, o, "w-2")
+	plan(nil)
+	scale(o, 0)
+	apiserver.Eventually(t, func() error {
+		if got := operator.Get[corev1.Pod](o, "w-2").Annotations[slinkyv1beta1.AnnotationPlan]; !strings.HasPrefix(got, "scale-in: waiting for job") {
+			return fmt.Errorf("w-2 says %q", got)
 		}
 		return nil
 	})

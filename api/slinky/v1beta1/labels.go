@@ -27,6 +27,11 @@ const (
 const (
 	// AnnotationPodCordon on a worker pod, when "true", asks for its Slurm node to be drained.
 	AnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon"
+	// AnnotationPlan on a worker pod says what is going to happen to it and what that waits for.
+	AnnotationPlan = "coxswain.dev/plan"
+	// AnnotationDryRun on a NodeSet, when "true", stops everything that is done to its workers; status.plan then shows all
+	// that would be done.
+	AnnotationDryRun = "coxswain.dev/dry-run"
 	// AnnotationPodDeletionCost on a worker pod is an int32; the lower goes first when a NodeSet shrinks.
 	AnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost"
 	// AnnotationPodDeadline on a worker pod is the RFC 3339 time at which the last of its running jobs must end.

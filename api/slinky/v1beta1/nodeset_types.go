@@ -295,6 +295,17 @@ type NodeSetStatus struct {
 	// +optional
 	Reservation *NodeSetReservation `json:"reservation,omitempty"`
 
+	// Plan is what is going to happen to workers, in order, at most 32 of them: who is on the way out and what that waits
+	// for, then who goes after them. With annotation coxswain.dev/dry-run: "true" it is all that would happen, and nothing
+	// does.
+	// +optional
+	// +listType=atomic
+	Plan []NodeSetStep `json:"plan,omitempty"`
+
+	// Planned is the number of steps of the whole plan.
+	// +optional
+	Planned int32 `json:"planned,omitempty"`
+
 	// Selector selects the worker pods, for HorizontalPodAutoscalers.
 	// +optional
 	Selector string `json:"selector,omitempty"`
@@ -304,6 +315,25 @@ type NodeSetStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeSetStep is one thing that is going to happen to a worker.
+type NodeSetStep struct {
+	// Pod is the name of the worker's pod.
+	Pod string `json:"pod"`
+
+	// Action is Create, Delete (nothing runs in it), Retire (its Slurm node is drained, and it is deleted when nothing runs
+	// on it), or Reprieve (it was to go and stays).
+	Action string `json:"action"`
+
+	// Cause is why a worker is retired: scale-in, update, replace (it was made for another scaling mode or host name), or
+	// unregistered (Slurm does not have its node).
+	// +optional
+	Cause string `json:"cause,omitempty"`
+
+	// Message says what the step waits for, such as a job and when that ends.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // NodeSetReservation is a maintenance reservation in Slurm.

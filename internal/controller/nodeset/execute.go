@@ -30,23 +30,24 @@ const marksOwner = kube.FieldManager + "-nodeset"
 
 // execute carries a plan out, many pods at a time. Each of its steps stands for itself: what fails is tried again by the
 // next reconcile, from which the same plan follows.
-func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, plan plans.Plan, scaledIn map[string]bool) error {
+func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
 	n := in.NodeSet
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for i := range pods {
 		byName[pods[i].Name] = &pods[i]
 	}
-	if err := r.ownClaims(ctx, n, pods, scaledIn); err != nil {
+	if err := r.ownClaims(ctx, n, pods, plan.ScaledIn(facts.Pods)); err != nil {
 		return err
 	}
 	return errors.Join(
 		r.createAll(ctx, in, plan.Create, revision),
 		r.deleteAll(ctx, n, plan.Delete, byName),
-		r.retireAll(ctx, n, plan.Retire, byName),
+		r.retireAll(ctx, n, plan.Retire, byName, texts),
 		kube.SlowStart(len(plan.Reprieve), func(i int) error {
 			name := plan.Reprieve[i]
-			return wrap(r.mark(ctx, n, byName[name], nil), "reprieving", n, name)
+			return wrap(r.mark(ctx, n, byName[name], marks("", texts[name])), "reprieving", n, name)
 		}),
+		r.annotate(ctx, n, pods, plan, plan.Causes(facts.Pods), texts),
 	)
 }
 
@@ -69,14 +70,14 @@ func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 }
 
 // retireAll marks the workers that are to go.
-func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, retire []plans.Retirement, byName map[string]*corev1.Pod) error {
+func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, retire []plans.Retirement, byName map[string]*corev1.Pod, texts map[string]string) error {
 	retired := map[plans.Cause]*done{}
 	for _, retirement := range retire {
 		retired[retirement.Cause] = &done{}
 	}
 	err := kube.SlowStart(len(retire), func(i int) error {
 		name, cause := retire[i].Pod, retire[i].Cause
-		err := r.mark(ctx, n, byName[name], map[string]string{RetiredAnnotation: string(cause), slinkyv1beta1.AnnotationPodCordon: "true"})
+		err := r.mark(ctx, n, byName[name], marks(cause, texts[name]))
 		if err == nil {
 			retired[cause].add(name)
 		}

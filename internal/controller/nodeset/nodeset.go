@@ -169,8 +169,13 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	plan := plans.Make(facts)
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
-	again, reserveErr := r.reserve(ctx, n, registered, plan.Desired, out)
-	err = errors.Join(r.execute(ctx, in, revision, list.Items, plan, plan.ScaledIn(facts.Pods)), r.prune(ctx, n, facts), reserveErr)
+	texts := tell(n, list.Items, facts, plan)
+	var again time.Time
+	if !DryRun(n) {
+		var reserveErr error
+		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
+		err = errors.Join(r.execute(ctx, in, revision, list.Items, facts, plan, texts), r.prune(ctx, n, facts), reserveErr)
+	}
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(plan)...)
 	out.Again = earlier(plan.Again, again)

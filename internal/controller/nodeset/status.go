@@ -51,6 +51,9 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 		part.Reason = slinkyv1beta1.ReasonPodsNotReady
 	}
 	part.Message += retiring(pods)
+	if DryRun(n) {
+		part.Message += fmt.Sprintf("; annotation %s stops all that status.plan shows", slinkyv1beta1.AnnotationDryRun)
+	}
 	return part
 }
 

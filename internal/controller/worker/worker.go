@@ -123,6 +123,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	scope.action = nodeset.Next(scope.worker)
+	if nodesets.DryRun(&set) {
+		scope.action.Drain, scope.action.Undrain, scope.action.Delete = "", false, false
+	}
 	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err
 	}

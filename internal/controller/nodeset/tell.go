@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// DryRun says that nothing is to be done to the workers of a NodeSet.
+func DryRun(n *slinkyv1beta1.NodeSet) bool {
+	return n.Annotations[slinkyv1beta1.AnnotationDryRun] == "true"
+}
+
+// tell puts the plan into the status, and returns what it says about single pods.
+func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) map[string]string {
+	waiting := map[string]string{}
+	for i := range pods {
+		if c := condition(&pods[i], RetiringCondition); c != nil {
+			waiting[pods[i].Name] = c.Message
+		}
+	}
+	steps, total := plans.Steps(facts, plan, DryRun(n), func(p plans.Place) string { return worker.Identity(p).PodName(n) }, waiting)
+	n.Status.Plan, n.Status.Planned = nil, int32(total) //nolint:gosec // a number of pods
+	texts := map[string]string{}
+	for _, s := range steps {
+		n.Status.Plan = append(n.Status.Plan, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Deed), Cause: string(s.Cause), Message: s.Message})
+		texts[s.Pod] = s.Text()
+	}
+	return texts
+}
+
+// marks are the annotations of ours that a pod is to have.
+func marks(cause plans.Cause, text string) map[string]string {
+	out := map[string]string{}
+	if cause != "" {
+		out[RetiredAnnotation], out[slinkyv1beta1.AnnotationPodCordon] = string(cause), "true"
+	}
+	if text != "" {
+		out[slinkyv1beta1.AnnotationPlan] = text
+	}
+	return out
+}
+
+// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark.
+func (r *reconciler) annotate(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, causes map[string]plans.Cause, texts map[string]string) error {
+	told := map[string]bool{}
+	for _, retirement := range plan.Retire {
+		told[retirement.Pod] = true
+	}
+	for _, name := range plan.Reprieve {
+		told[name] = true
+	}
+	var changed []*corev1.Pod
+	for i := range pods {
+		p := &pods[i]
+		if p.Annotations[slinkyv1beta1.AnnotationPlan] != texts[p.Name] && !told[p.Name] && p.DeletionTimestamp == nil {
+			changed = append(changed, p)
+		}
+	}
+	return kube.SlowStart(len(changed), func(i int) error {
+		p := changed[i]
+		return wrap(r.mark(ctx, n, p, marks(causes[p.Name], texts[p.Name])), "telling the plan to", n, p.Name)
+	})
+}

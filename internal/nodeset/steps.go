@@ -1,0 +1,111 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"slices"
+	"strings"
+)
+
+// Deed is what a Step does.
+type Deed string
+
+// The deeds of a plan.
+const (
+	// Create makes a worker.
+	Create Deed = "Create"
+	// Delete deletes a pod in which nothing runs.
+	Delete Deed = "Delete"
+	// Retire drains a worker's node and deletes its pod when nothing runs on it.
+	Retire Deed = "Retire"
+	// Reprieve keeps a worker that was to go.
+	Reprieve Deed = "Reprieve"
+)
+
+// Step is one thing that is going to happen to a worker.
+type Step struct {
+	// Pod is the worker's pod.
+	Pod   string
+	Deed  Deed
+	Cause Cause
+	// Message says what it waits for.
+	Message string
+}
+
+// Text is the step in a few words, for the pod: "update: waiting for job 812, which ends at 2026-11-20T14:20:00Z".
+func (s Step) Text() string {
+	if s.Cause == "" {
+		return s.Message
+	}
+	return string(s.Cause) + ": " + s.Message
+}
+
+// MostSteps is how many steps are told; the others are counted.
+const MostSteps = 32
+
+// What a step waits for.
+const (
+	drainedFirst = "its Slurm node is drained first"
+	itsTurn      = "waiting for its turn: no more than maxUnavailable may be unavailable"
+	itsWindow    = "waiting for the maintenance of the ScheduledUpdate"
+	nothingRuns  = "nothing runs in it"
+	takesItBack  = "wanted after all"
+)
+
+// Steps tells what is going to happen, in order: first what is done at once, which is left out unless all is asked for,
+// then who is on the way out and what that waits for, then who goes after them. name is the name of a worker's pod, waiting
+// what the worker says that it waits for. total counts the steps that are left out too.
+func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
+	add := func(s Step) {
+		if total++; len(steps) < MostSteps {
+			steps = append(steps, s)
+		}
+	}
+	if all {
+		for _, pod := range plan.Delete {
+			add(Step{Pod: pod, Deed: Delete, Message: nothingRuns})
+		}
+		for _, place := range plan.Create {
+			add(Step{Pod: name(place), Deed: Create})
+		}
+		for _, pod := range slices.Sorted(slices.Values(plan.Reprieve)) {
+			add(Step{Pod: pod, Deed: Reprieve, Message: takesItBack})
+		}
+	}
+	causes := plan.Causes(in.Pods)
+	order := slices.SortedFunc(slices.Values(in.Pods), firstToGo)
+	for _, p := range order {
+		if cause := causes[p.Name]; cause != "" && !p.Terminating {
+			message := drainedFirst
+			if w := waiting[p.Name]; strings.HasPrefix(w, "waiting for job") {
+				message = w
+			}
+			add(Step{Pod: p.Name, Deed: Retire, Cause: cause, Message: message})
+		}
+	}
+	next := itsTurn
+	if in.Scheduled {
+		next = itsWindow
+	}
+	for _, p := range order {
+		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !slices.Contains(plan.Delete, p.Name) {
+			add(Step{Pod: p.Name, Deed: Retire, Cause: Update, Message: next})
+		}
+	}
+	return steps, total
+}
+
+// Causes are those for which pods are retired once the plan is carried out.
+func (p Plan) Causes(pods []Pod) map[string]Cause {
+	out := map[string]Cause{}
+	for _, pod := range pods {
+		if pod.Retired != "" && !slices.Contains(p.Reprieve, pod.Name) {
+			out[pod.Name] = pod.Retired
+		}
+	}
+	for _, r := range p.Retire {
+		out[r.Pod] = r.Cause
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+)
+
+// tell writes a plan as a table, one step a line.
+func tell(in nodeset.Input, all bool, waiting map[string]string) string {
+	name := func(p nodeset.Place) string { return fmt.Sprintf("w-%d", p.Ordinal) }
+	steps, total := nodeset.Steps(in, nodeset.Make(in), all, name, waiting)
+	var b strings.Builder
+	for _, s := range steps {
+		fmt.Fprintf(&b, "%-8s %s %s\n", s.Deed, s.Pod, s.Text())
+	}
+	if total > len(steps) {
+		fmt.Fprintf(&b, "and %d more\n", total-len(steps))
+	}
+	return b.String()
+}
+
+func TestPlansAreTold(t *testing.T) {
+	const job = "waiting for job 812, which ends at 2026-11-20T14:20:00Z"
+	var many []nodeset.Pod
+	for i := range 40 {
+		many = append(many, aPod(i, old))
+	}
+	tests := []struct {
+		file    string
+		all     bool
+		in      nodeset.Input
+		waiting map[string]string
+	}{
+		{"rest.txt", true, nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nil},
+		{"everything.txt", true, nodeset.Input{Replicas: 5, Rolling: true, MaxUnavailable: 3, Pods: []nodeset.Pod{
+			aPod(0, old), aPod(1, failed), aPod(2, updating), aPod(3, old, updating, busy)}}, map[string]string{"w-3": job}},
+		{"rolling.txt", false, nodeset.Input{Replicas: 4, Rolling: true, MaxUnavailable: 1, Pods: []nodeset.Pod{
+			aPod(0, old), aPod(1, old, updating, busy), aPod(2, old, busy), aPod(3)}}, map[string]string{"w-1": job}},
+		{"many.txt", false, nodeset.Input{Replicas: 40, Rolling: true, MaxUnavailable: 2, Pods: many}, nil},
+		{"scheduled.txt", false, nodeset.Input{Replicas: 2, Scheduled: true, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
+		{"ondelete.txt", true, nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			tt.in.Now, tt.in.Revision = noon, "new"
+			golden.Check(t, tt.file, []byte(tell(tt.in, tt.all, tt.waiting)))
+		})
+	}
+}
