@@ -123,6 +123,13 @@ func losesNothing(t *testing.T, s *nodesScene, alice *user) {
 	before, other := s.pod(t, frozen).UID, s.pod(t, drained).UID
 	long, release := alice.submitsBlocked(t, "--nodelist="+frozen)
 	job, end := alice.submitsBlocked(t, "--nodelist="+drained)
+	// The operator asks Slurm every two seconds; what has started since then is not protected yet.
+	eventually(t, soon, "the worker to be protected", func(context.Context) error {
+		if got := s.pod(t, drained).Labels[slinkyv1beta1.LabelPodProtect]; got != "true" {
+			return fmt.Errorf("its label is %q", got)
+		}
+		return nil
+	})
 
 	s.signalKubelet(t, s.frozen, "STOP")
 	// Meanwhile, on the other node: kubectl drain waits for the job.
