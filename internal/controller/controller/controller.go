@@ -69,7 +69,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, definiti
 		PodsOf:     slinkyv1beta1.NameSlurmctld,
 		Claims:     true,
 		Other: func(b *builder.Builder) {
-			b.WatchesRawSource(r.slurmChanges())
+			b.WatchesRawSource(component.SlurmChanges(r.links, wakeController))
 			r.watchDefinition(b)
 		},
 	})

@@ -8,38 +8,20 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
-// slurmChanges wakes a Controller when its slurmctlds say something else, or when their link comes or goes. The goroutine
-// ends with the controller's context.
-func (r *reconciler) slurmChanges() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		subscription := r.links.Subscribe()
-		go func() {
-			defer subscription.Close()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-subscription.Ready():
-					for _, change := range subscription.Take() {
-						if change.Node == link.Slurmctld || change.Node == "" {
-							queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
-						}
-					}
-				}
-			}
-		}()
-		return nil
-	})
+// wakeController wakes a Controller when its slurmctlds say something else, or when their link comes or goes.
+func wakeController(_ context.Context, queue component.Queue, change link.Change) {
+	if change.Node == link.Slurmctld || change.Node == "" {
+		queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+	}
 }
 
 // running gathers what is known of the slurmctlds, and says to the link what is still to be found out.

@@ -19,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 )
 
 // watchNodes adds what wakes NodeSets beside their objects in Kubernetes: nodes, there and in Slurm.
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
-	b.WatchesRawSource(r.deadNodes())
+	b.WatchesRawSource(component.SlurmChanges(r.links, r.mourn))
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

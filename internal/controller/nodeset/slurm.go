@@ -8,12 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
@@ -84,29 +83,8 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	return plans.Remnant{Name: n.Name, Dead: state.Down().And(state.NotResponding()), Comment: comment}, ok && comment.NodeSetName != ""
 }
 
-// deadNodes wakes the NodeSet whose worker a Slurm node was, when the node dies. The goroutine ends with the controller's
-// context.
-func (r *reconciler) deadNodes() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		subscription := r.links.Subscribe()
-		go func() {
-			defer subscription.Close()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-subscription.Ready():
-					for _, change := range subscription.Take() {
-						r.mourn(queue, change)
-					}
-				}
-			}
-		}()
-		return nil
-	})
-}
-
-func (r *reconciler) mourn(queue workqueue.TypedRateLimitingInterface[reconcile.Request], change link.Change) {
+// mourn wakes the NodeSet whose worker a Slurm node was, when the node dies.
+func (r *reconciler) mourn(_ context.Context, queue component.Queue, change link.Change) {
 	l, ok := r.links.Get(change.Link)
 	if !ok {
 		return

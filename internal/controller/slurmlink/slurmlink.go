@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(r.linkChanges()).
+		WatchesRawSource(component.SlurmChanges(r.links, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {

@@ -7,31 +7,15 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// linkChanges wakes the Controllers whose link became another in trust, or ran out of its budget. The goroutine ends with
-// the controller's context.
-func (r *reconciler) linkChanges() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		subscription := r.links.Subscribe()
-		go func() {
-			defer subscription.Close()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-subscription.Ready():
-					for _, change := range subscription.Take() {
-						if change.Node == "" {
-							queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})
-						}
-					}
-				}
-			}
-		}()
-		return nil
-	})
+// wake wakes the Controllers whose link became another in trust, or ran out of its budget.
+func wake(_ context.Context, queue component.Queue, change link.Change) {
+	if change.Node == "" {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+	}
 }

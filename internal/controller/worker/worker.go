@@ -82,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
-		WatchesRawSource(r.slurmChanges()).
+		WatchesRawSource(component.SlurmChanges(r.links, r.wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)
 	if err != nil {

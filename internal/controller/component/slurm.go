@@ -1,0 +1,39 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+)
+
+// Queue is a controller's queue of what to reconcile.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// SlurmChanges is a source that passes every change of the links to wake, which puts on the queue what it concerns. Its
+// goroutine ends with the controller's context.
+func SlurmChanges(links *link.Registry, wake func(ctx context.Context, queue Queue, change link.Change)) source.Source {
+	return source.Func(func(ctx context.Context, queue Queue) error {
+		subscription := links.Subscribe()
+		go func() {
+			defer subscription.Close()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-subscription.Ready():
+					for _, change := range subscription.Take() {
+						wake(ctx, queue, change)
+					}
+				}
+			}
+		}()
+		return nil
+	})
+}
