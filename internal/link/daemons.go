@@ -137,7 +137,7 @@ func (l *Link) learn(next Daemons) {
 
 // ask pings the slurmctlds and asks the active one what it has loaded. The error says that nobody knows.
 func ask(ctx context.Context, client *rest.Client, now time.Time) (Daemons, error) {
-	const patience = 5 * time.Second
+	const patience = 10 * time.Second
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d := Daemons{Asked: now}

@@ -49,10 +49,11 @@ func (c *Controller) PodName(ordinal int) string {
 }
 
 // PodHost returns the name under which a slurmctld pod is reached from other pods: that of the Service, or with backups
-// N-controller-0.N-controller-internal.NS for ordinal 0 and so on.
+// that of its own Service, N-controller-0.NS for ordinal 0 and so on. The name of a pod in a headless Service would go with
+// the pod, and Slurm tries for five seconds to resolve a name that is not there.
 func (c *Controller) PodHost(ordinal int) string {
 	if c.Replicas() > 1 {
-		return c.PodName(ordinal) + "." + shortFQDN(c.InternalServiceName(), c.Namespace)
+		return shortFQDN(c.PodName(ordinal), c.Namespace)
 	}
 	return c.Host()
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -100,6 +101,9 @@ func Render(in Input) Output {
 	if c.Replicas() > 1 && err == nil {
 		service.Spec.Selector[slinkyv1beta1.LabelControllerActive] = "true"
 		out.Add(internalService(c, set))
+		for i := range int(c.Replicas()) {
+			out.Add(peerService(c, set, i))
+		}
 	}
 	statefulSet, err := statefulSet(in, set, out.ConfigDigest)
 	out.Fail("spec", err)
@@ -110,13 +114,28 @@ func Render(in Input) Output {
 	return out
 }
 
-// internalService gives every slurmctld pod a host name of its own, also while it is not ready: it is by that name that
-// the others, and slurmds, find out whether it is.
+// internalService is the headless Service that the StatefulSet needs to have for its pods.
 func internalService(c *slinkyv1beta1.Controller, set label.Set) *corev1.Service {
+	service := peer(c, set, c.InternalServiceName(), set.Selector())
+	service.Spec.ClusterIP = corev1.ClusterIPNone
+	return service
+}
+
+// peerService gives a slurmctld pod an address that stays when the pod is gone: who asks there is refused at once and tries
+// the next one.
+func peerService(c *slinkyv1beta1.Controller, set label.Set, ordinal int) *corev1.Service {
+	selector := set.Selector()
+	selector[appsv1.StatefulSetPodNameLabel] = c.PodName(ordinal)
+	return peer(c, set, c.PodName(ordinal), selector)
+}
+
+// peer is a Service by which the daemons find single slurmctlds, also those that are not ready: it is by it that they find
+// out whether one is.
+func peer(c *slinkyv1beta1.Controller, set label.Set, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: pod.ObjectMeta(c, c.InternalServiceName(), set),
+		ObjectMeta: pod.ObjectMeta(c, name, set),
 		Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, Selector: set.Selector(), PublishNotReadyAddresses: true,
+			Selector: selector, PublishNotReadyAddresses: true,
 			Ports: []corev1.ServicePort{{
 				// Not the name by which a ServiceMonitor finds the port of the other Service.
 				Name: "peer", Protocol: corev1.ProtocolTCP, Port: c.ServicePort(),
