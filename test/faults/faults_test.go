@@ -1,0 +1,218 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// fault is one thing that goes wrong at one write.
+type fault struct {
+	name string
+	// lasts is how long it goes on.
+	lasts time.Duration
+	// only is the server whose writes it is about; empty: both.
+	only string
+	// single says that it is about one write, and not about what happens from then on.
+	single bool
+	// strike returns what becomes of the write at which it happens.
+	strike func(w *world, c call) verdict
+	// otherEnd says that the end may be another one than the reference, moreDeeds that more is to be done until then.
+	otherEnd, moreDeeds bool
+}
+
+// lie is how long Slurm does not tell the truth, and stale how long nothing new is seen.
+const (
+	lie   = time.Minute
+	stale = 30 * time.Second
+)
+
+// faults are all that is tried at every write of every scenario.
+func faults() []fault {
+	all := []fault{
+		{name: "crash", single: true, strike: func(w *world, _ call) verdict { return verdict{then: w.crash} }},
+		{name: "reply lost", single: true, strike: func(*world, call) verdict { return verdict{lose: true} }},
+		{name: "stale watches", lasts: stale, strike: func(w *world, _ call) verdict {
+			w.sim.Hold()
+			w.after(stale, w.sim.Release)
+			return verdict{}
+		}},
+		{name: "lost events", lasts: lie, strike: func(w *world, _ call) verdict {
+			w.sim.Hold()
+			w.after(lie, func() { w.sim.Expire() })
+			return verdict{}
+		}},
+		{name: "two leaders", lasts: 15 * time.Second, moreDeeds: true, strike: func(w *world, _ call) verdict {
+			return verdict{then: func() { w.overtake(15 * time.Second) }}
+		}},
+		{name: "an administrator drains", otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},
+		{name: "a job starts", lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.job} }},
+	}
+	all = append(all, refusals()...)
+	return append(all, lies()...)
+}
+
+// refusals are errors in answer to a write.
+func refusals() []fault {
+	refuse := func(only, name string, code int, body string) fault {
+		return fault{name: name, only: only, single: true, strike: func(*world, call) verdict { return verdict{refuse: code, body: body} }}
+	}
+	const (
+		status  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"`
+		trouble = `{"errors":[{"error_number":1,"error":"injected","description":"injected"}],"warnings":[],"meta":{}}`
+	)
+	return []fault{
+		{name: "conflict", only: "kubernetes", single: true, strike: func(w *world, c call) verdict {
+			parts := strings.Split(c.path, "/")
+			if len(parts) < 2 || !w.sim.Touch(parts[0], namespace, parts[1]) {
+				return verdict{} // what is made has no other version
+			}
+			return verdict{refuse: http.StatusConflict, body: status + `Conflict","code":409}`}
+		}},
+		refuse("kubernetes", "too many requests", http.StatusTooManyRequests, status+`TooManyRequests","code":429,"details":{"retryAfterSeconds":1}}`),
+		refuse("kubernetes", "internal error", http.StatusInternalServerError, status+`InternalError","code":500}`),
+		refuse("slurm", "slurmrestd says 500", http.StatusInternalServerError, trouble),
+		refuse("slurm", "slurmrestd says 503", http.StatusServiceUnavailable, ""),
+		refuse("slurm", "errors with 200", http.StatusOK, trouble),
+		{name: "no answer to a write", only: "slurm", single: true, lasts: time.Minute, strike: func(*world, call) verdict { return verdict{hang: true} }},
+	}
+}
+
+// lies are what Slurm says from some write on, for a minute, instead of the truth.
+func lies() []fault {
+	list := func(name string, f func() *fake.Fault) fault {
+		return fault{name: name, lasts: lie, strike: func(w *world, _ call) verdict {
+			return verdict{then: func() {
+				w.lies(func(r *http.Request) *fake.Fault {
+					if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes") {
+						return f()
+					}
+					return nil
+				})
+			}}
+		}}
+	}
+	return []fault{
+		list("Slurm lists nothing", func() *fake.Fault { return &fake.Fault{KeepNode: func(string) bool { return false }} }),
+		list("Slurm lists a part", func() *fake.Fault {
+			return &fake.Fault{KeepNode: func(name string) bool { return !strings.HasSuffix(name, "-2") }}
+		}),
+		list("Slurm lists errors", func() *fake.Fault { return &fake.Fault{Error: &fake.Error{Number: 1, Text: "injected"}} }),
+		list("Slurm says 500", func() *fake.Fault { return &fake.Fault{Status: http.StatusInternalServerError} }),
+		list("Slurm says 503", func() *fake.Fault { return &fake.Fault{Status: http.StatusServiceUnavailable} }),
+		list("Slurm is silent", func() *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }),
+		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true) }} }},
+		{name: "slurmctld restarts without its state", lasts: lie, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
+			return verdict{then: func() { w.restartSlurm(false) }}
+		}},
+	}
+}
+
+// after does something some time later, unless the world ends before.
+func (w *world) after(d time.Duration, do func()) {
+	w.mu.Lock()
+	if end := time.Now().Add(d); end.After(w.busy) {
+		w.busy = end
+	}
+	w.mu.Unlock()
+	w.running.Go(func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-w.ctx.Done():
+		case <-timer.C:
+			do()
+			w.touch()
+		}
+	})
+}
+
+// lies lets Slurm not tell the truth for a while.
+func (w *world) lies(f func(*http.Request) *fake.Fault) {
+	w.mu.Lock()
+	w.lying = time.Now()
+	w.mu.Unlock()
+	w.slurm.SetFault(f)
+	w.after(lie, func() {
+		w.slurm.SetFault(nil)
+		w.honest()
+	})
+}
+
+func (w *world) honest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lying = time.Time{}
+}
+
+// restartSlurm stops slurmctld and starts it half a minute later. Without its state, the slurmds that run register again a
+// while after.
+func (w *world) restartSlurm(keep bool) {
+	w.mu.Lock()
+	w.lying = time.Now()
+	w.mu.Unlock()
+	w.slurm.Stop()
+	w.after(30*time.Second, func() {
+		w.slurm.Start(keep)
+		if keep {
+			w.honest()
+			return
+		}
+		w.after(30*time.Second, func() {
+			for _, pod := range w.sim.Objects(podKind) {
+				phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+				if isWorker(pod) && phase == "Running" {
+					w.register(pod)
+				}
+			}
+			w.honest()
+		})
+	})
+}
+
+// overtake starts a second operator beside the first, which lives on for a while: a lease that was lost unnoticed.
+func (w *world) overtake(d time.Duration) {
+	w.mu.Lock()
+	old := w.processes[len(w.processes)-1]
+	w.mu.Unlock()
+	w.after(0, w.boot)
+	w.after(d, func() {
+		old.kill()
+		w.replaced <- struct{}{}
+	})
+}
+
+// administrator drains a node for a reason of his own, and overwrites ours where there is one.
+func (w *world) administrator() {
+	const reason = "bad disk"
+	for _, name := range w.slurm.Names() {
+		if !strings.HasSuffix(name, "-1") {
+			continue
+		}
+		w.mu.Lock()
+		w.disturbed[name] = time.Now()
+		w.mu.Unlock()
+		if err := w.slurm.Update("root", name, "DRAIN", reason); err != nil {
+			w.fail("an administrator can drain", "%v", err)
+		}
+	}
+}
+
+// job lets a job start on every node that takes one.
+func (w *world) job() {
+	for _, name := range w.slurm.Names() {
+		status, _ := w.slurm.Node(name)
+		if node.Parse(status.State).Busy() == node.No {
+			id := w.slurm.Submit(fake.Job{NodeList: []string{name}, CPUs: 1, Duration: lie})
+			w.after(2*lie, func() { w.slurm.Cancel(id) })
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// judge looks at the world before a write is carried out, and returns what looks at it afterwards. The invariants are
+// those of reliability.md, by their numbers there.
+func (w *world) judge(c call) (after func(call)) {
+	resource, rest, _ := strings.Cut(c.path, "/")
+	name, subresource, _ := strings.Cut(rest, "/")
+	switch {
+	case c.to == "slurm":
+		return w.judgeSlurm(c)
+	case c.method == http.MethodDelete && resource == "pods":
+		return w.judgeDeletion(name)
+	case c.method == http.MethodDelete && (resource == "persistentvolumeclaims" || resource == "secrets"):
+		return applied(func(c call) { w.fail("invariant 6, data and keys are kept", "%s", c.label()) })
+	case resource == "configmaps":
+		return applied(w.judgeConfiguration)
+	case resource == "pods" && subresource == "":
+		return w.judgeAvailability(name)
+	}
+	return func(call) {}
+}
+
+func applied(check func(call)) func(call) {
+	return func(c call) {
+		if c.applied {
+			check(c)
+		}
+	}
+}
+
+// pod returns a pod as it is stored, or nil.
+func (w *world) pod(name string) *unstructured.Unstructured {
+	for _, p := range w.sim.Objects(podKind) {
+		if p.GetName() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// judgeDeletion holds invariants 1 and 4: nothing is deleted while a job runs there, or while Slurm says nothing true.
+func (w *world) judgeDeletion(name string) func(call) {
+	pod := w.pod(name)
+	if pod == nil || !isWorker(pod) {
+		return func(call) {}
+	}
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	state, known := w.slurm.Node(slurmName(pod))
+	w.mu.Lock()
+	lying := w.lying
+	w.mu.Unlock()
+	availability := w.judgeAvailability(name)
+	return applied(func(c call) {
+		availability(c)
+		if phase == "Failed" || phase == "Succeeded" {
+			return
+		}
+		if known && node.Parse(state.State).Busy() != node.No {
+			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while its node was %v", name, state.State)
+		}
+		// The view from before the lie is good for as long as it is fresh.
+		if phase == "Running" && !lying.IsZero() && time.Since(lying) > 20*time.Second {
+			w.fail("invariant 4, unknown is not idle", "Pod %s was deleted although Slurm has told nothing true since %s", name, time.Since(lying))
+		}
+	})
+}
+
+// judgeSlurm holds invariant 2: what others set is neither cleared nor overwritten.
+func (w *world) judgeSlurm(c call) func(call) {
+	u := c.update()
+	if len(u.State) == 0 {
+		return func(call) {}
+	}
+	names, err := hostlist.Expand(strings.Join(u.Name, ","), 100000)
+	if err != nil {
+		w.fail("hostlists can be read", "%q: %v", u.Name, err)
+	}
+	foreign := ""
+	for _, name := range names {
+		status, known := w.slurm.Node(name)
+		state := node.Parse(status.State)
+		reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
+		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !w.justDisturbed(name) {
+			foreign = name + ": " + status.Reason
+		}
+	}
+	return applied(func(c call) {
+		if foreign != "" {
+			w.fail("invariant 2, the reasons of others are kept", "%s, where the reason was %s", c.label(), foreign)
+		}
+	})
+}
+
+// justDisturbed says whether somebody changed a node a moment ago, so that nobody can know it yet.
+func (w *world) justDisturbed(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.disturbed[name]
+	return ok && time.Since(at) < 5*time.Second
+}
+
+// judgeAvailability holds invariant 3: a worker that is available is not taken away for an update when as many as may are
+// unavailable already.
+func (w *world) judgeAvailability(name string) func(call) {
+	before := w.pod(name)
+	if before == nil || !isWorker(before) || !available(before) {
+		return func(call) {}
+	}
+	return applied(func(call) {
+		after := w.pod(name)
+		if after != nil && available(after) {
+			return
+		}
+		if after != nil && after.GetAnnotations()["coxswain.dev/retired"] != "update" {
+			return // a scale-in makes fewer that are wanted
+		}
+		set, replicas, allowed := w.limits(before)
+		if set == "" {
+			return
+		}
+		serving := int64(0)
+		for _, p := range w.sim.Objects(podKind) {
+			if isWorker(p) && strings.HasPrefix(p.GetName(), set+"-") && available(p) {
+				serving++
+			}
+		}
+		if missing := replicas - serving; missing > allowed && (after == nil || missing > 1) {
+			w.fail("invariant 3, maxUnavailable", "without %s %d of %d workers are unavailable; %d may be", name, missing, replicas, allowed)
+		}
+	})
+}
+
+func available(pod *unstructured.Unstructured) bool {
+	if pod.GetDeletionTimestamp() != nil || pod.GetAnnotations()["coxswain.dev/retired"] != "" {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		fields, ok := c.(map[string]any)
+		return ok && fields["type"] == string(corev1.PodReady) && fields["status"] == "True"
+	})
+}
+
+// limits are the wanted number of workers of a pod's NodeSet, and how many of them may be unavailable.
+func (w *world) limits(pod *unstructured.Unstructured) (set string, replicas, allowed int64) {
+	for _, owner := range pod.GetOwnerReferences() {
+		n := get[slinkyv1beta1.NodeSet](w, owner.Name)
+		if owner.Kind != "NodeSet" || n == nil {
+			continue
+		}
+		limit := n.MaxUnavailable()
+		most, err := intstr.GetScaledValueFromIntOrPercent(&limit, int(n.Replicas()), true)
+		if err != nil {
+			most = 1
+		}
+		return owner.Name, int64(n.Replicas()), int64(max(1, most))
+	}
+	return "", 0, 0
+}
+
+// judgeConfiguration holds invariant 8: what is rendered can be read.
+func (w *world) judgeConfiguration(c call) {
+	var written struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := json.Unmarshal(c.body, &written); err != nil {
+		w.fail("invariant 8, the configuration parses", "%s: %v", c.label(), err)
+	}
+	for file, text := range written.Data {
+		if file != "slurm.conf" {
+			continue
+		}
+		if _, problems := conf.Parse(conf.Slurm, text); len(problems) > 0 {
+			w.fail("invariant 8, the configuration parses", "%s: %v", file, problems)
+		}
+	}
+}

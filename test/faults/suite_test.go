@@ -1,0 +1,246 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faults shows by enumeration that whatever goes wrong, the same end is reached, nothing more is destroyed on the
+// way than without the fault, and then nothing is written any more (reliability.md).
+//
+// The operator is the real one, its manager and all: it runs in a synctest bubble with a Kubernetes API server in memory
+// (internal/testing/kubesim) and a slurmctld in memory (internal/slurm/fake). Time is synthetic, so that minutes of
+// waiting cost nothing. A scenario runs twice without a fault; what differs between the two is chance and is masked, the
+// rest is the reference. Then it runs once for each of its writes and each fault.
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
+)
+
+var (
+	trace   = flag.Bool("faults.trace", false, "show the writes of every reference run")
+	verbose = flag.Bool("faults.log", false, "show the operator's log")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	log := logr.Discard()
+	if *verbose {
+		log = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
+	}
+	ctrl.SetLogger(log)
+	debug.SetGCPercent(400)
+	// They remember across bubbles, in each of which time begins anew, when the last error was.
+	utilruntime.ErrorHandlers = nil
+	utilruntime.PanicHandlers = nil
+	m.Run()
+}
+
+// beginning is where a scenario starts from.
+type beginning struct {
+	dump kubesim.Dump
+	at   time.Duration
+}
+
+// begin makes the beginning of scenarios: a cluster at rest.
+func begin(t *testing.T, spec string) beginning {
+	t.Helper()
+	if spec == "" {
+		return beginning{}
+	}
+	var out beginning
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		w.boot()
+		w.cluster(spec)
+		w.settle()
+		out = beginning{dump: w.sim.Dump(), at: time.Since(w.start)}
+		for _, v := range w.violations {
+			t.Error(v)
+		}
+	})
+	return out
+}
+
+// run plays a scenario once, with a fault at the k-th write, or none.
+func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
+	t.Helper()
+	var out outcome
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(from.at) // what is stored was stored in the past
+		w := newWorld(t)
+		defer w.close()
+		w.restore(from)
+		w.boot()
+		w.sleep(15 * time.Second)
+		w.expectRest("after the start of an operator")
+		began := time.Now()
+		w.mu.Lock()
+		w.start, w.calls, w.writes = began, nil, 0
+		w.inject = f.at(w, k)
+		w.mu.Unlock()
+		s.act(w)
+		w.settle()
+		w.mu.Lock()
+		out.took = w.changed.Sub(began)
+		out.calls = slices.SortedFunc(slices.Values(w.calls), func(a, b call) int { return a.ordinal - b.ordinal })
+		w.mu.Unlock()
+		out.state, out.counts = w.state(), count(out.calls)
+		w.twentyMore()
+		if f.strike == nil || f.otherEnd { // from the same end a restart goes the same way
+			w.restartAtTheEnd()
+		}
+		out.violations = w.violations
+	})
+	return out
+}
+
+// restore puts the beginning into a new world.
+func (w *world) restore(from beginning) {
+	w.sim.Restore(from.dump)
+	for _, pod := range w.sim.Objects(podKind) {
+		if phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase"); isWorker(pod) && phase == "Running" {
+			w.register(pod)
+		}
+	}
+}
+
+// at lets a fault happen at the k-th write.
+func (f fault) at(w *world, k int) func(call) verdict {
+	return func(c call) verdict {
+		if f.strike == nil || c.ordinal != k || f.only != "" && f.only != c.to {
+			return verdict{}
+		}
+		v := f.strike(w, c)
+		v.name = f.name
+		return v
+	}
+}
+
+// expectRest holds that nothing was written.
+func (w *world) expectRest(when string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls) > 0 {
+		w.failLocked("at rest nothing is written", "%s: %v", when, w.calls[0])
+	}
+	w.calls = nil
+}
+
+// twentyMore lets every object be reconciled twenty times more.
+func (w *world) twentyMore() {
+	w.mu.Lock()
+	w.calls = nil
+	w.mu.Unlock()
+	for i := range 20 {
+		w.sim.Repeat("pods") // which wakes their NodeSet as well
+		if i < 3 {
+			w.sim.Repeat("controllers", "restapis", "nodesets")
+		}
+		w.sleep(time.Millisecond)
+	}
+	w.expectRest("in twenty more reconciles")
+}
+
+// restartAtTheEnd lets another operator look at everything.
+func (w *world) restartAtTheEnd() {
+	w.crash()
+	w.sleep(20 * time.Second)
+	w.expectRest("after a restart at the end")
+}
+
+// refer plays a scenario twice without a fault.
+func refer(t *testing.T, s scenario, from beginning) *reference {
+	t.Helper()
+	first, second := run(t, s, from, fault{}, 0), run(t, s, from, fault{}, 0)
+	ref := &reference{outcome: first, masked: map[string]bool{}}
+	for _, o := range []outcome{first, second} {
+		o.report(t, o.violations)
+	}
+	for _, path := range paths(first.state, second.state) {
+		if first.state[path] != second.state[path] {
+			ref.masked[path] = true
+		}
+	}
+	for deed, n := range second.counts {
+		ref.counts[deed] = max(ref.counts[deed], n)
+	}
+	ref.took = max(first.took, second.took)
+	return ref
+}
+
+func paths(states ...map[string]string) []string {
+	var out []string
+	for _, s := range states {
+		for path := range s {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// burst is the time between two writes from which on something else may have happened between them.
+const burst = 50 * time.Millisecond
+
+// moments are the writes at which a fault is tried: every one, or when it lasts, the first of every burst. Between the
+// writes of a burst no time passes in which anybody could look.
+func (f fault) moments(calls []call) []int {
+	var out []int
+	last := -time.Hour
+	for i, c := range calls {
+		if f.only != "" && f.only != c.to {
+			continue
+		}
+		if !f.single && c.at-last < burst {
+			last = c.at
+			continue
+		}
+		last = c.at
+		out = append(out, i+1)
+	}
+	return out
+}
+
+// TestFaults plays every scenario with every fault at every write.
+func TestFaults(t *testing.T) {
+	var once sync.Map // beginnings, by spec
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			made, _ := once.LoadOrStore(s.nodeSet, sync.OnceValue(func() beginning { return begin(t, s.nodeSet) }))
+			from := made.(func() beginning)()
+			ref := refer(t, s, from)
+			if t.Failed() {
+				return
+			}
+			if *trace {
+				t.Logf("%s: %d writes in %s, %d fields masked", s.name, len(ref.calls), ref.took, len(ref.masked))
+				for _, c := range ref.calls {
+					t.Log(c)
+				}
+			}
+			for _, f := range faults() {
+				for _, k := range f.moments(ref.calls) {
+					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
+						t.Parallel()
+						o := run(t, s, from, f, k)
+						o.report(t, o.compare(ref, f))
+					})
+				}
+			}
+		})
+	}
+}

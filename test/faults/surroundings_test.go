@@ -1,0 +1,183 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+)
+
+var (
+	podKind         = corev1.SchemeGroupVersion.WithKind("Pod")
+	statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	deploymentKind  = appsv1.SchemeGroupVersion.WithKind("Deployment")
+)
+
+// surroundings plays scheduler, kubelets, slurmds, the controllers of workloads and the garbage collector: once a second
+// each does its next step.
+func (w *world) surroundings() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	done := int64(0)
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		before := w.sim.Version()
+		w.mu.Lock()
+		moved := w.moved
+		w.moved = false
+		w.mu.Unlock()
+		if before == done && !moved {
+			continue // they look at nothing else
+		}
+		w.workloads()
+		for _, pod := range w.sim.Objects(podKind) {
+			w.kubelet(pod)
+		}
+		w.collect()
+		if w.sim.Version() != before {
+			w.touch()
+		} else {
+			done = before
+		}
+	}
+}
+
+// workloads lets StatefulSets and Deployments be ready, and gives StatefulSets their pods.
+func (w *world) workloads() {
+	for _, s := range w.sim.Objects(statefulSetKind) {
+		n := number(s, "spec", "replicas")
+		w.edit(statefulSetKind, s.GetNamespace(), s.GetName(), ready(n))
+		for i := range n {
+			name := fmt.Sprintf("%s-%d", s.GetName(), i)
+			if slices.ContainsFunc(w.sim.Objects(podKind), func(p *unstructured.Unstructured) bool { return p.GetName() == name }) {
+				continue
+			}
+			template, _, _ := unstructured.NestedMap(s.Object, "spec", "template")
+			pod := &unstructured.Unstructured{Object: template}
+			pod.SetGroupVersionKind(podKind)
+			pod.SetNamespace(s.GetNamespace())
+			pod.SetName(name)
+			yes := true
+			pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.GetName(), UID: s.GetUID(), Controller: &yes}})
+			w.sim.Put(pod)
+		}
+	}
+	for _, d := range w.sim.Objects(deploymentKind) {
+		w.edit(deploymentKind, d.GetNamespace(), d.GetName(), ready(number(d, "spec", "replicas")))
+	}
+}
+
+func number(obj *unstructured.Unstructured, path ...string) int64 {
+	n, found, _ := unstructured.NestedInt64(obj.Object, path...)
+	if !found {
+		return 1
+	}
+	return n
+}
+
+func ready(n int64) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		for _, field := range []string{"replicas", "readyReplicas", "updatedReplicas", "availableReplicas"} {
+			_ = unstructured.SetNestedField(obj.Object, n, "status", field)
+		}
+		_ = unstructured.SetNestedField(obj.Object, obj.GetGeneration(), "status", "observedGeneration")
+	}
+}
+
+// kubelet brings one pod a step further: bound, running, gone.
+func (w *world) kubelet(pod *unstructured.Unstructured) {
+	nodeName, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	w.mu.Lock()
+	lost := w.lostNodes[nodeName]
+	w.mu.Unlock()
+	switch {
+	case lost:
+	case pod.GetDeletionTimestamp() != nil:
+		if isWorker(pod) {
+			w.slurm.Lose(slurmName(pod))
+		}
+		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
+	case nodeName == "":
+		w.edit(podKind, pod.GetNamespace(), pod.GetName(), func(p *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(p.Object, "node-"+pod.GetName(), "spec", "nodeName")
+		})
+	case phase == "Pending":
+		w.setReady(pod, "Running", "True")
+		if isWorker(pod) {
+			w.register(pod)
+		}
+	}
+}
+
+// register lets a worker's slurmd register. Its name is that of the pod's host.
+func (w *world) register(pod *unstructured.Unstructured) {
+	w.slurm.Register(fake.Node{Name: slurmName(pod), CPUs: 4})
+}
+
+// setReady writes a pod's phase and its Ready condition.
+func (w *world) setReady(pod *unstructured.Unstructured, phase, status string) {
+	w.edit(podKind, pod.GetNamespace(), pod.GetName(), func(p *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(p.Object, phase, "status", "phase")
+		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
+		conditions = slices.DeleteFunc(conditions, func(c any) bool {
+			fields, ok := c.(map[string]any)
+			return ok && fields["type"] == "Ready"
+		})
+		conditions = append(conditions, map[string]any{"type": "Ready", "status": status, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)})
+		_ = unstructured.SetNestedSlice(p.Object, conditions, "status", "conditions")
+	})
+}
+
+// edit changes an object as Kubernetes itself does.
+func (w *world) edit(gvk schema.GroupVersionKind, namespace, name string, edit func(*unstructured.Unstructured)) {
+	if err := w.sim.Edit(gvk, namespace, name, edit); err != nil {
+		w.fail("the surroundings work", "%v", err)
+	}
+}
+
+func isWorker(pod *unstructured.Unstructured) bool {
+	return pod.GetLabels()[slinkyv1beta1.LabelCluster] != ""
+}
+
+func slurmName(pod *unstructured.Unstructured) string {
+	if name, _, _ := unstructured.NestedString(pod.Object, "spec", "hostname"); name != "" {
+		return name
+	}
+	return pod.GetName()
+}
+
+// collect deletes what has lost its last owner.
+func (w *world) collect() {
+	all := w.sim.All()
+	exists := map[types.UID]bool{}
+	for _, obj := range all {
+		exists[obj.GetUID()] = true
+	}
+	for _, obj := range all {
+		owners := obj.GetOwnerReferences()
+		if len(owners) == 0 || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return exists[o.UID] }) {
+			continue
+		}
+		if isWorker(obj) && obj.GetKind() == "Pod" {
+			w.slurm.Lose(slurmName(obj))
+		}
+		w.sim.Remove(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
+	}
+}

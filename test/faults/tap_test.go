@@ -1,0 +1,215 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// errDead is what a process hears that has ended.
+var errDead = errors.New("connect: connection refused")
+
+// call is one write of the operator.
+type call struct {
+	at      time.Duration // since the start of the world
+	ordinal int           // among the operator's writes, from 1
+	to      string        // "kubernetes" or "slurm"
+	method  string
+	path    string // "pods/w-0/status", "nodes"
+	body    []byte
+	code    int // status of the answer; 0: none
+	outcome string
+	// applied says that the server carried it out.
+	applied bool
+}
+
+func (c call) label() string {
+	text := fmt.Sprintf("%s %s %s", c.to, c.method, c.path)
+	if c.to == "slurm" {
+		update := c.update()
+		text += fmt.Sprintf(" %s %s %s", strings.Join(update.Name, ","), strings.Join(update.State, ","), update.Reason)
+	}
+	return text
+}
+
+func (c call) String() string {
+	return fmt.Sprintf("%7.1fs #%d %s -> %d %s", c.at.Seconds(), c.ordinal, c.label(), c.code, c.outcome)
+}
+
+// update is what a write to Slurm says.
+type update struct {
+	Name   []string `json:"name"`
+	State  []string `json:"state"`
+	Reason string   `json:"reason"`
+}
+
+func (c call) update() update {
+	var u update
+	_ = json.Unmarshal(c.body, &u) // a DELETE has no body
+	return u
+}
+
+// verdict is what becomes of a write.
+type verdict struct {
+	// refuse answers with this status instead of carrying it out.
+	refuse int
+	body   string
+	// hang lets the client wait for an answer until it gives up.
+	hang bool
+	// lose carries it out and loses the answer.
+	lose bool
+	// then happens when it has been carried out.
+	then func()
+	// name is for the trace.
+	name string
+}
+
+// tap records and disturbs what a process says to one of its servers.
+type tap struct {
+	world   *world
+	process *process
+	to      string
+	next    http.RoundTripper
+}
+
+// RoundTrip passes a request on, unless something is to go wrong with it.
+func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.process.ctx.Err() != nil {
+		return nil, errDead
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	context.AfterFunc(t.process.ctx, cancel)
+	r = r.WithContext(ctx)
+	if t.to == "kubernetes" && !strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") {
+		t.world.fail("invariant 7, one namespace", "%s %s", r.Method, r.URL.Path)
+	}
+	if !t.writes(r) {
+		response, err := t.next.RoundTrip(r)
+		if t.process.ctx.Err() != nil {
+			return nil, errDead
+		}
+		return response, err
+	}
+	time.Sleep(latency)
+	return t.write(r)
+}
+
+// latency is what a write takes. Without it two operators that disagree would for ever do so at the same instant.
+const latency = 10 * time.Millisecond
+
+// writes says whether a request changes something that counts; events do not.
+func (t *tap) writes(r *http.Request) bool {
+	if t.to == "slurm" {
+		return r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/reconfigure")
+	}
+	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
+}
+
+func (t *tap) write(r *http.Request) (*http.Response, error) {
+	c, verdict, err := t.announce(r)
+	if err != nil {
+		return nil, err
+	}
+	c.outcome = verdict.name
+	switch {
+	case verdict.hang:
+		t.note(c)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case verdict.refuse != 0:
+		c.code = verdict.refuse
+		t.note(c)
+		return refusal(r, verdict), nil
+	}
+	judged := t.world.judge(c)
+	response, err := t.next.RoundTrip(r)
+	if err == nil {
+		c.code = response.StatusCode
+		c.applied = c.code < 300
+		if t.to == "slurm" && c.applied {
+			c.applied = !slurmErrors(response)
+		}
+	}
+	judged(c)
+	t.note(c)
+	if verdict.then != nil {
+		verdict.then()
+	}
+	if err == nil && (verdict.lose || t.process.ctx.Err() != nil) {
+		_ = response.Body.Close()
+		return nil, errors.New("read: connection reset by peer")
+	}
+	return response, err
+}
+
+// announce counts a write and asks what is to become of it.
+func (t *tap) announce(r *http.Request) (call, verdict, error) {
+	c := call{to: t.to, method: r.Method, path: short(r.URL.Path), at: time.Since(t.world.start)}
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return c, verdict{}, err
+		}
+		c.body = body
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if t.process.ctx.Err() != nil {
+		return c, verdict{}, errDead
+	}
+	t.world.mu.Lock()
+	t.world.writes++
+	t.world.changed = time.Now()
+	c.ordinal = t.world.writes
+	inject := t.world.inject
+	t.world.mu.Unlock()
+	if inject == nil {
+		return c, verdict{}, nil
+	}
+	return c, inject(c), nil
+}
+
+func (t *tap) note(c call) {
+	t.world.mu.Lock()
+	defer t.world.mu.Unlock()
+	t.world.calls = append(t.world.calls, c)
+}
+
+// short is a path without what all paths have.
+func short(path string) string {
+	if _, rest, ok := strings.Cut(path, "/namespaces/"+namespace+"/"); ok {
+		return rest
+	}
+	parts := strings.SplitN(path, "/", 4) // /slurm/v0.0.45/nodes
+	return parts[len(parts)-1]
+}
+
+func refusal(r *http.Request, v verdict) *http.Response {
+	header := http.Header{"Content-Type": {"application/json"}}
+	if v.refuse == http.StatusTooManyRequests {
+		header.Set("Retry-After", "1")
+	}
+	return &http.Response{
+		StatusCode: v.refuse, Status: http.StatusText(v.refuse), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(strings.NewReader(v.body)), ContentLength: int64(len(v.body)), Request: r,
+	}
+}
+
+// slurmErrors says whether an answer of slurmrestd has errors, and leaves it readable.
+func slurmErrors(response *http.Response) bool {
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	var answer struct {
+		Errors []json.RawMessage `json:"errors"`
+	}
+	return err != nil || json.Unmarshal(body, &answer) != nil || len(answer.Errors) > 0
+}

@@ -1,0 +1,307 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+// scheme is the operator's; making it takes a while.
+var scheme = sync.OnceValue(operator.Scheme)
+
+// namespace is where everything happens.
+const namespace = "team"
+
+// world is a Kubernetes, a Slurm and an operator between them, all in one synctest bubble.
+type world struct {
+	t     *testing.T
+	sim   *kubesim.Server
+	slurm *fake.Slurm
+	// user is somebody whose writes are neither counted nor disturbed.
+	user client.Client
+
+	ctx      context.Context //nolint:containedctx // of everything that runs in this world
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	start    time.Time
+	replaced chan struct{} // has a value when a process is dead
+
+	mu         sync.Mutex
+	processes  []*process
+	calls      []call
+	writes     int // by the operator, counted when they are made
+	inject     func(call) verdict
+	changed    time.Time       // last change by the operator or by what is around it
+	busy       time.Time       // until when something is still to happen
+	lying      time.Time       // since when Slurm does not tell the truth; zero: it does
+	moved      bool            // Kubernetes nodes came or went
+	seen       map[string]bool // violations that were reported
+	violations []string
+	disturbed  map[string]time.Time // by Slurm node, when somebody else last changed its reason
+	lostNodes  map[string]bool      // Kubernetes nodes that are lost
+}
+
+// process is one life of the operator.
+type process struct {
+	ctx    context.Context //nolint:containedctx // ends with the process
+	kill   context.CancelFunc
+	cancel context.CancelFunc // stops the manager in an orderly way
+	done   chan error
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, sim: kubesim.New(scheme()), slurm: fake.New(fake.Options{Completing: 2 * time.Second}), start: time.Now(), changed: time.Now(),
+		replaced: make(chan struct{}, 10), seen: map[string]bool{}, disturbed: map[string]time.Time{}, lostNodes: map[string]bool{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	var err error
+	w.user, err = client.New(w.sim.Config(nil), client.Options{Scheme: scheme(), Mapper: w.sim.Mapper()})
+	if err != nil {
+		t.Fatalf("making the user's client: %v", err)
+	}
+	w.user = client.WithFieldOwner(w.user, "user")
+	w.running.Go(w.surroundings)
+	w.running.Go(w.supervise)
+	return w
+}
+
+// boot starts an operator that knows nothing but what is stored.
+func (w *world) boot() {
+	w.t.Helper()
+	p := &process{done: make(chan error, 1)}
+	p.ctx, p.kill = context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.ctx)
+	p.cancel = cancel
+	skip := true
+	kubernetes := w.sim.Config(func(next http.RoundTripper) http.RoundTripper { return &tap{w, p, "kubernetes", next} })
+	mgr, err := operator.NewManager(ctx, kubernetes, ctrl.Options{
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Controller:     config.Controller{SkipNameValidation: &skip},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.sim.Mapper(), nil },
+	}, operator.Options{
+		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
+		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true},
+		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
+		Links: link.Options{Transport: &tap{w, p, "slurm", w.slurm.Transport()}},
+	})
+	if err != nil {
+		w.t.Errorf("making the manager: %v", err)
+		return
+	}
+	go func() { p.done <- mgr.Start(ctx) }()
+	w.mu.Lock()
+	w.processes = append(w.processes, p)
+	w.changed = time.Now()
+	w.mu.Unlock()
+}
+
+// supervise does what the kubelet does for the operator's pod: it starts another one when one has ended.
+func (w *world) supervise() {
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-w.replaced:
+		}
+		w.sleep(time.Second) // nothing moves any more in what is dead
+		w.reap()
+		w.sleep(2 * time.Second)
+		if w.ctx.Err() == nil && w.alive() == 0 {
+			w.boot()
+		}
+	}
+}
+
+func (w *world) alive() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.ctx.Err() != nil }))
+}
+
+// reap ends what is left of dead processes.
+func (w *world) reap() {
+	w.mu.Lock()
+	dead := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.ctx.Err() == nil })
+	w.processes = slices.DeleteFunc(w.processes, func(p *process) bool { return p.ctx.Err() != nil })
+	w.mu.Unlock()
+	for _, p := range dead {
+		p.cancel()
+		if err := <-p.done; err != nil && !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), errDead.Error()) {
+			w.t.Errorf("running the manager: %v", err)
+		}
+	}
+}
+
+// crash kills every process that runs now: none of their calls arrives any more.
+func (w *world) crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		p.kill()
+	}
+	w.replaced <- struct{}{}
+}
+
+// close ends everything in the world.
+func (w *world) close() {
+	w.slurm.SetFault(nil)
+	w.sim.Release()
+	w.sleep(time.Second)
+	w.mu.Lock()
+	for _, p := range w.processes {
+		p.kill()
+	}
+	w.mu.Unlock()
+	w.sleep(time.Second)
+	w.reap()
+	w.cancel()
+	w.running.Wait()
+	w.sleep(2 * time.Minute) // for what the manager leaves running a while
+}
+
+func (w *world) sleep(d time.Duration) { time.Sleep(d) }
+
+// touch notes that something changes.
+func (w *world) touch() {
+	w.mu.Lock()
+	w.changed = time.Now()
+	w.mu.Unlock()
+}
+
+const (
+	// quiet is how long nothing must change for the world to be at rest. It is longer than the pause that a controller makes
+	// after its fifteenth failure in a row.
+	quiet = 45 * time.Second
+	// patience is how long a world may take to come to rest.
+	patience = 15 * time.Minute
+)
+
+// settle waits until nothing changes any more.
+func (w *world) settle() {
+	w.t.Helper()
+	began := time.Now()
+	for {
+		w.sleep(time.Second)
+		w.mu.Lock()
+		last, up := later(w.changed, w.busy), len(w.processes) > 0
+		w.mu.Unlock()
+		if up && time.Since(last) > quiet {
+			return
+		}
+		if time.Since(began) > patience {
+			w.fail("comes to rest", "something still changes after %s", patience)
+			return
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// fail notes what went wrong, once for each kind.
+func (w *world) fail(kind, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failLocked(kind, format, args...)
+}
+
+func (w *world) failLocked(kind, format string, args ...any) {
+	if w.seen[kind] {
+		return
+	}
+	w.seen[kind] = true
+	w.violations = append(w.violations, fmt.Sprintf("%7.1fs %s: %s", time.Since(w.start).Seconds(), kind, fmt.Sprintf(format, args...)))
+}
+
+// create stores what a user wrote.
+func create[T any, P interface {
+	*T
+	client.Object
+}](w *world, text string) {
+	w.t.Helper()
+	var obj P = manifest.Parse[T](w.t, text)
+	obj.SetNamespace(namespace)
+	w.touch()
+	if err := w.user.Create(w.ctx, obj); err != nil {
+		w.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
+	}
+}
+
+// get reads an object; nil means that there is none.
+func get[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string) P {
+	w.t.Helper()
+	var obj P = new(T)
+	err := w.user.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatalf("reading %T %s: %v", obj, name, err)
+	}
+	return obj
+}
+
+// change edits an object as a user does.
+func change[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string, edit func(P)) {
+	w.t.Helper()
+	obj := get[T, P](w, name)
+	if obj == nil {
+		return // a fault may have let it go
+	}
+	edit(obj)
+	w.touch()
+	if err := w.user.Update(w.ctx, obj); err != nil {
+		w.t.Errorf("changing %T %s: %v", obj, name, err)
+	}
+}
+
+// remove deletes an object as a user does.
+func remove[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string, options ...client.DeleteOption) {
+	w.t.Helper()
+	var obj P = new(T)
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	w.touch()
+	if err := w.user.Delete(w.ctx, obj, options...); client.IgnoreNotFound(err) != nil {
+		w.t.Errorf("deleting %T %s: %v", obj, name, err)
+	}
+}
