@@ -129,7 +129,7 @@ func (w *world) rotate() {
 		}
 		change(w, s.GetName(), func(s *corev1.Secret) {
 			for key := range s.Data {
-				s.Data[key] = []byte(strings.Repeat("another key of enough bytes ", 40)[:len(s.Data[key])])
+				s.Data[key] = []byte(strings.Repeat("another key ", 1+len(s.Data[key])/12)[:len(s.Data[key])])
 			}
 		})
 	}

@@ -11,12 +11,14 @@
 package faults
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,7 +54,9 @@ func TestMain(m *testing.M) {
 // beginning is where a scenario starts from.
 type beginning struct {
 	dump kubesim.Dump
-	at   time.Duration
+	// comments are those of Slurm's nodes.
+	comments map[string]string
+	at       time.Duration
 }
 
 // begin makes the beginning of scenarios: a cluster at rest.
@@ -68,7 +72,11 @@ func begin(t *testing.T, spec string) beginning {
 		w.boot()
 		w.cluster(spec)
 		w.settle()
-		out = beginning{dump: w.sim.Dump(), at: time.Since(w.start)}
+		out = beginning{dump: w.sim.Dump(), at: time.Since(w.start), comments: map[string]string{}}
+		for _, name := range w.slurm.Names() {
+			status, _ := w.slurm.Node(name)
+			out.comments[name] = status.Comment
+		}
 		for _, v := range w.violations {
 			t.Error(v)
 		}
@@ -112,10 +120,31 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 // restore puts the beginning into a new world.
 func (w *world) restore(from beginning) {
 	w.sim.Restore(from.dump)
+	w.configuration()
 	for _, pod := range w.sim.Objects(podKind) {
 		if phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase"); isWorker(pod) && phase == "Running" {
 			w.register(pod)
 		}
+	}
+	for name, comment := range from.comments {
+		w.comment(name, comment)
+	}
+}
+
+// comment writes the comment of a Slurm node.
+func (w *world) comment(name, text string) {
+	body, err := json.Marshal(map[string]string{"comment": text})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodPost, "http://slurm/slurm/v0.0.45/node/"+name, bytes.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("X-Slurm-User-Token", "of nobody in particular")
+	response, err := w.slurm.Transport().RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		w.t.Fatalf("writing the comment of %s: %v, %v", name, response, err)
 	}
 }
 
@@ -136,7 +165,7 @@ func (w *world) expectRest(when string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.calls) > 0 {
-		w.failLocked("at rest nothing is written", "%s: %v", when, w.calls[0])
+		w.failLocked("at rest nothing is written", "%s: %v\n  %s", when, w.calls[0], w.calls[0].body)
 	}
 	w.calls = nil
 }
@@ -217,11 +246,14 @@ func (f fault) moments(calls []call) []int {
 
 // TestFaults plays every scenario with every fault at every write.
 func TestFaults(t *testing.T) {
-	var once sync.Map // beginnings, by spec
+	made := map[string]beginning{} // by spec
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
-			made, _ := once.LoadOrStore(s.nodeSet, sync.OnceValue(func() beginning { return begin(t, s.nodeSet) }))
-			from := made.(func() beginning)()
+			from, ok := made[s.nodeSet]
+			if !ok {
+				from = begin(t, s.nodeSet)
+				made[s.nodeSet] = from
+			}
 			ref := refer(t, s, from)
 			if t.Failed() {
 				return

@@ -6,6 +6,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
@@ -50,6 +52,7 @@ func (w *world) surroundings() {
 			w.kubelet(pod)
 		}
 		w.collect()
+		w.configuration()
 		if w.sim.Version() != before {
 			w.touch()
 		} else {
@@ -65,10 +68,13 @@ func (w *world) workloads() {
 		w.edit(statefulSetKind, s.GetNamespace(), s.GetName(), ready(n))
 		for i := range n {
 			name := fmt.Sprintf("%s-%d", s.GetName(), i)
-			if slices.ContainsFunc(w.sim.Objects(podKind), func(p *unstructured.Unstructured) bool { return p.GetName() == name }) {
+			template, _, _ := unstructured.NestedMap(s.Object, "spec", "template")
+			if old := w.pod(name); old != nil {
+				if wanted, _, _ := unstructured.NestedStringMap(template, "metadata", "annotations"); !includes(old.GetAnnotations(), wanted) {
+					w.sim.Remove(podKind, s.GetNamespace(), name)
+				}
 				continue
 			}
-			template, _, _ := unstructured.NestedMap(s.Object, "spec", "template")
 			pod := &unstructured.Unstructured{Object: template}
 			pod.SetGroupVersionKind(podKind)
 			pod.SetNamespace(s.GetNamespace())
@@ -83,12 +89,35 @@ func (w *world) workloads() {
 	}
 }
 
+// configuration lets slurmctld load what is mounted, as the sidecar beside it does.
+func (w *world) configuration() {
+	for _, cm := range w.sim.Objects(corev1.SchemeGroupVersion.WithKind("ConfigMap")) {
+		text, found, _ := unstructured.NestedString(cm.Object, "data", "slurm.conf")
+		if !found {
+			continue
+		}
+		document, _ := conf.Parse(conf.Slurm, text)
+		if parameters, ok := document.Get("SlurmctldParameters"); ok {
+			w.slurm.Load(strings.Split(parameters, ",")...)
+		}
+	}
+}
+
 func number(obj *unstructured.Unstructured, path ...string) int64 {
 	n, found, _ := unstructured.NestedInt64(obj.Object, path...)
 	if !found {
 		return 1
 	}
 	return n
+}
+
+func includes(have, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if have[name] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func ready(n int64) func(*unstructured.Unstructured) {
@@ -115,6 +144,10 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
 	case nodeName == "":
+		host := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		host.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		host.SetName("node-" + pod.GetName())
+		w.sim.Put(host)
 		w.edit(podKind, pod.GetNamespace(), pod.GetName(), func(p *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(p.Object, "node-"+pod.GetName(), "spec", "nodeName")
 		})

@@ -121,6 +121,8 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has loaded %s", digest)
 	case s.daemons.Loaded:
 		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s is on its way to slurmctld", digest)
+	case before != nil && (before.Status == metav1.ConditionTrue || s.linked && before.Status == metav1.ConditionFalse) && strings.Contains(before.Message, digest):
+		return *before // an operator that has just started has not asked slurmctld yet
 	case !c.Spec.InplaceReconfigure && s.loadedAtStart(digest):
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has started with %s", digest)
 	case before != nil && before.Status != metav1.ConditionUnknown && strings.Contains(before.Message, digest):
