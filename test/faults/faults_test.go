@@ -62,8 +62,10 @@ func faults() []fault {
 
 // refusals are errors in answer to a write.
 func refusals() []fault {
+	// What Slurm refuses is not tried again at once.
+	lasts := map[string]time.Duration{"slurm": 5 * time.Minute}
 	refuse := func(only, name string, code int, body string) fault {
-		return fault{name: name, only: only, single: true, strike: func(*world, call) verdict { return verdict{refuse: code, body: body} }}
+		return fault{name: name, only: only, single: true, lasts: lasts[only], strike: func(*world, call) verdict { return verdict{refuse: code, body: body} }}
 	}
 	const (
 		status  = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"`

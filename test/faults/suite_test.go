@@ -25,10 +25,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 )
 
@@ -103,6 +105,9 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		w.mu.Unlock()
 		s.act(w)
 		w.settle()
+		if f.strike == nil {
+			w.expectGoal()
+		}
 		w.mu.Lock()
 		out.took = w.changed.Sub(began)
 		out.calls = slices.SortedFunc(slices.Values(w.calls), func(a, b call) int { return a.ordinal - b.ordinal })
@@ -157,6 +162,23 @@ func (f fault) at(w *world, k int) func(call) verdict {
 		v := f.strike(w, c)
 		v.name = f.name
 		return v
+	}
+}
+
+// expectGoal holds that what the user asked for is there: as many workers as wanted, all of them good.
+func (w *world) expectGoal() {
+	n := get[slinkyv1beta1.NodeSet](w, "w")
+	if n == nil {
+		return
+	}
+	workers := int32(0)
+	for _, p := range w.sim.Objects(podKind) {
+		if isWorker(p) && available(p) && p.GetLabels()[slinkyv1beta1.LabelRevisionHash] == n.Status.NodeSetHash {
+			workers++
+		}
+	}
+	if workers != n.Replicas() || !meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionReady) {
+		w.fail("the goal is reached", "%d of %d workers are good; %+v", workers, n.Replicas(), n.Status.Conditions)
 	}
 }
 

@@ -195,11 +195,11 @@ func (w *world) touch() {
 }
 
 const (
-	// quiet is how long nothing must change for the world to be at rest. It is longer than the pause that a controller makes
-	// after its fifteenth failure in a row.
-	quiet = 45 * time.Second
+	// quiet is how long nothing must change for the world to be at rest. It is longer than the operator waits before it tries
+	// again what Slurm has refused.
+	quiet = 5*time.Minute + 30*time.Second
 	// patience is how long a world may take to come to rest.
-	patience = 15 * time.Minute
+	patience = 40 * time.Minute
 )
 
 // settle waits until nothing changes any more.
