@@ -12,6 +12,8 @@ NODES    ?= 2
 REGISTRY ?= coxswain.local
 TAG      ?= dev
 VERSION  ?= 0.1.0-dev
+BENCH_SIZES ?= 100,1000,5000
+FAULTS ?= TestFaults/(scale_up|scale_down_with|cordon|node_lost|fail|delete|key|configuration)
 
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
 BINARIES := manager webhook
@@ -33,7 +35,7 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint unit test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, images, end to end.
+test: deps check-generate lint unit faults test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, images, end to end.
 	@echo "make test: all passed"
 
 ##@ Pieces
@@ -81,10 +83,23 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 .PHONY: unit
 unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector; compare the operator's rights with those it used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench)
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover
+
+.PHONY: faults
+faults: ## Try every fault at every write of the scenarios (FAULTS=. for all), in synthetic time.
+	@go test -timeout 30m -run '$(FAULTS)' ./test/faults
+
+.PHONY: mutants
+mutants: ## Put the bugs of others into the operator, one at a time, and see that the fault suite catches each.
+	@go test -count=1 -v -timeout 40m ./test/mutants -mutants.run
+
+.PHONY: bench
+bench: bin/localkube bin/manager ## Measure the worker engine with 100, 1,000 and 5,000 workers (BENCH_SIZES); docs/benchmarks.md.
+	@bin/localkube build
+	@mkdir -p out && go test -count=1 -v -timeout 60m ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.manager=$(CURDIR)/bin/manager -bench.out=$(CURDIR)/out/bench.jsonl
 
 .PHONY: test-dev
 test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was.

@@ -35,11 +35,14 @@ const (
 	stale = 30 * time.Second
 )
 
+// lost is the fault whose writes are carried out, and nobody says so.
+const lost = "reply lost"
+
 // faults are all that is tried at every write of every scenario.
 func faults() []fault {
 	all := []fault{
 		{name: "crash", single: true, strike: func(w *world, _ call) verdict { return verdict{then: w.crash} }},
-		{name: "reply lost", single: true, strike: func(*world, call) verdict { return verdict{lose: true} }},
+		{name: lost, single: true, strike: func(*world, call) verdict { return verdict{lose: true} }},
 		{name: "stale watches", lasts: stale, strike: func(w *world, _ call) verdict {
 			w.sim.Hold()
 			w.after(stale, w.sim.Release)
@@ -112,7 +115,8 @@ func lies() []fault {
 		list("Slurm says 503", func() *fake.Fault { return &fake.Fault{Status: http.StatusServiceUnavailable} }),
 		list("Slurm is silent", func() *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }),
 		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true) }} }},
-		{name: "slurmctld restarts without its state", lasts: lie, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
+		// The loss is believed after five minutes, and what Slurm took and does not show is written again after five more.
+		{name: "slurmctld restarts without its state", lasts: 10 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.restartSlurm(false) }}
 		}},
 	}

@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,7 +32,10 @@ type outcome struct {
 
 // chance is what differs between two runs of anything.
 func chance(path string) bool {
-	parts := []string{".managedFields", ".resourceVersion", ".uid", ".generation", ".observedGeneration", ".creationTimestamp", "." + kubesim.TouchAnnotation} {
+	for _, part := range []string{
+		".managedFields", ".resourceVersion", ".uid", ".generation", ".observedGeneration", ".creationTimestamp",
+		"." + kubesim.TouchAnnotation, "." + kube.IntentAnnotation, // which has the UID of the owner in it
+	} {
 		if strings.Contains(path, part) {
 			return true
 		}
@@ -52,6 +56,9 @@ func (w *world) state() map[string]string {
 	}
 	for _, name := range w.slurm.Names() {
 		if status, ok := w.slurm.Node(name); ok {
+			if slices.Contains(status.State, "NOT_RESPONDING") {
+				status.Comment = "" // nobody writes it when the pod has gone before
+			}
 			out["slurm "+name] = fmt.Sprintf("%v %q by %q, comment %q", status.State, status.Reason, status.ReasonUser, status.Comment)
 		}
 	}
@@ -93,9 +100,12 @@ func flatten(out map[string]string, path string, value any) {
 // count tells what was carried out, by pod and by Slurm node.
 func count(calls []call) map[string]int {
 	out := map[string]int{}
-	for _, c := range calls {
+	for i, c := range calls {
 		if !c.applied {
 			continue
+		}
+		if before := calls[max(0, i-1)]; before.outcome == lost && before.to == "slurm" && bytes.Equal(before.body, c.body) {
+			continue // said again at once, because the connection broke
 		}
 		switch {
 		case c.to == "slurm":

@@ -148,8 +148,12 @@ func (w *world) comment(name, text string) {
 	}
 	request.Header.Set("X-Slurm-User-Token", "of nobody in particular")
 	response, err := w.slurm.Transport().RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		w.t.Fatalf("writing the comment of %s: %v, %v", name, response, err)
+	if err != nil {
+		w.t.Fatalf("writing the comment of %s: %v", name, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing follows from it
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("writing the comment of %s: %s", name, response.Status)
 	}
 }
 

@@ -55,7 +55,7 @@ func (w *world) surroundings() {
 		w.configuration()
 		if w.sim.Version() != before {
 			w.touch()
-		} else {
+		} else if len(w.orphans) == 0 {
 			done = before
 		}
 	}
@@ -196,16 +196,22 @@ func slurmName(pod *unstructured.Unstructured) string {
 	return pod.GetName()
 }
 
-// collect deletes what has lost its last owner.
+// collect deletes what has lost its last owner, a second after it has.
 func (w *world) collect() {
 	all := w.sim.All()
 	exists := map[types.UID]bool{}
 	for _, obj := range all {
 		exists[obj.GetUID()] = true
 	}
+	orphans := map[types.UID]bool{}
+	defer func() { w.orphans = orphans }()
 	for _, obj := range all {
 		owners := obj.GetOwnerReferences()
 		if len(owners) == 0 || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return exists[o.UID] }) {
+			continue
+		}
+		orphans[obj.GetUID()] = true
+		if !w.orphans[obj.GetUID()] {
 			continue
 		}
 		if isWorker(obj) && obj.GetKind() == "Pod" {

@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +49,8 @@ type world struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	start    time.Time
-	replaced chan struct{} // has a value when a process is dead
+	orphans  map[types.UID]bool // what had no owner a second ago; only collect looks at it
+	replaced chan struct{}      // has a value when a process is dead
 
 	mu         sync.Mutex
 	processes  []*process

@@ -87,7 +87,7 @@ func mutations() []mutation {
 			edits: []edit{
 				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
 				{"internal/nodeset/register.go", `w.Asked.Before(settled) {`, `w.Asked.Before(w.Pod.Created) {`},
-				{"internal/nodeset/register.go", `case w.PeersMissing >= w.PeersPresent:`, `case w.PeersMissing < 0:`},
+				{"internal/nodeset/register.go", `if w.Pod.Retired == "" {`, `if w.Pod.Retired == "" && !w.Pod.Ready {`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
 		},
