@@ -35,7 +35,7 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint unit faults test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, images, end to end.
+test: deps check-generate lint unit test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, images, end to end.
 	@echo "make test: all passed"
 
 ##@ Pieces

@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +34,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// scheme is the operator's; making it takes a while.
-var scheme = sync.OnceValue(operator.Scheme)
+// scheme is the operator's, and definitions of kinds, which it watches; making it takes a while.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	s := operator.Scheme()
+	utilruntime.Must(apiextensionsv1.AddToScheme(s))
+	return s
+})
 
 // namespace is where everything happens.
 const namespace = "team"

@@ -65,7 +65,7 @@ type event struct {
 
 // clusterScoped are the kinds that do not belong to a namespace.
 func clusterScoped(kind string) bool {
-	return slices.Contains([]string{"Namespace", "Node", "PersistentVolume", "PriorityClass", "StorageClass", "ClusterRole"}, kind)
+	return slices.Contains([]string{"Namespace", "Node", "PersistentVolume", "PriorityClass", "StorageClass", "ClusterRole", "CustomResourceDefinition"}, kind)
 }
 
 // New returns an empty server for the kinds of a scheme.
