@@ -424,13 +424,24 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 func TestOrphanedWorkersAreAdopted(t *testing.T) {
 	o := workers(t, 2, `partition: {enabled: true}`)
 	before := operator.Get[corev1.Pod](o, "w-1").UID
-	// What "kubectl delete nodeset w --cascade=orphan" leaves, and the same NodeSet again.
-	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
+	// What "kubectl delete nodeset w --cascade=orphan" and the garbage collector leave, and the same NodeSet again.
+	if err := o.User.Delete(t.Context(), operator.Get[slinkyv1beta1.NodeSet](o, "w"), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range names(2) {
 		operator.Change(o, name, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	}
 	revision := "w-" + operator.Get[corev1.Pod](o, "w-1").Labels[slinkyv1beta1.LabelRevisionHash]
 	operator.Change(o, revision, func(c *appsv1.ControllerRevision) { c.OwnerReferences = nil })
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
+	})
+	apiserver.Eventually(t, func() error {
+		if set := operator.Get[slinkyv1beta1.NodeSet](o, "w"); set != nil {
+			return fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers)
+		}
+		return nil
+	})
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 2, partition: {enabled: true}}}`)
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 	if p := operator.Get[corev1.Pod](o, "w-1"); p.UID != before || len(p.OwnerReferences) != 1 {
