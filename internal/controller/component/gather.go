@@ -108,7 +108,8 @@ func (b *Base) Controller(ctx context.Context, namespace string, ref slinkyv1bet
 }
 
 // EnsureSecret creates a Secret of generated values when it does not exist. What exists is never touched: these are keys
-// that running daemons hold. It belongs to every owner that asked for it, and goes with the last of them.
+// that running daemons hold. It belongs to every owner that asked for it, and goes with the last of them
+// (docs/decisions/006-generated-keys.md).
 func (b *Base) EnsureSecret(ctx context.Context, scheme *runtime.Scheme, owner client.Object, name string, generate func() (map[string][]byte, error)) error {
 	secret := &corev1.Secret{}
 	err := b.Live.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, secret)
