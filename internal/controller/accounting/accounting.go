@@ -75,6 +75,7 @@ func references(a *slinkyv1beta1.Accounting) []string {
 func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (component.Plan, error) {
 	a.Status.ObservedGeneration = a.Generation
 	if a.Spec.External {
+		meta.RemoveStatusCondition(&a.Status.Conditions, slinkyv1beta1.ConditionKeysPresent) // of an Accounting that ran here before
 		return component.Plan{}, nil
 	}
 	in := render.Input{Accounting: a, Images: r.Images}
