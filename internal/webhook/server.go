@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -82,5 +83,14 @@ func (f *Flags) Server(http2 bool) (webhook.Server, error) {
 	if !http2 {
 		o.TLSOpts = append(o.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}
-	return webhook.NewServer(o), nil
+	return NewServer(o), nil
+}
+
+// NewServer makes a server to which webhooks can be added while it starts. One of controller-runtime sets its defaults
+// with the first registration or with its start, whichever comes first, and reads them in the other without a lock; so
+// there is a first registration here, of what is found under no path.
+func NewServer(o webhook.Options) webhook.Server {
+	server := webhook.NewServer(o)
+	server.Register("/", http.NotFoundHandler())
+	return server
 }

@@ -143,7 +143,7 @@ func (s *scene) run(port int, dir string) {
 	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
 		Scheme: operator.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller:    config.Controller{SkipNameValidation: &skip},
-		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{Host: "127.0.0.1", Port: port, CertDir: dir}),
+		WebhookServer: webhook.NewServer(ctrlwebhook.Options{Host: "127.0.0.1", Port: port, CertDir: dir}),
 	})
 	must(s.t, err)
 	// The rotation's controller is named after the Service, and must not be named like another one of this binary.

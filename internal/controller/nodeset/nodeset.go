@@ -147,7 +147,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 		return nil
 	}
 	in, err := r.input(ctx, n)
-	if err != nil {
+	if err != nil { // the Controller may have gone since the decision
+		problems, err := problem.FromError(err)
+		out.Problems = append(out.Problems, problems...)
 		return err
 	}
 	if err := r.stay(ctx, n); err != nil { // before there is a worker

@@ -1,0 +1,108 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+// A backup takes over when the active slurmctld is gone and does not come back, and a job runs on.
+func TestHighAvailability(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	m := s.manifest(t, "ha.yaml")
+	s.apply(t, m)
+	for _, o := range m {
+		if o.GroupVersionKind().Group == "slinky.slurm.net" {
+			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
+		}
+	}
+	c := controllerObject(t, m)
+	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionTrue)
+	s.awaitActive(t, "slurm-controller-0")
+	alice := s.enterLoginSet(t, "login", "alice")
+	job, release := alice.submitsBlocked(t)
+
+	// A finalizer keeps the name of the pod taken, as a Kubernetes node that is lost does: nothing replaces it.
+	const held = "e2e.coxswain.dev/held"
+	primary := s.pod(t, "slurm-controller-0")
+	s.setFinalizers(t, primary, `["`+held+`"]`)
+	// Whatever becomes of the test, its namespace has to go.
+	t.Cleanup(func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		_ = s.Patch(context.WithoutCancel(t.Context()), primary.DeepCopy(), patch)
+	})
+	begin := time.Now()
+	if err := s.Delete(t.Context(), primary, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	alice.seesSlurm(t, job)
+	t.Logf("squeue answered %s after the active slurmctld was killed", time.Since(begin).Round(100*time.Millisecond))
+	s.awaitActive(t, "slurm-controller-1")
+	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionFalse)
+	second := alice.submits(t, "hostname\n")
+	t.Logf("a job was submitted to the backup after %s", time.Since(begin).Round(100*time.Millisecond))
+
+	begin = time.Now()
+	s.setFinalizers(t, primary, `null`)
+	s.awaitPod(t, primary.Name, primary.UID)
+	s.awaitActive(t, "slurm-controller-0")
+	s.awaitCondition(t, patient, c, "HighlyAvailable", metav1.ConditionTrue)
+	t.Logf("the first slurmctld was in charge again after %s", time.Since(begin).Round(100*time.Millisecond))
+	release(t)
+	alice.awaits(t, job, "COMPLETED")
+	alice.awaits(t, second, "COMPLETED")
+}
+
+// seesSlurm waits until squeue knows a running job.
+func (u *user) seesSlurm(t *testing.T, job int) {
+	t.Helper()
+	eventually(t, patient, "squeue to answer", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		tasks, err := u.Queue(ctx, job)
+		if err == nil && (len(tasks) != 1 || tasks[0].State != "RUNNING") {
+			return fmt.Errorf("the job is %v", tasks)
+		}
+		return err
+	})
+}
+
+func (s *scene) setFinalizers(t *testing.T, p *corev1.Pod, list string) {
+	t.Helper()
+	patch := []byte(`{"metadata":{"finalizers":` + list + `}}`)
+	if err := s.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitActive waits until the Service of slurmctld leads to one pod alone.
+func (s *scene) awaitActive(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, patient, name+" to be the active slurmctld", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"controller.slinky.slurm.net/active": "true"}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if p := &pods.Items[i]; p.Name != name && p.DeletionTimestamp == nil || p.Name == name && !walk.IsReady(p) {
+				return fmt.Errorf("%s is marked", p.Name)
+			}
+		}
+		if len(pods.Items) == 0 {
+			return fmt.Errorf("no pod is marked")
+		}
+		return nil
+	})
+}
