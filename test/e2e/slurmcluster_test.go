@@ -141,6 +141,7 @@ func scales(t *testing.T, c *slurmCluster, alice *user) {
 	uid := c.pod(t, c.workerPod(2)).UID
 
 	c.change(t, int64(1), workers...)
+	c.awaitNoPod(t, c.workerPod(0))
 	c.awaitNoPod(t, c.workerPod(1))
 	if state := alice.runs(t, "scontrol show node worker-1 | grep State="); !strings.Contains(state, "DRAIN") {
 		t.Errorf("the idle worker's pod was deleted before its Slurm node was drained: %s", state)
@@ -151,18 +152,17 @@ func scales(t *testing.T, c *slurmCluster, alice *user) {
 	}
 	release(t)
 	alice.awaits(t, busy, "COMPLETED")
-	c.awaitNoPod(t, c.workerPod(2))
 	c.awaitAvailable(t)
-	if got := alice.runs(t, "srun hostname"); got != "worker-0" {
+	if got := alice.runs(t, "srun hostname"); got != "worker-2" {
 		t.Errorf("srun hostname printed %q, not the worker that is left", got)
 	}
 }
 
 func takesBack(t *testing.T, c *slurmCluster, alice *user) {
 	c.change(t, int64(2), "spec", "slurmNodes", "worker", "size")
-	alice.seesNode(t, "worker-1", "idle")
-	if got := alice.runs(t, "srun --nodelist=worker-1 hostname"); got != "worker-1" {
-		t.Errorf("srun --nodelist=worker-1 hostname printed %q", got)
+	alice.seesNode(t, "worker-0", "idle")
+	if got := alice.runs(t, "srun --nodelist=worker-0 hostname"); got != "worker-0" {
+		t.Errorf("srun --nodelist=worker-0 hostname printed %q", got)
 	}
 }
 
