@@ -40,8 +40,10 @@ func (r *reconciler) ask(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *pla
 		facts.Pods[i].Registered = known
 		if found != nil {
 			registered.Add(name)
-			// The pod's conditions follow a moment later.
-			facts.Pods[i].Busy = facts.Pods[i].Busy || snapshot.State(name).Busy() == node.Yes
+			// The pod's conditions follow a moment later, and those of a pod that is deleted not at all.
+			if busy := snapshot.State(name).Busy(); busy != node.Unknown {
+				facts.Pods[i].Busy = busy == node.Yes
+			}
 			facts.Pods[i].Maintained = node.AnswerOf(found.Reservation == reservation).And(snapshot.State(name).InMaintenance())
 		}
 	}
