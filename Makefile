@@ -13,7 +13,7 @@ REGISTRY ?= coxswain.local
 TAG      ?= dev
 VERSION  ?= 0.1.0-dev
 BENCH_SIZES ?= 100,1000,5000
-FAULTS ?= TestFaults/(scale_up|scale_down_with|cordon|node_lost|fail|key|configuration|rolling)
+FAULTS ?= TestFaults/(scale_up|cordon|node_lost|fail|key|configuration)
 
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
 BINARIES := manager webhook

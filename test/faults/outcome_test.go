@@ -100,12 +100,17 @@ func flatten(out map[string]string, path string, value any) {
 // count tells what was carried out, by pod and by Slurm node.
 func count(calls []call) map[string]int {
 	out := map[string]int{}
-	for i, c := range calls {
+	var before call // of those to Slurm
+	for _, c := range calls {
 		if !c.applied {
 			continue
 		}
-		if before := calls[max(0, i-1)]; before.outcome == lost && before.to == "slurm" && bytes.Equal(before.body, c.body) {
-			continue // said again at once, because the connection broke
+		if c.to == "slurm" {
+			again := before.outcome == lost && bytes.Equal(before.body, c.body)
+			before = c
+			if again {
+				continue // said once more, because the connection broke
+			}
 		}
 		switch {
 		case c.to == "slurm":
