@@ -114,13 +114,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
 	fs.BoolVar(&o.serveWebhooks, "webhook", false, "serve the webhooks, too, instead of the program webhook")
 	o.webhooks.Bind(fs, "webhook-")
-	o.logLevel, o.logFormat = "info", "json"
-	for _, name := range []string{"log-level", "zap-log-level"} {
-		fs.StringVar(&o.logLevel, name, o.logLevel, "`level`: debug, info, warn or error")
-	}
-	for _, name := range []string{"log-format", "zap-encoder"} {
-		fs.StringVar(&o.logFormat, name, o.logFormat, "`format`: json or plain (console)")
-	}
+	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
 
 // bindIgnored declares the predecessors' flags that have no meaning here, each with the reason.

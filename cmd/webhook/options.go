@@ -67,13 +67,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		}
 		return nil
 	})
-	o.logLevel, o.logFormat = "info", "json"
-	for _, name := range []string{"log-level", "zap-log-level"} {
-		fs.StringVar(&o.logLevel, name, o.logLevel, "`level`: debug, info, warn or error")
-	}
-	for _, name := range []string{"log-format", "zap-encoder"} {
-		fs.StringVar(&o.logFormat, name, o.logFormat, "`format`: json or plain (console)")
-	}
+	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
 
 // bindIgnored declares the predecessor's flags that have no meaning here, each with the reason.

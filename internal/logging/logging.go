@@ -5,10 +5,21 @@
 package logging
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 )
+
+// Bind declares the flags of the level and the format, under our names and the predecessors'.
+func Bind(fs *flag.FlagSet, level, format *string) {
+	for _, name := range []string{"log-level", "zap-log-level"} {
+		fs.StringVar(level, name, "info", "`level`: debug, info, warn or error")
+	}
+	for _, name := range []string{"log-format", "zap-encoder"} {
+		fs.StringVar(format, name, "json", "`format`: json or plain (console)")
+	}
+}
 
 // Handler writes records of at least a level (debug, info, warn, error) to w, as json or plain text; console is another
 // name for plain. The errors name the flags that the values come from.

@@ -27,13 +27,7 @@ import (
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "components.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	s.components(t, "components.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)

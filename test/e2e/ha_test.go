@@ -21,13 +21,7 @@ import (
 func TestHighAvailability(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "ha.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	m := s.components(t, "ha.yaml")
 	c := controllerObject(t, m)
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionTrue)
 	s.awaitActive(t, "slurm-controller-0")

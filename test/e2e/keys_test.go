@@ -32,13 +32,7 @@ const (
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "components.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	s.components(t, "components.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")
 	job, _ := alice.submitsBlocked(t, "--mem=1", "--output=/dev/null")
 	node := alice.awaits(t, job, "RUNNING")[0].Nodes

@@ -29,13 +29,7 @@ func TestKubernetesNodes(t *testing.T) {
 		t.Skip("only of a local Kubernetes can a kubelet be stopped")
 	}
 	n := s.stageNodes(t)
-	m := s.manifest(t, "nodes.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	s.components(t, "nodes.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")
 	for _, chapter := range []struct {
 		name string

@@ -23,13 +23,7 @@ import (
 func TestNodeSets(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "nodesets.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	s.components(t, "nodesets.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")
 	for _, part := range []struct {
 		name string

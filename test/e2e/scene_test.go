@@ -110,6 +110,19 @@ func (s *scene) apply(t *testing.T, m walk.Manifest) {
 	}
 }
 
+// components applies a file below testdata and waits until all the components in it are ready.
+func (s *scene) components(t *testing.T, name string) walk.Manifest {
+	t.Helper()
+	m := s.manifest(t, name)
+	s.apply(t, m)
+	for _, o := range m {
+		if o.GroupVersionKind().Group == "slinky.slurm.net" {
+			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
+		}
+	}
+	return m
+}
+
 // manifest reads a file below testdata and replaces what stands for values that differ from run to run; more are pairs of a
 // word and what it stands for.
 func (s *scene) manifest(t *testing.T, name string, more ...string) walk.Manifest {

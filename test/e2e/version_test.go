@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -25,13 +23,7 @@ func TestSlurm2411(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := s.manifest(t, "version.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
-	}
+	s.components(t, "version.yaml")
 	alice := s.enterLoginSet(t, "old-login", "alice")
 	for _, command := range []string{"scontrol show config | grep SLURM_VERSION", "srun --chdir=/ /usr/sbin/slurmd -V"} {
 		if out := alice.runs(t, command); !strings.Contains(out, "24.11") {
