@@ -37,6 +37,7 @@ func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.A
 	if err := component.IgnoreGone(r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 		return fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	r.written.note(pod, apply)
 	return nil
 }
 

@@ -51,6 +51,7 @@ type reconciler struct {
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
 	memory     memory
+	written    written
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
@@ -105,6 +106,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if r.written.behind(&pod) {
+		return ctrl.Result{}, nil
+	}
 	owner := metav1.GetControllerOf(&pod)
 	if owner == nil || owner.Kind != "NodeSet" {
 		return ctrl.Result{}, nil
@@ -137,6 +141,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // forget drops what is known of a pod that is gone.
 func (r *reconciler) forget(pod types.NamespacedName) {
+	r.written.forget(pod)
 	cluster, known := r.memory.forget(pod)
 	if l, ok := r.links.Get(cluster); known && ok {
 		l.WantJobs(pod.String())
