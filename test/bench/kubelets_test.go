@@ -6,106 +6,234 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// kubelets play the kubelets and slurmds of all workers, and note what pods say when.
+func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+
+// kubelets play the scheduler, the kubelets, the slurmds and the sidecar of slurmctld that has it load its configuration.
 type kubelets struct {
 	bench *bench
 	work  chan string
 
-	mu   sync.Mutex
-	pods map[string]*corev1.Pod
-	seen chan struct{} // closed and replaced with every event
+	mu      sync.Mutex
+	pods    map[string]*corev1.Pod
+	events  int       // that have come
+	changed time.Time // when the last one came
 }
 
-// readyStatus is what a kubelet says of a pod that runs.
-const readyStatus = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"%s"}]}}`
-
 func newKubelets(b *bench) *kubelets {
-	k := &kubelets{bench: b, work: make(chan string, 10000), pods: map[string]*corev1.Pod{}, seen: make(chan struct{})}
+	b.t.Helper()
+	k := &kubelets{bench: b, work: make(chan string, 1<<16), pods: map[string]*corev1.Pod{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	stream, err := b.user.Watch(ctx, &corev1.PodList{}, client.InNamespace(b.server.Namespace))
+	watched, err := cache.New(b.server.Config, cache.Options{
+		Scheme: operator.Scheme(), DefaultNamespaces: map[string]cache.Config{b.server.Namespace: {}},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
 	if err != nil {
-		b.t.Fatalf("watching pods: %v", err)
+		b.t.Fatalf("making a cache: %v", err)
 	}
 	var running sync.WaitGroup
-	running.Go(func() { k.watch(stream) })
+	running.Go(func() { _ = watched.Start(ctx) }) // it ends with the test
+	for _, w := range []struct {
+		kind    client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{&corev1.Pod{}, toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { k.see(nil, o) },
+			UpdateFunc: k.see,
+			DeleteFunc: k.miss,
+		}},
+		{&corev1.ConfigMap{}, toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { b.load(o) },
+			UpdateFunc: func(_, o any) { b.load(o) },
+		}},
+	} {
+		informer, err := watched.GetInformer(ctx, w.kind)
+		if err == nil {
+			_, err = informer.AddEventHandler(w.handler)
+		}
+		if err != nil {
+			b.t.Fatalf("watching %T: %v", w.kind, err)
+		}
+	}
 	for range 16 {
 		running.Go(func() {
-			for name := range k.work {
-				k.run(ctx, name)
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case name := <-k.work:
+					k.run(ctx, name)
+				}
 			}
 		})
 	}
 	b.t.Cleanup(func() {
 		cancel()
-		stream.Stop()
 		running.Wait()
 	})
 	return k
 }
 
-func (k *kubelets) watch(stream watch.Interface) {
-	defer close(k.work)
-	for e := range stream.ResultChan() {
-		pod, ok := e.Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		k.mu.Lock()
-		if e.Type == watch.Deleted {
-			delete(k.pods, pod.Name)
-		} else {
-			k.pods[pod.Name] = pod
-		}
-		close(k.seen)
-		k.seen = make(chan struct{})
-		k.mu.Unlock()
-		if e.Type == watch.Added && pod.Labels[slinkyv1beta1.LabelCluster] != "" {
-			k.work <- pod.Name
-		}
+// see notes a pod that is new or has changed.
+func (k *kubelets) see(before, after any) {
+	pod, ok := after.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	k.pods[pod.Name] = pod
+	k.events++
+	k.changed = time.Now()
+	k.mu.Unlock()
+	old, known := before.(*corev1.Pod)
+	if !known || old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
+		k.work <- pod.Name
 	}
 }
 
+func (k *kubelets) miss(o any) {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.pods, pod.Name)
+	k.events++
+	k.changed = time.Now()
+}
+
+// load has slurmctld load a new slurm.conf at once.
+func (b *bench) load(o any) {
+	cm, ok := o.(*corev1.ConfigMap)
+	if !ok {
+		return
+	}
+	document, _ := conf.Parse(conf.Slurm, cm.Data["slurm.conf"])
+	if parameters, ok := document.Get("SlurmctldParameters"); ok {
+		b.slurm.Load(strings.Split(parameters, ",")...)
+	}
+}
+
+// run brings a pod one step further.
 func (k *kubelets) run(ctx context.Context, name string) {
-	patch := fmt.Appendf(nil, readyStatus, time.Now().UTC().Format(time.RFC3339))
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = k.bench.server.Namespace, name
-	if err := k.bench.user.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		return // it is gone, or the test is over
+	k.mu.Lock()
+	pod := k.pods[name]
+	k.mu.Unlock()
+	var err error
+	switch {
+	case pod == nil:
+	case pod.DeletionTimestamp != nil:
+		err = k.end(ctx, pod)
+	case pod.Spec.NodeName == "":
+		err = k.begin(ctx, pod)
 	}
-	k.bench.slurm.Register(fake.Node{Name: name, CPUs: 64})
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		k.bench.root.Errorf("playing the kubelet of %s: %v", name, err)
+	}
 }
 
-// wait waits until the pods are as check wants them, and says when that was seen.
-func (k *kubelets) wait(t *testing.T, what string, limit time.Duration, check func(map[string]*corev1.Pod) bool) time.Time {
+// readyStatus is what a kubelet says of a pod that runs.
+const readyStatus = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"%s"}]}}`
+
+// begin schedules a pod and runs it.
+func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
+	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.bench.kubeNodeOf(pod.Name)}}
+	if err := k.bench.user.SubResource("binding").Create(ctx, target, binding); err != nil {
+		return fmt.Errorf("binding: %w", err)
+	}
+	patch := fmt.Appendf(nil, readyStatus, time.Now().UTC().Format(time.RFC3339))
+	if err := k.bench.user.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+		return fmt.Errorf("reporting: %w", err)
+	}
+	if isWorker(pod) {
+		k.bench.slurm.Register(fake.Node{Name: slurmNode(pod), CPUs: 64})
+	}
+	return nil
+}
+
+// end does what the preStop hook of workers does, and lets the pod go.
+func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) error {
+	if isWorker(pod) {
+		_ = k.bench.slurm.Update("slurm", slurmNode(pod), "DOWN", "slurm-operator: Pod is terminating") // it may never have registered
+	}
+	return k.bench.user.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+}
+
+func isWorker(pod *corev1.Pod) bool { return pod.Labels[slinkyv1beta1.LabelCluster] != "" }
+
+func slurmNode(pod *corev1.Pod) string {
+	if pod.Spec.Hostname != "" {
+		return pod.Spec.Hostname
+	}
+	return pod.Name
+}
+
+// wait waits until the pods are as check wants them, and says when they were.
+func (k *kubelets) wait(t *testing.T, what string, check func(pods map[string]*corev1.Pod) bool) time.Time {
 	t.Helper()
-	timeout := time.After(limit)
-	for {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline, looked := time.Now().Add(longest), -1
+	for now := range tick.C {
 		k.mu.Lock()
-		ok, seen := check(k.pods), k.seen
+		events, changed, ok := k.events, k.changed, false
+		if events != looked {
+			ok = check(k.pods)
+		}
 		k.mu.Unlock()
 		if ok {
-			return time.Now()
+			return changed
 		}
-		select {
-		case <-seen:
-		case <-timeout:
-			t.Fatalf("%s takes more than %s", what, limit)
+		if looked = events; now.After(deadline) {
+			t.Fatalf("%s takes more than %s", what, longest)
 		}
 	}
+	panic("a ticker does not end")
 }
+
+// workers counts the workers that are as ok says.
+func workers(pods map[string]*corev1.Pod, ok func(*corev1.Pod) bool) int {
+	n := 0
+	for _, p := range pods {
+		if isWorker(p) && ok(p) {
+			n++
+		}
+	}
+	return n
+}
+
+func exists(*corev1.Pod) bool { return true }
+
+// serves says that the pod says that its Slurm node takes jobs.
+func serves(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && has(p, "SlurmNodeStateIdle") && !has(p, "SlurmNodeStateDrain")
+}
+
+func drained(p *corev1.Pod) bool { return has(p, "SlurmNodeStateDrain") }
 
 func has(pod *corev1.Pod, kind string) bool {
 	if pod == nil {
@@ -117,4 +245,53 @@ func has(pod *corev1.Pod, kind string) bool {
 		}
 	}
 	return false
+}
+
+// kubeNode is the name of a Kubernetes node.
+func (b *bench) kubeNode(i int) string { return fmt.Sprintf("%s-%d", b.server.Namespace, i) }
+
+// kubeNodeOf is where a pod is scheduled to: the ones with the same ordinal come together.
+func (b *bench) kubeNodeOf(pod string) string {
+	ordinal, err := strconv.Atoi(pod[strings.LastIndexByte(pod, '-')+1:])
+	if err != nil || ordinal >= b.size {
+		return b.kubeNode(0)
+	}
+	return b.kubeNode(ordinal)
+}
+
+// makeKubeNodes makes a Kubernetes node for each worker.
+func (b *bench) makeKubeNodes() {
+	b.t.Helper()
+	ours := client.MatchingLabels{"bench": b.server.Namespace}
+	b.root.Cleanup(func() {
+		if err := b.user.DeleteAllOf(context.Background(), &corev1.Node{}, ours); err != nil {
+			b.root.Errorf("deleting the nodes: %v", err)
+		}
+	})
+	b.all(func(i int) error {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.kubeNode(i), Labels: ours}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		return b.user.Create(b.t.Context(), n)
+	})
+}
+
+// all does something for every worker, sixteen at a time.
+func (b *bench) all(do func(i int) error) {
+	b.t.Helper()
+	work := make(chan int)
+	var running sync.WaitGroup
+	for range 16 {
+		running.Go(func() {
+			for i := range work {
+				if err := do(i); err != nil {
+					b.t.Errorf("%d: %v", i, err)
+				}
+			}
+		})
+	}
+	for i := range b.size {
+		work <- i
+	}
+	close(work)
+	running.Wait()
 }

@@ -6,58 +6,15 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
-
-	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
-
-// proxy counts what the operator writes to the API server, without Events and Leases.
-type proxy struct {
-	server *httptest.Server
-	writes atomic.Int64
-}
-
-func newProxy(t *testing.T, server *apiserver.Server) *proxy {
-	t.Helper()
-	p := &proxy{}
-	target, err := url.Parse(server.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reverse := &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1,
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
-	}
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") {
-			p.writes.Add(1)
-		}
-		reverse.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		p.server.CloseClientConnections()
-		p.server.Close()
-	})
-	return p
-}
 
 // process is the operator as it is shipped.
 type process struct {
@@ -71,26 +28,39 @@ type process struct {
 // start runs the manager against the proxy and the fake slurmrestd.
 func (b *bench) start() *process {
 	b.t.Helper()
-	p := &process{t: b.t, started: time.Now()}
-	p.cmd = exec.CommandContext(b.t.Context(), *manager, "--leader-elect=false", "--metrics-addr=0", "--health-addr=127.0.0.1:0",
-		"--namespaces="+b.server.Namespace, "--slurmrestd-url="+b.rest.URL, "--controllers=controller,restapi,nodeset")
-	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		b.t.Fatalf("starting %s: %v", *manager, err)
+	path, err := built()
+	if err != nil {
+		b.t.Fatalf("building the manager: %v\n%s", err, path)
 	}
-	b.t.Cleanup(p.stop)
+	p := &process{t: b.root, started: time.Now()}
+	arguments := []string{
+		"--metrics-addr=0", "--health-addr=127.0.0.1:0", "--leader-elect-namespace=" + b.server.Namespace,
+		"--namespaces=" + b.server.Namespace, "--slurmrestd-url=" + b.rest.URL,
+	}
+	if *flags != "" {
+		arguments = append(arguments, strings.Split(*flags, ",")...)
+	}
+	p.cmd = exec.Command(path, arguments...)
+	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+b.server.Kubeconfig(b.root, b.proxy.server.URL))
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		b.t.Fatalf("starting %s: %v", path, err)
+	}
+	b.root.Cleanup(p.stop)
 	return p
 }
 
+// stop ends it as Kubernetes does. The end of its log says more when something is wrong.
 func (p *process) stop() {
 	if p.cmd.ProcessState != nil {
 		return
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
-	_ = p.cmd.Wait()
+	_ = p.cmd.Wait()                          // it is told to end
 	if p.t.Failed() {
-		p.t.Logf("the manager's log:\n%s", p.log.String())
+		lines := strings.SplitAfter(p.log.String(), "\n")
+		p.t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-100):], ""))
 	}
 }
 
@@ -114,22 +84,34 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// rss is the memory that it occupies, in MiB.
-func (p *process) rss() float64 {
+// memory is how much it occupies now, and has occupied at most, in MiB.
+func (p *process) memory() (now, most float64) {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
+		kib := 0
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib := 0
-			if _, err := fmt.Sscan(rest, &kib); err != nil {
-				p.t.Fatal(err)
-			}
-			return float64(kib) / 1024
+			_, err = fmt.Sscan(rest, &kib)
+			now = float64(kib) / 1024
+		}
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			_, err = fmt.Sscan(rest, &kib)
+			most = float64(kib) / 1024
+		}
+		if err != nil {
+			p.t.Fatal(err)
 		}
 	}
-	p.t.Fatal("/proc does not say how much memory the manager has")
-	return 0
+	return now, most
+}
+
+// tellMemory tells both.
+func (b *bench) tellMemory(scenario string) {
+	b.t.Helper()
+	now, most := b.process.memory()
+	b.tell(scenario, "resident memory", now, "MiB")
+	b.tell(scenario, "resident memory at most, since the start of the process", most, "MiB")
 }

@@ -32,16 +32,17 @@ func (s *Server) Kubeconfig(t testing.TB, endpoint string) string {
 	return path
 }
 
-// StatefulSets lets Kubernetes' own controller of StatefulSets run until the test ends, as fast as it can.
-func (s *Server) StatefulSets(t testing.TB) {
+// Workloads lets Kubernetes' own controllers of StatefulSets, Deployments and ReplicaSets run until the test ends, as fast as
+// they can. They reach the API server at endpoint, as in Kubeconfig.
+func (s *Server) Workloads(t testing.TB, endpoint string) {
 	t.Helper()
 	binary, err := findBinary()
 	if err != nil {
 		t.Fatalf("finding kube-controller-manager: %v", err)
 	}
 	p, err := startProcess(theShared.plane.dir, "kube-controller-manager", binary,
-		"--kubeconfig="+s.Kubeconfig(t, ""), "--controllers=statefulset-controller", "--leader-elect=false",
-		"--kube-api-qps=10000", "--kube-api-burst=10000", "--secure-port=0", "--use-service-account-credentials=false")
+		"--kubeconfig="+s.Kubeconfig(t, endpoint), "--controllers=statefulset-controller,deployment-controller,replicaset-controller",
+		"--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000", "--secure-port=0", "--use-service-account-credentials=false")
 	if err != nil {
 		t.Fatalf("starting kube-controller-manager: %v", err)
 	}

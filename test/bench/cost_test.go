@@ -1,0 +1,218 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+)
+
+// tally counts calls by what they do, as "patch pods/status" or "POST nodes".
+type tally map[string]int64
+
+func (t tally) total() int64 {
+	n := int64(0)
+	for _, calls := range t {
+		n += calls
+	}
+	return n
+}
+
+// since is what was added to an earlier tally.
+func (t tally) since(before tally) tally {
+	out := tally{}
+	for what, n := range t {
+		if added := n - before[what]; added != 0 {
+			out[what] = added
+		}
+	}
+	return out
+}
+
+// only leaves what keep wants.
+func (t tally) only(keep func(what string) bool) tally {
+	out := maps.Clone(t)
+	maps.DeleteFunc(out, func(what string, _ int64) bool { return !keep(what) })
+	return out
+}
+
+// writes are the changing calls to the API server, without Events, which tell people what happened, and Leases, by which
+// managers agree on who leads.
+func (t tally) writes() tally {
+	return t.only(func(what string) bool {
+		verb, resource, _ := strings.Cut(what, " ")
+		return verb != "get" && verb != "list" && verb != "watch" && resource != "events" && resource != "leases"
+	})
+}
+
+func (t tally) events() tally {
+	return t.only(func(what string) bool { return strings.HasSuffix(what, " events") })
+}
+
+// posts are the changing calls to slurmrestd.
+func (t tally) posts() tally {
+	return t.only(func(what string) bool { return !strings.HasPrefix(what, "GET ") })
+}
+
+func (t tally) gets() tally {
+	return t.only(func(what string) bool { return strings.HasPrefix(what, "GET ") })
+}
+
+// proxy stands between a client and the API server and counts what passes.
+type proxy struct {
+	server   *httptest.Server
+	resolver request.RequestInfoFactory
+
+	mu    sync.Mutex
+	calls tally
+}
+
+func newProxy(t *testing.T, server *apiserver.Server) *proxy {
+	t.Helper()
+	p := &proxy{calls: tally{}, resolver: request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}}
+	target, err := url.Parse(server.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reverse := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.note(r)
+		reverse.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	})
+	return p
+}
+
+func (p *proxy) note(r *http.Request) {
+	what := r.Method + " " + r.URL.Path
+	if info, err := p.resolver.NewRequestInfo(r); err == nil && info.IsResourceRequest {
+		what = info.Verb + " " + info.Resource
+		if info.Subresource != "" {
+			what += "/" + info.Subresource
+		}
+	} else if r.Method == http.MethodGet {
+		what = "get " + r.URL.Path // discovery
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[what]++
+}
+
+func (p *proxy) seen() tally {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.calls)
+}
+
+// cost is what the operator did, seen from outside.
+type cost struct {
+	// api are the calls to the API server, and slurm those to slurmrestd.
+	api, slurm tally
+	// bodies and wire are the bytes between the operator and slurmrestd, without and with what HTTP adds.
+	bodies, wire int64
+}
+
+func (b *bench) spent() cost {
+	counters := b.slurm.Counters()
+	slurm := tally{}
+	for what, n := range counters.Calls {
+		slurm[what] = int64(n)
+	}
+	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load()}
+}
+
+// cost is what the operator does for something, until it comes to rest.
+func (b *bench) cost(do func()) cost {
+	b.t.Helper()
+	before := b.spent()
+	do()
+	b.settle()
+	after := b.spent()
+	return cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire}
+}
+
+// quiet is how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the link pauses between
+// two lists, and only a list may show that there is more to do.
+func (b *bench) quiet() time.Duration {
+	return 1500*time.Millisecond + time.Duration(b.size)*2*time.Millisecond
+}
+
+// settle waits until the operator has written nothing for a while, neither here nor there.
+func (b *bench) settle() {
+	b.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	last, since, deadline := int64(-1), time.Now(), time.Now().Add(longest)
+	for now := range tick.C {
+		spent := b.spent()
+		if n := spent.api.writes().total() + spent.slurm.posts().total(); n != last {
+			last, since = n, now
+		}
+		if now.Sub(since) > b.quiet() {
+			return
+		}
+		if now.After(deadline) {
+			b.t.Fatalf("the operator does not come to rest; it has written %v and %v", spent.api.writes(), spent.slurm.posts())
+		}
+	}
+}
+
+// TestTheProxyCounts sees that a write cannot pass unseen, whatever its form.
+func TestTheProxyCounts(t *testing.T) {
+	server := apiserver.StartBare(t)
+	p := newProxy(t, server)
+	c, err := kubernetes.NewForConfig(&rest.Config{Host: p.server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	maps := c.CoreV1().ConfigMaps(server.Namespace)
+	made, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, updated := maps.Update(ctx, made, metav1.UpdateOptions{})
+	_, patched := maps.Patch(ctx, "a", "application/merge-patch+json", []byte(`{"data":{"a":"b"}}`), metav1.PatchOptions{})
+	_, listed := maps.List(ctx, metav1.ListOptions{})
+	deleted := maps.Delete(ctx, "a", metav1.DeleteOptions{})
+	emptied := maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	for _, err := range []error{updated, patched, listed, deleted, emptied} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	want := tally{"create configmaps": 1, "update configmaps": 1, "patch configmaps": 1, "delete configmaps": 1, "deletecollection configmaps": 1}
+	if got := p.seen().writes(); len(got.since(want)) > 0 || len(want.since(got)) > 0 {
+		t.Errorf("the proxy counted %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// create makes the workers.
+func (b *bench) create() {
+	var began, all, idle time.Time
+	cost := b.cost(func() {
+		began = time.Now()
+		add[slinkyv1beta1.NodeSet](b, fmt.Sprintf(`{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: %d}}`, b.size))
+		all = b.kubelets.wait(b.t, "creating the workers", func(pods map[string]*corev1.Pod) bool { return workers(pods, exists) == b.size })
+		idle = b.kubelets.wait(b.t, "registering the workers", func(pods map[string]*corev1.Pod) bool { return workers(pods, serves) == b.size })
+	})
+	b.tell("create", "all pods exist", all.Sub(began).Seconds(), "s")
+	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
+	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
+	b.hold("create", "API writes", cost.api.writes(), 2*b.size+60)
+	b.tell("create", "Events", float64(cost.api.events().total()), "")
+	// The comment of each node names its pod, so that no two are the same.
+	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
+	b.tell("create", "Slurm reads", float64(cost.slurm.gets().total()), "")
+}
+
+// compare makes as many pods like the workers with a StatefulSet.
+func (b *bench) compare() {
+	if !*compare {
+		return
+	}
+	b.kubelets.mu.Lock()
+	like := b.kubelets.pods["w-0"].DeepCopy()
+	b.kubelets.mu.Unlock()
+	like.Spec.NodeName, like.Spec.Hostname, like.Spec.Subdomain = "", "", ""
+	labels, replicas := map[string]string{"app": "bare"}, int32(b.size)
+	began := time.Now()
+	err := b.user.Create(b.t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.server.Namespace, Name: "bare"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, PodManagementPolicy: appsv1.ParallelPodManagement, ServiceName: "bare",
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: like.Spec},
+		},
+	})
+	if err != nil {
+		b.t.Fatalf("creating a StatefulSet: %v", err)
+	}
+	bare := func(ok func(*corev1.Pod) bool) func(pods map[string]*corev1.Pod) bool {
+		return func(pods map[string]*corev1.Pod) bool {
+			n := 0
+			for name, p := range pods {
+				if strings.HasPrefix(name, "bare-") && ok(p) {
+					n++
+				}
+			}
+			return n == b.size
+		}
+	}
+	all := b.kubelets.wait(b.t, "creating the StatefulSet's pods", bare(exists))
+	b.tell("compare", "all pods of a bare StatefulSet exist", all.Sub(began).Seconds(), "s")
+	ready := b.kubelets.wait(b.t, "running the StatefulSet's pods", bare(func(p *corev1.Pod) bool { return has(p, "Ready") }))
+	b.tell("compare", "all pods of a bare StatefulSet are ready", ready.Sub(began).Seconds(), "s")
+	b.settle()
+}
+
+// components counts what the operator writes for a cluster without workers.
+func TestComponents(t *testing.T) {
+	b := newBench(t, 0)
+	secret := func(name, key, value string) {
+		add[corev1.Secret](b, fmt.Sprintf(`{metadata: {name: %s}, stringData: {%s: %s}}`, name, key, value))
+	}
+	secret("keys", "slurm.key", "the-slurm-key")
+	secret("jwt", "jwt_hs256.key", "the-jwt-key-of-at-least-sixteen-bytes")
+	b.settle()
+	const refs = `slurmKeyRef: {name: keys, key: slurm.key}, jwtHs256KeyRef: {name: jwt, key: jwt_hs256.key}`
+	for _, step := range []struct {
+		name  string
+		limit int
+		do    func()
+	}{
+		{"create Controller, Accounting, RestApi and LoginSet", 45, func() {
+			add[slinkyv1beta1.Accounting](b, `{metadata: {name: demo}, spec: {`+refs+`, embeddedDatabase: {}}}`)
+			add[slinkyv1beta1.Controller](b, `{metadata: {name: demo}, spec: {`+refs+`, accountingRef: {name: demo}}}`)
+			add[slinkyv1beta1.RestApi](b, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
+			add[slinkyv1beta1.LoginSet](b, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}, users: [{name: alice, uid: 1000}]}}`)
+		}},
+		{"edit the configuration", 12, func() {
+			b.change(&slinkyv1beta1.Controller{}, "demo", `{"spec":{"extraConf":"SlurmctldTimeout=77"}}`)
+		}},
+		{"another image of slurmctld", 12, func() {
+			b.change(&slinkyv1beta1.Controller{}, "demo", `{"spec":{"slurmctld":{"image":"example.com/slurmctld:2"}}}`)
+		}},
+		{"another JWT key", 16, func() {
+			b.change(&corev1.Secret{}, "jwt", `{"stringData":{"jwt_hs256.key":"another-key-of-at-least-sixteen-bytes"}}`)
+		}},
+		{"a second login pod", 6, func() { b.change(&slinkyv1beta1.LoginSet{}, "demo", `{"spec":{"replicas":2}}`) }},
+		{"a label of the user's on the Controller, which its objects get", 4, func() {
+			b.change(&slinkyv1beta1.Controller{}, "demo", `{"metadata":{"labels":{"team":"blue"}}}`)
+		}},
+		{"restart the operator", 0, func() {
+			b.process.stop()
+			b.process = b.start()
+			b.led()
+		}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			b.t = t
+			cost := b.cost(func() {
+				step.do()
+				b.ready()
+			})
+			b.hold(step.name, "API writes", cost.api.writes(), step.limit)
+		})
+		b.t = t
+	}
+}
