@@ -150,6 +150,7 @@ func items(list client.ObjectList) []client.Object {
 }
 
 func TestEveryObjectOfTheContractIsMade(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	const (
 		controller = "slurmctld demo controller of Controller/demo*"
@@ -186,6 +187,7 @@ func TestEveryObjectOfTheContractIsMade(t *testing.T) {
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	o.Settle()
 	t.Logf("made and running after %d writes, %d of them to status", len(o.Writes.All()), len(o.Writes.Of("status")))
@@ -226,6 +228,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 }
 
 func TestDriftIsCorrected(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	o.Settle()
 	o.Writes.Reset()
@@ -260,6 +263,7 @@ func TestDriftIsCorrected(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNamedAndHeals(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
 	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
@@ -335,6 +339,7 @@ func expectMessage(t *testing.T, read func() string, want string) {
 }
 
 func TestMistakesStallAndAreHealedByReverting(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	o.Settle()
 	before := operator.Get[corev1.ConfigMap](o, "demo-config").Data
@@ -398,6 +403,7 @@ func expectEvent(t *testing.T, o *operator.Operator, kind, severity, reason, tex
 }
 
 func TestWhatTheServerRefusesStallsToo(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	operator.Change(o, "demo-gpu", func(n *slinkyv1beta1.NodeSet) {
 		n.Spec.Template.Spec.Raw = []byte(`{"hostname":"gpu-","restartPolicy":"Sometimes"}`)
@@ -418,6 +424,7 @@ func TestWhatTheServerRefusesStallsToo(t *testing.T) {
 }
 
 func TestKeysOfControllerAndAccountingHaveToMatch(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: books}, spec: {embeddedDatabase: {}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {accountingRef: {name: books}}}`)
@@ -436,6 +443,7 @@ func TestKeysOfControllerAndAccountingHaveToMatch(t *testing.T) {
 }
 
 func TestControllerAndAccountingOfOneNameShareGeneratedKeys(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {embeddedDatabase: {}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {accountingRef: {name: demo}}}`)
@@ -452,6 +460,7 @@ func TestControllerAndAccountingOfOneNameShareGeneratedKeys(t *testing.T) {
 }
 
 func TestControllersRunWithoutEachOther(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "controller")
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, partition: {enabled: true}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)

@@ -26,6 +26,7 @@ func load(o *operator.Operator) string {
 }
 
 func TestConfigAppliedSaysWhatSlurmctldHasLoaded(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "controller", "restapi")
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {inplaceReconfigure: true}}`)
 	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)

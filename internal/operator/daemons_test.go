@@ -58,6 +58,7 @@ func daemons(t *testing.T) (o *operator.Operator, a, b *corev1.Node) {
 }
 
 func TestDaemonSetModeFollowsTheKubernetesNodes(t *testing.T) {
+	t.Parallel()
 	o, a, b := daemons(t)
 	p := operator.Get[corev1.Pod](o, "w-b")
 	terms := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
@@ -89,6 +90,7 @@ func TestDaemonSetModeFollowsTheKubernetesNodes(t *testing.T) {
 }
 
 func TestAtRestDaemonsCostNothing(t *testing.T) {
+	t.Parallel()
 	o, a, _ := daemons(t)
 	o.Settle()
 	o.Writes.Reset()
@@ -99,6 +101,7 @@ func TestAtRestDaemonsCostNothing(t *testing.T) {
 }
 
 func TestSwitchingTheScalingModeReplacesTheWorkers(t *testing.T) {
+	t.Parallel()
 	o, _, _ := daemons(t)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
 		n.Spec.ScalingMode, n.Spec.Replicas = slinkyv1beta1.ScalingModeStatefulSet, new(int32(2))
@@ -111,6 +114,7 @@ func TestSwitchingTheScalingModeReplacesTheWorkers(t *testing.T) {
 }
 
 func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	a, b := kubeNode(t, o, "a"), kubeNode(t, o, "b")
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)

@@ -106,6 +106,7 @@ func awaitEnd(t *testing.T, o *operator.Operator, objects ...client.Object) {
 }
 
 func TestAClusterIsDeletedInAnyOrder(t *testing.T) {
+	t.Parallel()
 	all := []string{"Accounting", "Controller", "RestApi", "LoginSet", "NodeSet"}
 	for i := range all { // each is once the first and once the last
 		order := append(slices.Clone(all[i:]), all[:i]...)
@@ -131,6 +132,7 @@ func TestAClusterIsDeletedInAnyOrder(t *testing.T) {
 }
 
 func TestAClusterWithRunningJobsIsDeletedAtOnce(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	runJobs(t, o)
 	var objects []client.Object
@@ -145,6 +147,7 @@ func TestAClusterWithRunningJobsIsDeletedAtOnce(t *testing.T) {
 }
 
 func TestANodeSetWithoutARestAPIIsDeletedAtOnce(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	runJobs(t, o)
 	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
@@ -167,6 +170,7 @@ func runJobs(t *testing.T, o *operator.Operator) {
 }
 
 func TestANodeSetIsDeletedWhenItsJobsEnd(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
@@ -191,6 +195,7 @@ func TestANodeSetIsDeletedWhenItsJobsEnd(t *testing.T) {
 }
 
 func TestADeletedNodeSetWaitsForItsJobsNoLongerThanItsSpecSays(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, ``)
 	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })

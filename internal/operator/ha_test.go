@@ -36,6 +36,7 @@ func expectActive(o *operator.Operator, t *testing.T, want string) {
 }
 
 func TestTheServiceFollowsTheActiveSlurmctld(t *testing.T) {
+	t.Parallel()
 	const up, away = "No error", "Connection refused"
 	o := operator.Start(t, "controller", "restapi")
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {ha: {enabled: true}, persistence: {enabled: true, existingClaim: shared}}}`)

@@ -16,6 +16,7 @@ import (
 
 // The link's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes the other's.
 func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `partition: {enabled: true}`)
 	reachable := func(status metav1.ConditionStatus, reason string) {
 		t.Helper()
@@ -39,6 +40,7 @@ func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 
 // Twenty deletions are what a minute of a small cluster may see; the others wait, and the Controller says so.
 func TestDeletionsOverTheBudgetWait(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 23, `partition: {enabled: true}`)
 	scale(o, 0)
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionDestructiveActionsPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonBudgetSpent)

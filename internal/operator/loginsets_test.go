@@ -36,6 +36,7 @@ func loginNodes(t *testing.T) *operator.Operator {
 }
 
 func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
+	t.Parallel()
 	o := loginNodes(t)
 	o.Settle()
 	before := children(t, o)
@@ -76,6 +77,7 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 }
 
 func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
+	t.Parallel()
 	o := loginNodes(t)
 	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: one}}`)
 	o.Settle()
@@ -142,6 +144,7 @@ func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
 }
 
 func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *testing.T) {
+	t.Parallel()
 	o := loginNodes(t)
 	o.Settle()
 	before := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").Data
@@ -166,6 +169,7 @@ func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *t
 }
 
 func TestLoginPodsAreScaledByTheScaleSubresource(t *testing.T) {
+	t.Parallel()
 	o := loginNodes(t)
 	l := operator.Get[slinkyv1beta1.LoginSet](o, "demo-login")
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}

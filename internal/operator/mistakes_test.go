@@ -44,6 +44,7 @@ func parse[T any, P interface {
 }
 
 func TestMistakesAreToldByConditions(t *testing.T) {
+	t.Parallel()
 	secret := func(text string) client.Object { return manifest.Parse[corev1.Secret](t, text) }
 	files := func(text string) client.Object { return manifest.Parse[corev1.ConfigMap](t, text) }
 	controller := func(spec string) component.Object {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestAListOfUsersThatIsNoLongerThereIsDeleted(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "controller", "loginset")
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}}`)
 	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestARefusalForReasonsOutsideOfTheSpecIsTold(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "controller")
 	quota := operator.Create[corev1.ResourceQuota](o, `{metadata: {name: none}, spec: {hard: {services: "0"}}}`)
 	limit := func(most string) {

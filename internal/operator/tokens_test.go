@@ -58,6 +58,7 @@ func hs256(t *testing.T, secret string) *slurmtoken.Key {
 }
 
 func TestATokenIsIssuedAndReplacedWhenItIsOfNoUse(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "token")
 	operator.Create[slinkyv1beta1.Token](o, aToken)
 	missing := operator.ExpectCondition[slinkyv1beta1.Token](o, "ci", "Ready", metav1.ConditionFalse, "KeyMissing")
@@ -102,6 +103,7 @@ func TestATokenIsIssuedAndReplacedWhenItIsOfNoUse(t *testing.T) {
 }
 
 func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "token")
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[slinkyv1beta1.Token](o, `{metadata: {name: ci}, spec: {jwtKeyRef: {name: jwt, key: jwt_hs256.key}, username: alice, lifetime: 3s}}`)
@@ -122,6 +124,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 }
 
 func TestPrivilegedTokensNeedTheConsentOfTheKeysOwner(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "token")
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[slinkyv1beta1.Token](o, `{metadata: {name: admin}, spec: {jwtKeyRef: {name: jwt, key: jwt_hs256.key}, username: root}}`)
@@ -141,6 +144,7 @@ func TestPrivilegedTokensNeedTheConsentOfTheKeysOwner(t *testing.T) {
 }
 
 func TestMistakesOfTokens(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "token")
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[corev1.Secret](o, `{metadata: {name: taken}, stringData: {SLURM_JWT: mine}}`)
@@ -163,6 +167,7 @@ func TestMistakesOfTokens(t *testing.T) {
 }
 
 func TestRS256TokensComeFromAnAnnotatedKey(t *testing.T) {
+	t.Parallel()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +189,7 @@ func TestRS256TokensComeFromAnAnnotatedKey(t *testing.T) {
 }
 
 func TestATokenThatIsNotRefreshedExpiresForGood(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "token")
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[slinkyv1beta1.Token](o, `{metadata: {name: once}, spec: {jwtKeyRef: {name: jwt, key: jwt_hs256.key}, username: alice, lifetime: 2s, refresh: false}}`)

@@ -89,6 +89,7 @@ func expectAnnotations(t *testing.T, o *operator.Operator, pod string, want map[
 }
 
 func TestTheKubernetesNodeIsCordoned(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 2, `partition: {enabled: true}`)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	expectNode(t, o, "w-0", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned")
@@ -103,6 +104,7 @@ func TestTheKubernetesNodeIsCordoned(t *testing.T) {
 }
 
 func TestACordonedKubernetesNodeSaysWhy(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) {
 		n.Annotations = map[string]string{slinkyv1beta1.AnnotationNodeCordonReason: "RMA 4711"}
@@ -112,6 +114,7 @@ func TestACordonedKubernetesNodeSaysWhy(t *testing.T) {
 }
 
 func TestAUsersCordonOutlivesThatOfTheKubernetesNode(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 2, `partition: {enabled: true}`)
 	operator.Change(o, "w-1", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodCordon] = "true" })
 	expectNode(t, o, "w-1", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned")
@@ -171,6 +174,7 @@ func replaced(t *testing.T, o *operator.Operator, name string, before types.UID)
 }
 
 func TestThePodIsEvicted(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 2, `partition: {enabled: true}`)
 	before := operator.Get[corev1.Pod](o, "w-1").UID
 	o.SetPod("w-1", corev1.PodFailed) // what a kubelet under pressure leaves
@@ -180,6 +184,7 @@ func TestThePodIsEvicted(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsTaintedNoSchedule(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	expectNothingWritten(t, o, func() {
 		o.ChangeKubeNode(nodes[0], func(n *corev1.Node) {
@@ -189,6 +194,7 @@ func TestTheKubernetesNodeIsTaintedNoSchedule(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsTaintedNoExecute(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	tolerated := map[string]bool{}
 	for _, toleration := range operator.Get[corev1.Pod](o, "w-0").Spec.Tolerations {
@@ -209,6 +215,7 @@ func TestTheKubernetesNodeIsTaintedNoExecute(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsNotReady(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 2, `partition: {enabled: true}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
 	before := operator.Get[corev1.Pod](o, "w-1").UID
@@ -231,6 +238,7 @@ func TestTheKubernetesNodeIsNotReady(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsLostAndDeleted(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	before := operator.Get[corev1.Pod](o, "w-0").UID
 	o.Slurm.Lose("w-0")
@@ -248,6 +256,7 @@ func TestTheKubernetesNodeIsLostAndDeleted(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsRebooted(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 1, `partition: {enabled: true}`)
 	before := operator.Get[corev1.Pod](o, "w-0").UID
 	o.SetReady("w-0", corev1.ConditionFalse)
@@ -263,6 +272,7 @@ func TestTheKubernetesNodeIsRebooted(t *testing.T) {
 }
 
 func TestTheKubernetesNodeIsRenamed(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) {
 		n.Annotations = map[string]string{slinkyv1beta1.AnnotationTopologySpec: "default:leaf1", slinkyv1beta1.AnnotationFeatures: "a100"}
@@ -282,6 +292,7 @@ func TestTheKubernetesNodeIsRenamed(t *testing.T) {
 }
 
 func TestSlurmctldRestartsInTheMiddleOfARetirement(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 2, `partition: {enabled: true}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
 	other := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1, Limit: time.Hour})
@@ -302,6 +313,7 @@ func TestSlurmctldRestartsInTheMiddleOfARetirement(t *testing.T) {
 }
 
 func TestAJobNeverEnds(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 1, `partition: {enabled: true}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1, User: "alice"})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
@@ -317,6 +329,7 @@ func TestAJobNeverEnds(t *testing.T) {
 }
 
 func TestAnAdministratorDrainedTheNode(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 1, `drainTimeout: 1s`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
 	if err := o.Slurm.Update("root", "w-0", "DRAIN", "bad disk"); err != nil {
@@ -338,6 +351,7 @@ func TestAnAdministratorDrainedTheNode(t *testing.T) {
 }
 
 func TestTheOperatorIsRestarted(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 2, `partition: {enabled: true}`)
 	o.ChangeKubeNode(nodes[1], func(n *corev1.Node) {
 		n.Annotations = map[string]string{slinkyv1beta1.AnnotationTopologySpec: "default:leaf1", slinkyv1beta1.AnnotationFeatures: "a100"}
@@ -351,6 +365,7 @@ func TestTheOperatorIsRestarted(t *testing.T) {
 }
 
 func TestAnAnnotationOfTheKubernetesNodeCannotBeRead(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	annotate := func(key, value string) {
 		o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Annotations = map[string]string{key: value} })
@@ -365,6 +380,7 @@ func TestAnAnnotationOfTheKubernetesNodeCannotBeRead(t *testing.T) {
 }
 
 func TestSlurmRefusesTheRecordOfANode(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
 		if r.Method == http.MethodPost {
@@ -404,6 +420,7 @@ func expectRecord(t *testing.T, o *operator.Operator, name, kubeNode, topology, 
 }
 
 func TestAJobThatStartsAtTheLastMomentIsNotKilled(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 1, `partition: {enabled: true}`)
 	var drained atomic.Bool
 	var job atomic.Int64
@@ -436,6 +453,7 @@ func TestAJobThatStartsAtTheLastMomentIsNotKilled(t *testing.T) {
 }
 
 func TestDeletionsAreBounded(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 3, `partition: {enabled: true}`)
 	o.Budget = 1
 	o.Restart()
@@ -456,6 +474,7 @@ func TestDeletionsAreBounded(t *testing.T) {
 }
 
 func TestTheWorkersOfANodeSetThatAreToBeKeptAreNotDrained(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 2, `partition: {enabled: true}`)
 	set := operator.Get[slinkyv1beta1.NodeSet](o, "w")
 	if err := o.User.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
@@ -478,6 +497,7 @@ func TestTheWorkersOfANodeSetThatAreToBeKeptAreNotDrained(t *testing.T) {
 }
 
 func TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 2, `partition: {enabled: true}`)
 	const finalizer = "example.com/keep"
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Finalizers = append(n.Finalizers, finalizer) })

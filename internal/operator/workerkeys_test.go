@@ -15,6 +15,7 @@ import (
 )
 
 func TestAChangedSlurmKeyReachesEveryDaemonAndReplacesNoWorker(t *testing.T) {
+	t.Parallel()
 	o := cluster(t)
 	o.Settle()
 	before := map[string]corev1.Pod{}

@@ -109,6 +109,7 @@ func nodeState(o *operator.Operator, name string) string {
 }
 
 func TestADeletedWorkerComesBackUnderItsName(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	uid := operator.Get[corev1.Pod](o, "w-0").UID
 	operator.Delete[corev1.Pod](o, "w-0")
@@ -123,6 +124,7 @@ func TestADeletedWorkerComesBackUnderItsName(t *testing.T) {
 }
 
 func TestAFailedWorkerIsReplaced(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	uid := operator.Get[corev1.Pod](o, "w-1").UID
 	o.SetPod("w-1", corev1.PodFailed)
@@ -138,6 +140,7 @@ func TestAFailedWorkerIsReplaced(t *testing.T) {
 }
 
 func TestScalingUpAddsAndScalingDownTakesIdleWorkersFirst(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	scale(o, 3)
 	expectWorkers(t, o, "w-0", "w-1", "w-2")
@@ -180,6 +183,7 @@ func TestScalingUpAddsAndScalingDownTakesIdleWorkersFirst(t *testing.T) {
 }
 
 func TestScalingBackUpReprievesAndUndrains(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	for _, n := range names(2) {
 		o.Slurm.Submit(fake.Job{NodeList: []string{n}, CPUs: 1})
@@ -220,6 +224,7 @@ func TestScalingBackUpReprievesAndUndrains(t *testing.T) {
 }
 
 func TestNothingIsDeletedWhileSlurmIsSilent(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	o.Slurm.Stop()
 	scale(o, 0)
@@ -234,6 +239,7 @@ func TestNothingIsDeletedWhileSlurmIsSilent(t *testing.T) {
 }
 
 func TestNothingIsDeletedWhenSlurmctldCameUpEmpty(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 3, `partition: {enabled: true}`)
 	o.Slurm.Stop()
 	o.Slurm.Start(false)
@@ -255,6 +261,7 @@ func TestNothingIsDeletedWhenSlurmctldCameUpEmpty(t *testing.T) {
 }
 
 func TestNothingIsDeletedWithoutARestApi(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
 	scale(o, 1)
@@ -266,6 +273,7 @@ func TestNothingIsDeletedWithoutARestApi(t *testing.T) {
 }
 
 func TestAnAdministratorsDrainIsNotTouched(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	if err := o.Slurm.Update("root", "w-0", "DRAIN", "bad disk"); err != nil {
 		t.Fatal(err)
@@ -290,6 +298,7 @@ func TestAnAdministratorsDrainIsNotTouched(t *testing.T) {
 }
 
 func TestAUsersCordonDrainsAndItsEndUndrains(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `partition: {enabled: true}`)
 	operator.Change(o, "w-0", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodCordon] = "true" })
 	apiserver.Eventually(t, func() error {
@@ -308,6 +317,7 @@ func TestAUsersCordonDrainsAndItsEndUndrains(t *testing.T) {
 }
 
 func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 3, `updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
@@ -351,6 +361,7 @@ func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
 }
 
 func TestDrainTimeoutEndsTheWaiting(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `drainTimeout: 2s`)
 	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
@@ -363,6 +374,7 @@ func TestDrainTimeoutEndsTheWaiting(t *testing.T) {
 }
 
 func TestClaimsAreMadeWithWorkersAndKept(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`)
 	scale(o, 1)
 	expectWorkers(t, o, "w-0")
@@ -375,6 +387,7 @@ func TestClaimsAreMadeWithWorkersAndKept(t *testing.T) {
 }
 
 func TestAScaleInCostsFewWrites(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	o.Settle()
 	o.Writes.Reset()
@@ -397,6 +410,7 @@ func TestAScaleInCostsFewWrites(t *testing.T) {
 }
 
 func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `partition: {enabled: true}`)
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: x}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
 	apiserver.Eventually(t, func() error {
@@ -422,6 +436,7 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 }
 
 func TestOrphanedWorkersAreAdopted(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	before := operator.Get[corev1.Pod](o, "w-1").UID
 	// What "kubectl delete nodeset w --cascade=orphan" and the garbage collector leave, and the same NodeSet again.
@@ -453,6 +468,7 @@ func TestOrphanedWorkersAreAdopted(t *testing.T) {
 }
 
 func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	operator.Create[corev1.Pod](o, `{metadata: {name: w-0}, spec: {containers: [{name: c, image: i}]}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
@@ -467,6 +483,7 @@ func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
 }
 
 func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `revisionHistoryLimit: 1, updateStrategy: {type: OnDelete}`)
 	revisions := func() map[string]int64 {
 		var list appsv1.ControllerRevisionList
@@ -530,6 +547,7 @@ func expectOwners(t *testing.T, o *operator.Operator, claim, want string) {
 }
 
 func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
+	t.Parallel()
 	o := claimsOf(t, `whenDeleted: Delete, whenScaled: Delete`)
 	expectOwners(t, o, "scratch-w-0", "NodeSet/w")
 	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
@@ -550,6 +568,7 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 }
 
 func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
+	t.Parallel()
 	o := claimsOf(t, `whenScaled: Delete`)
 	scale(o, 1)
 	expectWorkers(t, o, "w-0")
@@ -566,6 +585,7 @@ func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
 }
 
 func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `partition: {enabled: true}`)
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: x}, spec: {controllerRef: {name: demo}, replicas: 0}}`)
 	shares := func(n int) {
@@ -588,6 +608,7 @@ func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
 }
 
 func TestLoginsToWorkers(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
 	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.HasSuffix(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\n") {
 		t.Errorf("the ConfigMap is %+v", c)
@@ -608,6 +629,7 @@ func TestLoginsToWorkers(t *testing.T) {
 }
 
 func TestThePlanIsVisibleAndADryRunOnlyShowsIt(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 3, `updateStrategy: {rollingUpdate: {maxUnavailable: 1}}`)
 	o.Slurm.Submit(fake.Job{NodeList: []string{"w-2"}, CPUs: 1})
 	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 && s.Planned == 0 })
