@@ -120,8 +120,16 @@ func gresOptions(line string) ([]conf.Option, error) {
 	}
 	trial := conf.New(conf.Gres)
 	trial.Add("NodeName", "n", options...)
-	_, err = trial.Bytes()
-	return options, err
+	if _, err = trial.Bytes(); err != nil {
+		return nil, err
+	}
+	for _, unknown := range trial.Unknown() {
+		// Anything else may come from a newer Slurm, which only the Controller knows.
+		if unknown.Meant != "" {
+			return nil, unknown
+		}
+	}
+	return options, nil
 }
 
 // plugstackConf is plugstack.conf, see spank(7), with the user's plugins. Those of the contract come with the jail.

@@ -189,10 +189,11 @@ func TestMistakesInNodeSets(t *testing.T) {
 			want:    []string{"spec.nodeConfig.static: NodeAddr: it is set by the operator and cannot be set to something else; remove the line"},
 		},
 		"gres lines for other nodes": {
-			nodeSet: `{nodeConfig: {gresConfig: ["NodeName=other Name=gpu", "nonsense"]}}`,
+			nodeSet: `{nodeConfig: {gresConfig: ["NodeName=other Name=gpu", "nonsense", "Nodes=ALL"]}}`,
 			want: []string{
 				"spec.nodeConfig.gresConfig[0]: the line is for the nodes of this NodeSet; remove NodeName",
 				`spec.nodeConfig.gresConfig[1]: "nonsense": this is not Key=Value`,
+				"spec.nodeConfig.gresConfig[2]: NodeName=n Nodes: NodeName is not known to have this option; did you mean Cores?",
 			},
 		},
 		"a feature that a shell would touch": {

@@ -204,11 +204,26 @@ func (w *world) poke(obj client.Object, n int) {
 func quiet[T client.Object](w *world, obj T, settled func(T) error) {
 	w.t.Helper()
 	await(w, obj, settled)
-	w.server.Writes.Reset()
-	for n := range 30 {
-		w.poke(obj, n)
+	pokes := 0
+	look := func() {
+		w.poke(obj, pokes)
+		pokes++
 		// Each look takes as long as a reconcile does.
 		await(w, obj, settled)
+	}
+	// What the operator was told of before obj was settled may still be on its way to it.
+	for still, before := 0, 0; still < 10; still++ {
+		look()
+		if n := len(w.server.Writes.All()); n != before {
+			still, before = 0, n
+		}
+		if pokes > 1000 {
+			w.t.Fatalf("the operator does not come to rest; its writes: %v", w.server.Writes.All())
+		}
+	}
+	w.server.Writes.Reset()
+	for range 30 {
+		look()
 	}
 	w.server.Writes.ExpectNone(w.t)
 }
