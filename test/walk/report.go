@@ -47,13 +47,13 @@ func (k *Kubernetes) Report(ctx context.Context, namespace string) error {
 	return errors.New("\n" + strings.TrimRight(b.String(), "\n"))
 }
 
-// Describe writes what a namespace looks like: conditions of our objects, pods, events, and so many lines of the log of
-// each container. Without all, it leaves out what is as it should be.
+// Describe writes what a namespace looks like: so many lines of the log of each container, events, pods, and last, where
+// one looks first, the conditions of our objects. Without all, it leaves out what is as it should be.
 func (k *Kubernetes) Describe(ctx context.Context, w io.Writer, namespace string, lines int64, all bool) {
-	section(w, "conditions in "+namespace, func(w io.Writer) error { return k.conditions(ctx, w, namespace, all) })
-	section(w, "pods", func(w io.Writer) error { return k.pods(ctx, w, namespace, all) })
+	section(w, "logs in "+namespace, func(w io.Writer) error { return k.logs(ctx, w, namespace, lines, all) })
 	section(w, "events", func(w io.Writer) error { return k.events(ctx, w, namespace, all) })
-	section(w, "logs", func(w io.Writer) error { return k.logs(ctx, w, namespace, lines, all) })
+	section(w, "pods", func(w io.Writer) error { return k.pods(ctx, w, namespace, all) })
+	section(w, "conditions", func(w io.Writer) error { return k.conditions(ctx, w, namespace, all) })
 }
 
 func section(w io.Writer, title string, write func(io.Writer) error) {
