@@ -52,7 +52,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 	if !n.Spec.OversubscribeNode {
 		spec.Affinity = onePerNode()
 	}
-	sshd(in, &spec)
+	addSshd(in, &spec)
 	return spec, errors.Join(slurmdErr, logfileErr)
 }
 

@@ -4,13 +4,12 @@
 package worker
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
 )
 
 // Names of volumes and of the port by which users log in to workers.
@@ -24,22 +23,17 @@ const (
 func SSHConfig(n *slinkyv1beta1.NodeSet) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: pod.ObjectMeta(n, n.SSHConfigName(), Labels(n)),
-		Data:       map[string]string{"sshd_config": sshdConfig(n)},
+		Data:       map[string]string{sshd.ConfigFile: sshdConfig(n)},
 	}
 }
 
-// sshdConfig is /etc/ssh/sshd_config, see sshd_config(5). The user's lines come last: a Match block lasts until the end.
+// sshdConfig is /etc/ssh/sshd_config of the workers.
 func sshdConfig(n *slinkyv1beta1.NodeSet) string {
-	const ours = "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\nSubsystem sftp internal-sftp\nAuthenticationMethods publickey password\n"
-	extra := n.Spec.SSH.ExtraSshdConfig
-	if strings.TrimSpace(extra) == "" {
-		return ours
-	}
-	return ours + "### EXTRA CONFIG ###\n" + strings.TrimSuffix(extra, "\n") + "\n"
+	return sshd.Config(n.Spec.SSH.ExtraSshdConfig, "UsePAM yes", "Subsystem sftp internal-sftp", "AuthenticationMethods publickey password")
 }
 
-// sshd adds to a worker what it needs for logins. The image starts sshd and SSSD where they have a configuration.
-func sshd(in Input, spec *corev1.PodSpec) {
+// addSshd adds to a worker what it needs for logins. The image starts sshd and SSSD where they have a configuration.
+func addSshd(in Input, spec *corev1.PodSpec) {
 	ssh := in.NodeSet.Spec.SSH
 	if !ssh.Enabled {
 		return
@@ -63,7 +57,7 @@ func sshd(in Input, spec *corev1.PodSpec) {
 func sshDigests(in Input) map[string]string {
 	out := map[string]string{}
 	if in.NodeSet.Spec.SSH.Enabled {
-		out[slinkyv1beta1.AnnotationSshdConfHash] = label.Digest(map[string][]byte{"sshd_config": []byte(sshdConfig(in.NodeSet))})
+		out[slinkyv1beta1.AnnotationSshdConfHash] = label.Digest(map[string][]byte{sshd.ConfigFile: []byte(sshdConfig(in.NodeSet))})
 		if in.SssdDigest != "" {
 			out[slinkyv1beta1.AnnotationSssdConfHash] = in.SssdDigest
 		}
