@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -13,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
@@ -42,7 +39,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 	}
 	base := ctrl.Options{
 		Logger:                        logger,
-		Metrics:                       metricsOptions(o),
+		Metrics:                       o.metrics.Options(o.enableHTTP2),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaseName,
@@ -88,16 +85,4 @@ func addWebhooks(mgr ctrl.Manager, o *options) error {
 		return fmt.Errorf("adding the readiness check of the webhooks: %w", err)
 	}
 	return nil
-}
-
-func metricsOptions(o *options) metricsserver.Options {
-	out := metricsserver.Options{BindAddress: o.metricsAddr, SecureServing: o.metricsSecure}
-	if o.metricsSecure {
-		out.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
-	if !o.enableHTTP2 {
-		// HTTP/2 lets one client open streams faster than they can be reset (CVE-2023-44487).
-		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
-	}
-	return out
 }

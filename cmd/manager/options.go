@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/command"
 	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
@@ -23,79 +24,75 @@ import (
 // options are the command line. The flags are those of both predecessors, so that their charts' arguments keep working;
 // where both had one under different names, both names set the same value.
 type options struct {
-	healthAddr, metricsAddr    string
-	metricsSecure, enableHTTP2 bool
-	leaderElect                bool
-	leaderElectNamespace       string
-	namespaces                 []string
-	controllers                []string
-	workers                    map[string]*int
-	maxConcurrent              int
-	cacheSyncTimeout           time.Duration
-	imageRegistry, imageTag    string
-	clusterDomain              string
-	slurmrestdURL              string
-	propagatedNodeConditions   []string
-	destructive                int
-	profile                    bool
-	profileAddr                string
-	logLevel, logFormat        string
-	serveWebhooks              bool
-	webhooks                   webhook.Flags
+	healthAddr               string
+	metrics                  command.Metrics
+	enableHTTP2              bool
+	leaderElect              bool
+	leaderElectNamespace     string
+	namespaces               []string
+	controllers              []string
+	workers                  map[string]*int
+	maxConcurrent            int
+	cacheSyncTimeout         time.Duration
+	imageRegistry, imageTag  string
+	clusterDomain            string
+	slurmrestdURL            string
+	propagatedNodeConditions []string
+	destructive              int
+	profile                  bool
+	profileAddr              string
+	logLevel, logFormat      string
+	serveWebhooks            bool
+	webhooks                 webhook.Flags
+}
+
+// program is the manager on the command line.
+func program() command.Program {
+	return command.Program{
+		Name: "manager",
+		About: `The Coxswain manager runs Slurm clusters on Kubernetes.
+
+It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objects they stand for.
+Outside a pod it takes the cluster from the KUBECONFIG environment variable.
+`,
+		Ignored: map[string]string{
+			"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
+			"slurmclient-workers":        "there is one link for each Slurm cluster",
+			"zap-devel":                  "use --log-format=plain and --log-level=debug",
+			"zap-stacktrace-level":       "logs carry no stack traces",
+			"zap-time-encoding":          "times are RFC 3339",
+			"feature-gates":              "there are none",
+		},
+	}
 }
 
 // parse reads the command line; args are without the program's name. flag.ErrHelp means that help was asked for and
 // printed.
 func parse(args []string, getenv func(string) string, output io.Writer) (*options, error) {
 	o := &options{workers: map[string]*int{}}
-	fs := flag.NewFlagSet("manager", flag.ContinueOnError)
-	// Mistakes are told by the error alone, without the list of all flags around it.
-	fs.SetOutput(io.Discard)
-	o.bind(fs, getenv)
-	ignored := bindIgnored(fs)
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fs.SetOutput(output)
-			usage(fs, output)
-		}
+	err := program().Parse(args, output, func(fs *flag.FlagSet) { o.bind(fs, getenv) })
+	if err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q: the manager takes flags only, see --help", fs.Arg(0))
-	}
-	fs.Visit(func(f *flag.Flag) {
-		if why, ok := ignored[f.Name]; ok {
-			fmt.Fprintf(output, "--%s has no effect: %s\n", f.Name, why)
-		}
-	})
 	return o, o.validate()
 }
 
 func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
-	o.healthAddr, o.metricsAddr = ":8081", ":8080"
 	for _, name := range []string{"health-addr", "health-probe-bind-address"} {
-		fs.StringVar(&o.healthAddr, name, o.healthAddr, "`address` of /healthz and /readyz")
+		fs.StringVar(&o.healthAddr, name, ":8081", "`address` of /healthz and /readyz")
 	}
-	for _, name := range []string{"metrics-addr", "metrics-bind-address"} {
-		fs.StringVar(&o.metricsAddr, name, o.metricsAddr, "`address` of /metrics; 0 switches it off")
-	}
-	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"serve /metrics over HTTPS, to callers whose token may get the non-resource URL /metrics")
+	o.metrics.Bind(fs, ":8080", "metrics-addr", "metrics-bind-address")
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
 	for _, name := range []string{"leader-elect-namespace", "operator-namespace"} {
 		fs.StringVar(&o.leaderElectNamespace, name, "", "`namespace` of the lease; default: the pod's own")
 	}
-	o.namespaces = list(getenv("SLURM_OPERATOR_WATCH_NAMESPACES"))
-	fs.Func("namespaces", "comma-separated `namespaces` to watch; empty or * means all (env SLURM_OPERATOR_WATCH_NAMESPACES)", func(s string) error {
-		o.namespaces = list(s)
-		return nil
-	})
-	o.controllers = list(getenv("SLURM_OPERATOR_CONTROLLERS"))
-	fs.Func("controllers", "comma-separated `controllers` to run: * for all, name to add, -name to leave out (env SLURM_OPERATOR_CONTROLLERS)", func(s string) error {
-		o.controllers = list(s)
-		return nil
-	})
+	o.namespaces = command.List(getenv("SLURM_OPERATOR_WATCH_NAMESPACES"))
+	command.BindList(fs, &o.namespaces, "namespaces",
+		"comma-separated `namespaces` to watch; empty or * means all (env SLURM_OPERATOR_WATCH_NAMESPACES)")
+	o.controllers = command.List(getenv("SLURM_OPERATOR_CONTROLLERS"))
+	command.BindList(fs, &o.controllers, "controllers",
+		"comma-separated `controllers` to run: * for all, name to add, -name to leave out (env SLURM_OPERATOR_CONTROLLERS)")
 	for _, kind := range operator.Kinds() {
 		o.workers[kind] = fs.Int(kind+"-workers", 0, "objects of this kind to reconcile at once; default: --max-concurrent-reconciles")
 	}
@@ -104,10 +101,8 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
-	fs.Func("propagated-node-conditions", "comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained", func(s string) error {
-		o.propagatedNodeConditions = list(s)
-		return nil
-	})
+	command.BindList(fs, &o.propagatedNodeConditions, "propagated-node-conditions",
+		"comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained")
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
 	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "deletions of workers that one Slurm cluster may see within a minute; default: half of its nodes, at least 20")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
@@ -116,34 +111,6 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	o.webhooks.Bind(fs, "webhook-")
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
-
-// bindIgnored declares the predecessors' flags that have no meaning here, each with the reason.
-func bindIgnored(fs *flag.FlagSet) map[string]string {
-	ignored := map[string]string{
-		"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
-		"slurmclient-workers":        "there is one link for each Slurm cluster",
-		"zap-devel":                  "use --log-format=plain and --log-level=debug",
-		"zap-stacktrace-level":       "logs carry no stack traces",
-		"zap-time-encoding":          "times are RFC 3339",
-		"feature-gates":              "there are none",
-	}
-	for name, why := range ignored {
-		fs.Var(&anything{switches: name == "enable-topology-controller" || name == "zap-devel"}, name, "accepted without effect: "+why)
-	}
-	return ignored
-}
-
-// anything is a flag that takes any value.
-type anything struct{ switches bool }
-
-// String is part of flag.Value.
-func (*anything) String() string { return "" }
-
-// Set is part of flag.Value.
-func (*anything) Set(string) error { return nil }
-
-// IsBoolFlag says whether the flag may stand alone.
-func (a *anything) IsBoolFlag() bool { return a.switches }
 
 func (o *options) validate() error {
 	var errs []error
@@ -243,26 +210,4 @@ func serviceDomain(search []string) string {
 		}
 	}
 	return ""
-}
-
-func list(s string) []string {
-	var out []string
-	for entry := range strings.SplitSeq(s, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			out = append(out, entry)
-		}
-	}
-	return out
-}
-
-func usage(fs *flag.FlagSet, w io.Writer) {
-	fmt.Fprint(w, `The Coxswain manager runs Slurm clusters on Kubernetes.
-
-It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objects they stand for.
-Outside a pod it takes the cluster from the KUBECONFIG environment variable.
-
-Usage: manager [flags]
-
-`)
-	fs.PrintDefaults()
 }

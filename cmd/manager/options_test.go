@@ -34,7 +34,7 @@ func parsed(t *testing.T, args ...string) *options {
 
 func TestDefaults(t *testing.T) {
 	o := parsed(t)
-	if o.healthAddr != ":8081" || o.metricsAddr != ":8080" || !o.metricsSecure || !o.leaderElect || o.enableHTTP2 || o.cacheSyncTimeout != 2*time.Minute {
+	if o.healthAddr != ":8081" || o.metrics.Address != ":8080" || !o.metrics.Secure || !o.leaderElect || o.enableHTTP2 || o.cacheSyncTimeout != 2*time.Minute {
 		t.Errorf("%+v", o)
 	}
 	if o.namespaces != nil || o.imageTag == "" || o.imageRegistry == "" || o.slurmrestdURL != "" {
@@ -69,7 +69,7 @@ func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, o := range []*options{slinky, soperator} {
-		if o.healthAddr != ":1" || o.metricsAddr != ":2" || o.metricsSecure || o.leaderElect || o.leaderElectNamespace != "ops" || !o.enableHTTP2 || !o.profile ||
+		if o.healthAddr != ":1" || o.metrics.Address != ":2" || o.metrics.Secure || o.leaderElect || o.leaderElectNamespace != "ops" || !o.enableHTTP2 || !o.profile ||
 			o.profileAddr != "localhost:1" {
 			t.Errorf("%+v", o)
 		}

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
@@ -72,7 +69,7 @@ func newManager(o *options, logger logr.Logger) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: operator.Scheme(), Logger: logger, WebhookServer: server,
-		Metrics: metricsOptions(o), HealthProbeBindAddress: o.healthAddr,
+		Metrics: o.metrics.Options(o.enableHTTP2), HealthProbeBindAddress: o.healthAddr,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -85,15 +82,4 @@ func newManager(o *options, logger logr.Logger) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("adding the checks: %w", err)
 	}
 	return mgr, nil
-}
-
-func metricsOptions(o *options) metricsserver.Options {
-	out := metricsserver.Options{BindAddress: o.metricsAddr, SecureServing: o.metricsSecure}
-	if o.metricsSecure {
-		out.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
-	if !o.enableHTTP2 {
-		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
-	}
-	return out
 }

@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.healthAddr != ":8081" || o.metricsAddr != "0" || !o.metricsSecure || o.enableHTTP2 || o.namespaces != nil {
+	if o.healthAddr != ":8081" || o.metrics.Address != "0" || !o.metrics.Secure || o.enableHTTP2 || o.namespaces != nil {
 		t.Errorf("%+v", o)
 	}
 	if c := o.server.Certificates(); c.Directory != "/tmp/k8s-webhook-server/serving-certs" || c.Secret.Name != "" {

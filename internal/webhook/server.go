@@ -4,7 +4,6 @@
 package webhook
 
 import (
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/coxswain-hpc/coxswain/internal/command"
 )
 
 // Flags are what the command line says about the server.
@@ -30,10 +31,7 @@ func (f *Flags) Bind(fs *flag.FlagSet, prefix string) {
 	fs.StringVar(&f.secret, prefix+"cert-secret", "",
 		"`namespace/name` of the Secret that is mounted there, to be filled and renewed by this program; empty: somebody else does")
 	fs.StringVar(&f.certificates.Service, prefix+"service", "coxswain-webhook", "`name` of the Service in front of the webhooks")
-	fs.Func(prefix+"hosts", "comma-separated further `names` by which the webhooks are called", func(s string) error {
-		f.certificates.Hosts = strings.Split(s, ",")
-		return nil
-	})
+	command.BindList(fs, &f.certificates.Hosts, prefix+"hosts", "comma-separated further `names` by which the webhooks are called")
 	fs.StringVar(&f.certificates.Validating, prefix+"validating-configuration", "",
 		"`name` of the ValidatingWebhookConfiguration that is told the certificate authority; empty: none")
 	fs.StringVar(&f.certificates.Mutating, prefix+"mutating-configuration", "",
@@ -81,7 +79,7 @@ func (f *Flags) Server(http2 bool) (webhook.Server, error) {
 	}
 	o := webhook.Options{Host: host, Port: port, CertDir: f.certificates.Directory}
 	if !http2 {
-		o.TLSOpts = append(o.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+		o.TLSOpts = append(o.TLSOpts, command.HTTP1)
 	}
 	return NewServer(o), nil
 }
