@@ -70,6 +70,14 @@ func TestRender(t *testing.T) {
     NewKeyOfNextYear=7
 `},
 		{name: "NodeSets and partitions", file: "nodesets.yaml", spec: `{}`, with: withNodeSets},
+		{name: "generic resources of NodeSets are counted and accounted", file: "gres.yaml", spec: `{accountingRef: {name: demo}, extraConf: "GresTypes=gpu,shard"}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)
+				in.NodeSets = []slinkyv1beta1.NodeSet{
+					aNodeSet(t, "gpu", `{controllerRef: {name: demo}, extraConf: "Gres=gpu:h100:8 Weight=10"}`),
+					aNodeSet(t, "nic", `{controllerRef: {name: demo}, extraConf: "Gres=nic:2,gpu:1"}`),
+				}
+			}},
 		{name: "accounting", file: "accounting.yaml", spec: `{accountingRef: {name: demo}}`,
 			with: func(t testing.TB, in *controller.Input) {
 				in.Accounting = manifest.Parse[slinkyv1beta1.Accounting](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)

@@ -56,7 +56,14 @@ func slurmConf(in Input) (*conf.Document, error) {
 		return f.Name == cgroupConfFile && cgroupsDisabled.MatchString(f.Content)
 	})
 	plugins(d, c, cgroups)
+	gres := gresTypes(in)
+	if len(gres) > 0 {
+		d.Add("GresTypes", strings.Join(gres, ","))
+	}
 	accounting(d, in.Accounting, cgroups)
+	if in.Accounting != nil && slices.Contains(gres, "gpu") {
+		d.Add("AccountingStorageTRES", "gres/gpu")
+	}
 	if c.Spec.External {
 		return d, nil
 	}
@@ -155,6 +162,21 @@ func accounting(d *conf.Document, a *slinkyv1beta1.Accounting, cgroups bool) {
 	if !cgroups {
 		d.Add("JobAcctGatherType", "jobacct_gather/linux")
 	}
+}
+
+// gresTypes are the generic resources that NodeSets say they have: slurmctld counts none that it is not told of. The contract's
+// first version names gpu in any case, its later ones leave GresTypes to extraConf, with which these unite.
+func gresTypes(in Input) []string {
+	if in.Controller.Spec.External {
+		return nil
+	}
+	var out []string
+	for _, set := range in.NodeSets {
+		node, _ := conf.ParseNodeConf(set.Spec.ExtraConf) // mistakes are told by the NodeSet
+		out = append(out, node.GresNames()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // scripts adds a line for each script. Those of slurmctld have their full path; those of slurmd are bare names, which

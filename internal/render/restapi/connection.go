@@ -27,9 +27,10 @@ func ConnectionDigest(slurmConf string) string {
 
 func connects(key string) bool {
 	exact := []string{
-		"clustername", "slurmctldport", "slurmctldaddr", "slurmuser", "credtype", "slurmctldhost", "messagetimeout", "tcptimeout", "dataparserparameters",
+		"accountingstoragetype", "accountingstoragehost", "accountingstoragebackuphost", "accountingstorageport", "accountingstoragepass",
+		"accountingstorageuser", "accountingstorageparameters", "clustername", "slurmctldport", "slurmctldaddr", "slurmuser", "credtype", "slurmctldhost", "messagetimeout", "tcptimeout", "dataparserparameters",
 	}
-	return slices.Contains(exact, key) || slices.ContainsFunc([]string{"auth", "accountingstorage", "tls", "communication"}, func(prefix string) bool {
+	return slices.Contains(exact, key) || slices.ContainsFunc([]string{"auth", "tls", "communication"}, func(prefix string) bool {
 		return strings.HasPrefix(key, prefix)
 	})
 }

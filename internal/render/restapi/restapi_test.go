@@ -72,6 +72,7 @@ func TestConnectionDigest(t *testing.T) {
 		{"scheduling does not matter", base + "SchedulerParameters=bf_max_job_test=1\n", false},
 		{"another slurmdbd matters", strings.Replace(base, "dbd", "other", 1), true},
 		{"another port of slurmdbd matters", base + "AccountingStoragePort=1\n", true},
+		{"what is accounted does not", base + "AccountingStorageTRES=gres/gpu\n", false},
 		{"a second slurmctld matters", base + "SlurmctldHost=c\n", true},
 		{"another way to prove oneself matters", base + "AuthInfo=use_client_ids\n", true},
 	} {

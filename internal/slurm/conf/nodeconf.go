@@ -159,6 +159,21 @@ func splitOutsideParentheses(s string) []string {
 	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
 }
 
+// GresNames are the names of the generic resources that the node has, such as gpu, sorted: those that GresTypes of slurm.conf
+// must have for slurmctld to count them.
+func (c NodeConf) GresNames() []string {
+	value, _ := c.Get("Gres")
+	var names []string
+	for _, item := range splitOutsideParentheses(value) {
+		name, _, _ := strings.Cut(item, ":")
+		if name, _, _ = strings.Cut(name, "("); CheckKey(name) == nil {
+			names = append(names, strings.ToLower(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Merge puts user on top of c: lists unite, other values replace. An owned key that user sets to something else than c
 // does is left out and reported.
 func (c NodeConf) Merge(user NodeConf, owned Owned) (NodeConf, []Problem) {

@@ -4,6 +4,7 @@
 package conf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,4 +122,25 @@ func FuzzParseNodeConf(f *testing.F) {
 			t.Fatalf("%q became %q, %v", out, twice, err)
 		}
 	})
+}
+
+func TestGresNames(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"none", "Weight=1", nil},
+		{"with a type and a number", "Gres=gpu:h100:8", []string{"gpu"}},
+		{"several, in one or in two pairs", "Gres=nic:2,gpu:2(S:0,1) Gres=gpu:a100:4", []string{"gpu", "nic"}},
+		{"without a number", "Gres=GPU,license", []string{"gpu", "license"}},
+		{"what is no name", "Gres=:4,a/b:1", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _ := ParseNodeConf(tt.text)
+			if got := c.GresNames(); !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
 }
