@@ -11,14 +11,9 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,47 +39,32 @@ func parts() map[string]client.Object {
 }
 
 // collect does what Kubernetes' garbage collector does: it deletes what belongs to nobody any more. It returns what is left
-// of what had an owner.
-func collect(t *testing.T, o *operator.Operator) []string {
+// of what had an owner, and how much it has deleted.
+func collect(t *testing.T, o *operator.Operator) (left []string, garbage int) {
 	t.Helper()
+	all := objectsOf(t, o, kindsOfACluster()...)
 	owners := map[types.UID]bool{}
-	var owned []client.Object
-	for _, list := range []client.ObjectList{
-		&slinkyv1beta1.AccountingList{}, &slinkyv1beta1.ControllerList{}, &slinkyv1beta1.RestApiList{}, &slinkyv1beta1.LoginSetList{}, &slinkyv1beta1.NodeSetList{},
-		&appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &appsv1.ControllerRevisionList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
-		&corev1.SecretList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{},
-	} {
-		if err := o.User.List(t.Context(), list, client.InNamespace(o.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error {
-			obj := item.(client.Object)
-			owners[obj.GetUID()] = true
-			if len(obj.GetOwnerReferences()) > 0 {
-				owned = append(owned, obj)
-			}
-			return nil
-		})
+	for _, obj := range all {
+		owners[obj.GetUID()] = true
 	}
-	var left []string
-	for _, obj := range owned {
-		if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] }) {
+	for _, obj := range all {
+		switch refs := obj.GetOwnerReferences(); {
+		case len(refs) == 0:
+		case slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return owners[r.UID] }):
 			left = append(left, fmt.Sprintf("%T %s", obj, obj.GetName()))
-			continue
-		}
-		// Without a kubelet nobody else would see a pod to its end.
-		if err := o.User.Delete(t.Context(), obj, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
+		default:
+			demolish(t, o, obj)
+			garbage++
 		}
 	}
-	return left
+	return left, garbage
 }
 
 // awaitEnd waits until all of these objects are gone, and everything with them.
 func awaitEnd(t *testing.T, o *operator.Operator, objects ...client.Object) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {
-		left := collect(t, o)
+		left, _ := collect(t, o)
 		for _, obj := range objects {
 			live, ok := obj.DeepCopyObject().(client.Object)
 			if !ok {
