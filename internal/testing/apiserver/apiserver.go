@@ -123,6 +123,17 @@ func StartBare(t testing.TB) *Server {
 	return &Server{Config: config, Namespace: namespace, Writes: writes}
 }
 
+// Interrupt ends the API server, and starts it again when meanwhile returns, as an upgrade of a control plane does. All tests
+// of the binary share the server: none may run in parallel.
+func (s *Server) Interrupt(t testing.TB, meanwhile func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	if err := theShared.plane.interrupt(ctx, meanwhile); err != nil {
+		t.Fatalf("starting kube-apiserver again: %v", err)
+	}
+}
+
 // Client returns a client without a cache: it reads what the server has now.
 func (s *Server) Client(t testing.TB, scheme *runtime.Scheme) client.Client {
 	t.Helper()

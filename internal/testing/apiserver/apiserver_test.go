@@ -67,6 +67,23 @@ func TestAManagerIsInSyncAndStopsWithItsTest(t *testing.T) {
 	})
 }
 
+func TestWhatIsStoredOutlivesAnInterruption(t *testing.T) {
+	s := StartBare(t)
+	c := s.Client(t, scheme.Scheme)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "a"}}
+	if err := c.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	s.Interrupt(t, func() {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err == nil {
+			t.Error("the server still answers")
+		}
+	})
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAWrongBinaryPathIsNamedAndNotReplaced(t *testing.T) {
 	t.Setenv(BinaryEnv, "/nowhere/hyperkube")
 	if _, err := findBinary(); err == nil {

@@ -21,9 +21,12 @@ import (
 type controlPlane struct {
 	dir             string
 	etcd, apiserver *process
-	config          *rest.Config
-	installCRDs     func() error
-	grantRole       func() error
+	// serve is the command line of the API server, without its first word.
+	serve       []string
+	binary      string
+	config      *rest.Config
+	installCRDs func() error
+	grantRole   func() error
 }
 
 // startControlPlane starts both processes and waits until the server answers ready.
@@ -45,7 +48,7 @@ func tryStart(ctx context.Context, binary string) (_ *controlPlane, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for the control plane: %w", err)
 	}
-	c := &controlPlane{dir: dir}
+	c := &controlPlane{dir: dir, binary: binary}
 	c.installCRDs = sync.OnceValue(c.createCRDs)
 	c.grantRole = sync.OnceValue(c.createRole)
 	defer func() {
@@ -57,10 +60,10 @@ func tryStart(ctx context.Context, binary string) (_ *controlPlane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.startEtcd(binary, ports[0], ports[1]); err != nil {
+	if err := c.startEtcd(ports[0], ports[1]); err != nil {
 		return nil, err
 	}
-	if err := c.startAPIServer(binary, ports[0], ports[2]); err != nil {
+	if err := c.startAPIServer(ports[0], ports[2]); err != nil {
 		return nil, err
 	}
 	if err := c.waitReady(ctx); err != nil {
@@ -69,9 +72,9 @@ func tryStart(ctx context.Context, binary string) (_ *controlPlane, err error) {
 	return c, nil
 }
 
-func (c *controlPlane) startEtcd(binary, clientPort, peerPort string) (err error) {
+func (c *controlPlane) startEtcd(clientPort, peerPort string) (err error) {
 	clientURL, peerURL := "http://127.0.0.1:"+clientPort, "http://127.0.0.1:"+peerPort
-	c.etcd, err = startProcess(c.dir, "etcd", binary,
+	c.etcd, err = startProcess(c.dir, "etcd", c.binary,
 		"--name=test", "--data-dir="+filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=test="+peerURL,
@@ -79,17 +82,17 @@ func (c *controlPlane) startEtcd(binary, clientPort, peerPort string) (err error
 	return err
 }
 
-func (c *controlPlane) startAPIServer(binary, etcdPort, port string) error {
+func (c *controlPlane) startAPIServer(etcdPort, port string) error {
 	keys, err := writePKI(c.dir)
 	if err != nil {
 		return err
 	}
-	c.apiserver, err = startProcess(c.dir, "kube-apiserver", binary,
-		"--etcd-servers=http://127.0.0.1:"+etcdPort,
-		"--bind-address=127.0.0.1", "--secure-port="+port,
-		"--tls-cert-file="+keys.servingCert, "--tls-private-key-file="+keys.servingKey,
-		"--client-ca-file="+keys.ca,
-		"--service-account-key-file="+keys.servingKey, "--service-account-signing-key-file="+keys.servingKey,
+	c.serve = []string{
+		"--etcd-servers=http://127.0.0.1:" + etcdPort,
+		"--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + keys.servingCert, "--tls-private-key-file=" + keys.servingKey,
+		"--client-ca-file=" + keys.ca,
+		"--service-account-key-file=" + keys.servingKey, "--service-account-signing-key-file=" + keys.servingKey,
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--authorization-mode=RBAC",
 		// Nobody creates ServiceAccounts' tokens or default accounts here, and no kubelet runs.
@@ -97,16 +100,25 @@ func (c *controlPlane) startAPIServer(binary, etcdPort, port string) error {
 		// As OpenShift has it: who makes an object that holds up the end of its owner needs a right to the owner's finalizers.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
-		"--endpoint-reconciler-type=none", "--profiling=false")
-	if err != nil {
-		return err
+		"--endpoint-reconciler-type=none", "--profiling=false",
 	}
 	c.config = &rest.Config{
 		Host:            "https://127.0.0.1:" + port,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: keys.ca, CertFile: keys.adminCert, KeyFile: keys.adminKey},
 		QPS:             -1,
 	}
-	return nil
+	c.apiserver, err = startProcess(c.dir, "kube-apiserver", c.binary, c.serve...)
+	return err
+}
+
+// interrupt ends the API server, and starts it again at the same address when meanwhile returns. etcd runs on.
+func (c *controlPlane) interrupt(ctx context.Context, meanwhile func()) (err error) {
+	c.apiserver.stop()
+	meanwhile()
+	if c.apiserver, err = startProcess(c.dir, "kube-apiserver", c.binary, c.serve...); err != nil {
+		return err
+	}
+	return c.waitReady(ctx)
 }
 
 // waitReady polls /readyz until it answers 200, a process ends or ctx is over.
