@@ -70,6 +70,8 @@ type Plan struct {
 	// Applied, when it is set, is called once everything that was rendered is in place; it may set status fields that
 	// would be untrue before.
 	Applied func()
+	// Observe, when it is set, is called instead of the Reconciler's: for a kind that needs what was gathered for the decision.
+	Observe func(ctx context.Context, plan *Plan) error
 	// Again is when the plan may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }
@@ -125,7 +127,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, kube.IgnoreLeaving(fmt.Errorf("gathering the facts about %s: %w", req, err))
 	}
 	applyErr := r.apply(ctx, obj, &plan)
-	observeErr := r.Observe(ctx, obj, &plan)
+	observeErr := r.observe(ctx, obj, &plan)
 	if err := kube.IgnoreLeaving(errors.Join(applyErr, observeErr)); apierrors.IsForbidden(err) {
 		// Nothing in the spec is wrong, so that only this tells why nothing happens.
 		plan.Parts = append(plan.Parts, kube.Part{
@@ -141,6 +143,13 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, kube.IgnoreLeaving(err)
 	}
 	return ctrl.Result{RequeueAfter: r.until(plan.Again)}, nil
+}
+
+func (r *Reconciler[T]) observe(ctx context.Context, obj T, plan *Plan) error {
+	if plan.Observe != nil {
+		return plan.Observe(ctx, plan)
+	}
+	return r.Observe(ctx, obj, plan)
 }
 
 // until is the time from now to t, at least a moment, or zero when t is not set.

@@ -56,11 +56,14 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 	r := &reconciler{Base: base, links: links}
 	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
-		Base:    base,
-		New:     func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
-		Decide:  r.decide,
-		Observe: r.observe, Finalize: r.finalize,
-		Prunes: []client.Object{&corev1.ConfigMap{}},
+		Base:   base,
+		New:    func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
+		Decide: r.decide,
+		Observe: func(ctx context.Context, n *slinkyv1beta1.NodeSet, plan *component.Plan) error {
+			return r.observe(ctx, n, nil, plan)
+		},
+		Finalize: r.finalize,
+		Prunes:   []client.Object{&corev1.ConfigMap{}},
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
 		Other:      r.watchNodes,
@@ -99,7 +102,7 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 		return component.Plan{}, err
 	}
 	ignore(n, &out)
-	return component.Plan{Output: out}, nil
+	return component.Plan{Output: out, Observe: func(ctx context.Context, plan *component.Plan) error { return r.observe(ctx, n, &in, plan) }}, nil
 }
 
 // ignore lists what is set and has no effect.
@@ -131,8 +134,8 @@ func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slin
 	return label.Seal(seal, map[string][]byte{ref.Key: value}), err
 }
 
-// observe carries the plan for the pods out and counts them.
-func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out *component.Plan) error {
+// observe carries the plan for the pods out and counts them. Without input, the decision's, it only counts.
+func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, input *worker.Input, out *component.Plan) error {
 	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: worker.Labels(n).Selector()})
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
 		n.Status.Desired = n.Replicas()
@@ -142,16 +145,11 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, out 
 	if err != nil {
 		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	if len(out.Problems) > 0 {
+	if input == nil || len(out.Problems) > 0 {
 		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
 		return nil
 	}
-	in, err := r.input(ctx, n)
-	if err != nil { // the Controller may have gone since the decision
-		problems, err := problem.FromError(err)
-		out.Problems = append(out.Problems, problems...)
-		return err
-	}
+	in := *input
 	if err := r.stay(ctx, n); err != nil { // before there is a worker
 		return err
 	}
