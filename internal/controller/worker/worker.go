@@ -81,7 +81,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
+		Watches(&corev1.Pod{}, first(itself), builder.WithPredicates(cordons())).
+		Watches(&corev1.Node{}, first(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(component.SlurmChanges(r.links, r.wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
@@ -98,7 +99,8 @@ func isWorker(o client.Object) bool { return o.GetLabels()[slinkyv1beta1.LabelCl
 func nodeKey(cluster, node string) string { return cluster + "/" + node }
 
 // Reconcile brings one worker a step further.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	defer func() { result.Priority = new(usual) }() // whatever it comes back for is not urgent any more
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
 		if apierrors.IsNotFound(err) {

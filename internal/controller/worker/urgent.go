@@ -1,0 +1,68 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
+)
+
+// urgent is the priority of a worker that may have to be drained, and usual that of all others. Showing what Slurm says is
+// most of the work: when a thousand nodes are cordoned, the last drain must not wait for what is shown of the first.
+const (
+	usual  = 0
+	urgent = 10
+)
+
+// first wakes workers before all others.
+func first(find handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], o client.Object) {
+		for _, request := range find(ctx, o) {
+			if q, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+				q.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgent)}, request)
+			} else {
+				queue.Add(request)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, q, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, q, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			add(ctx, q, e.Object)
+		},
+	}
+}
+
+// cordons lets pods pass that were cordoned, retired, or neither any more.
+func cordons() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // they come anyway
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return isWorker(e.ObjectNew) && (before[slinkyv1beta1.AnnotationPodCordon] != after[slinkyv1beta1.AnnotationPodCordon] ||
+				before[nodesets.RetiredAnnotation] != after[nodesets.RetiredAnnotation])
+		},
+	}
+}
+
+// itself is the pod that an event is about.
+func itself(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
