@@ -108,6 +108,7 @@ func (b *bench) cordonAll() {
 	b.tell(scenario, "last cordon to last drain", last.Sub(ended).Seconds(), "s")
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), 10)
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
+	b.tell(scenario, "CPU", cost.cpu.Seconds(), "s")
 	b.hold(scenario, "API writes", cost.api.writes(), 2*b.size+30)
 
 	cost = b.cost(func() {

@@ -140,6 +140,8 @@ type cost struct {
 	api, slurm tally
 	// bodies and wire are the bytes between the operator and slurmrestd, without and with what HTTP adds.
 	bodies, wire int64
+	// cpu is the processor time that it used.
+	cpu time.Duration
 }
 
 func (b *bench) spent() cost {
@@ -148,17 +150,21 @@ func (b *bench) spent() cost {
 	for what, n := range counters.Calls {
 		slurm[what] = int64(n)
 	}
-	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load()}
+	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load(), 0}
 }
 
 // cost is what the operator does for something, until it comes to rest.
 func (b *bench) cost(do func()) cost {
 	b.t.Helper()
-	before := b.spent()
+	before, process, used := b.spent(), b.process, b.process.cpu()
 	do()
 	b.settle()
 	after := b.spent()
-	return cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire}
+	out := cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire, 0}
+	if b.process == process {
+		out.cpu = b.process.cpu() - used
+	}
+	return out
 }
 
 // quiet is how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the link pauses between

@@ -33,6 +33,7 @@ func (b *bench) create() {
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
 	b.tell("create", "Slurm reads", float64(cost.slurm.gets().total()), "")
+	b.tell("create", "CPU", cost.cpu.Seconds(), "s")
 }
 
 // compare makes as many pods like the workers with a StatefulSet.

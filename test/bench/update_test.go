@@ -32,6 +32,7 @@ func (b *bench) updateAll() {
 	b.tell(scenario, "Events", float64(cost.api.events().total()), "")
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), b.size)
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
+	b.tell(scenario, "CPU", cost.cpu.Seconds(), "s")
 	b.tellMemory(scenario)
 }
 
@@ -49,4 +50,5 @@ func (b *bench) scaleIn() {
 	b.hold(scenario, "API writes", cost.api.writes(), b.size+50)
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), 10)
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
+	b.tell(scenario, "CPU", cost.cpu.Seconds(), "s")
 }
