@@ -108,6 +108,7 @@ func demolish(t *testing.T, o *operator.Operator, obj client.Object) {
 }
 
 func TestASlurmClusterIsDeletedInAnyOrder(t *testing.T) {
+	t.Parallel()
 	type step func(*testing.T, *operator.Operator)
 	cluster := func(_ *testing.T, o *operator.Operator) { operator.Delete[nebiusv1.SlurmCluster](o, "demo") }
 	nodeSet := func(_ *testing.T, o *operator.Operator) { operator.Delete[nebiusv1alpha1.NodeSet](o, "gpu") }
@@ -189,6 +190,7 @@ func TestAComponentThatIsDeletedFromUnderItsSlurmClusterComesBack(t *testing.T) 
 
 // A namespace that is deleted takes no new objects, and loses the old ones kind by kind, in an order that nobody promises.
 func TestANamespaceIsDeletedWhole(t *testing.T) {
+	t.Parallel()
 	for _, reversed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reversed %t", reversed), func(t *testing.T) {
 			t.Parallel()
