@@ -37,6 +37,7 @@ var (
 		{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Group: "apps", Version: "v1", Kind: "ControllerRevision"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
+		{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
 	}
 )
 
