@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// Questions take at most a twentieth of slurmrestd's time. The reciprocals of the parts: together they leave a little for
-// what was saved up.
+// Questions take at most a twentieth of slurmrestd's time, whatever is asked and by whom. The reciprocals of the parts for
+// each kind: together they leave a little for what was saved up. None can use up what another has, or a configuration on its
+// way would keep the list of nodes from being asked for, and a large list the configuration.
 const (
-	nodeShare = 28
-	jobShare  = 90
+	nodeShare   = 33
+	jobShare    = 110
+	daemonShare = 200
 )
 
 // An allowance is the time of slurmrestd that may still be taken. It grows with the time that passes, up to what a minute

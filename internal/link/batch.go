@@ -7,6 +7,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -16,54 +18,95 @@ import (
 type request struct {
 	change change
 	nodes  []string
-	reply  chan Failures // with room for the reply, so that nobody waits for a caller who left
+	// reply is called once, and does not block.
+	reply func(Failures)
+	// left says that the caller has gone, so that nobody wants the write any more.
+	left atomic.Bool
 }
 
 // A batcher joins requests that say the same.
 type batcher struct {
-	clock    clock.Clock
-	window   time.Duration
-	requests chan *request
-	write    func(ctx context.Context, nodes []string, c change) Failures
+	clock  clock.Clock
+	window time.Duration
+	write  func(ctx context.Context, nodes []string, c change) Failures
+	// wrote is called after each batch.
+	wrote func()
+	more  chan struct{} // there is something in the queue
+
+	mu     sync.Mutex
+	queue  []*request // in order of arrival
+	closed bool
 }
 
-// run collects requests for a window from the first one on, then writes them, and so on until the context ends. While it
-// writes, callers wait to hand in their requests; those will be the next batch.
-func (b *batcher) run(ctx context.Context) {
-	var first *request // opens the batch
-	for {
-		if first == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case first = <-b.requests:
-			}
-		}
-		batch, next := b.collect(ctx, first)
-		for _, g := range batch.groups {
-			g.answer(b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change))
-		}
-		first = next
+// hand puts a request into the queue, unless the batcher has ended.
+func (b *batcher) hand(r *request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.queue = append(b.queue, r)
+	b.signal()
+	return true
+}
+
+func (b *batcher) signal() {
+	select {
+	case b.more <- struct{}{}:
+	default: // it is told already
 	}
 }
 
-// collect gathers a batch. It ends early when a request contradicts the batch, which then opens the next one: writes
-// about the same node have to arrive in their order.
-func (b *batcher) collect(ctx context.Context, first *request) (batch *batch, next *request) {
-	batch = newBatch(first)
-	timer := b.clock.NewTimer(b.window)
-	defer timer.Stop()
+// run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
+// come while it writes will be the next batch.
+func (b *batcher) run(ctx context.Context) {
+	defer b.end()
 	for {
 		select {
 		case <-ctx.Done():
-			return batch, nil
-		case <-timer.C():
-			return batch, nil
-		case r := <-b.requests:
-			if !batch.add(r) {
-				return batch, r
-			}
+			return
+		case <-b.more:
 		}
+		timer := b.clock.NewTimer(b.window)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		batch := b.take()
+		for _, g := range batch.groups {
+			g.answer(b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change))
+		}
+		b.wrote()
+	}
+}
+
+// take makes a batch of the queue, up to a request that contradicts it: writes about the same node have to arrive in their
+// order.
+func (b *batcher) take() *batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := newBatch()
+	for i, r := range b.queue {
+		if !r.left.Load() && !out.add(r) {
+			b.queue = slices.Clone(b.queue[i:])
+			b.signal()
+			return out
+		}
+	}
+	b.queue = nil
+	return out
+}
+
+// end answers whoever waits.
+func (b *batcher) end() {
+	b.mu.Lock()
+	queue := b.queue
+	b.queue, b.closed = nil, true
+	b.mu.Unlock()
+	for _, r := range queue {
+		r.reply(all(r.nodes, ErrClosed))
 	}
 }
 
@@ -83,7 +126,7 @@ func (g *group) answer(failures Failures) {
 				own[name] = err
 			}
 		}
-		r.reply <- own
+		r.reply(own)
 	}
 }
 
@@ -94,11 +137,7 @@ type batch struct {
 	of     map[string]string
 }
 
-func newBatch(first *request) *batch {
-	b := &batch{by: map[string]*group{}, of: map[string]string{}}
-	b.add(first)
-	return b
-}
+func newBatch() *batch { return &batch{by: map[string]*group{}, of: map[string]string{}} }
 
 // add takes a request up, or refuses it because it says something else about a node than the batch does.
 func (b *batch) add(r *request) bool {

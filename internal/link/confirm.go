@@ -50,7 +50,7 @@ func (l *Link) ask(ctx context.Context) error {
 	if asked {
 		return failed
 	}
-	if err := l.afford(ctx); err != nil {
+	if err := l.afford(ctx, &l.nodeTime); err != nil {
 		return err
 	}
 	return l.poll(ctx)

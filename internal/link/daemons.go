@@ -72,7 +72,7 @@ func (l *Link) remind() {
 // attend asks the slurmctlds whenever it is reminded to, and as long as something is waited for or watched.
 func (l *Link) attend(ctx context.Context) {
 	failures := 0
-	for ctx.Err() == nil {
+	for l.afford(ctx, &l.daemonTime) == nil && ctx.Err() == nil {
 		l.mu.Lock()
 		client, interest := l.client, l.interest
 		l.mu.Unlock()
@@ -109,22 +109,26 @@ func (l *Link) rest(ctx context.Context, recess time.Duration, limited bool) {
 	}
 }
 
-// recess is how long not to ask after an answer that took so long, and whether to ask again at all.
+// recess is how long not to ask after an answer that took so long, and whether to ask again at all. What failed was waiting
+// and no work.
 func (l *Link) recess(interest Interest, d Daemons, failures int, took time.Duration) (time.Duration, bool) {
-	const (
-		share = 20 // of slurmrestd's time
-		often = 500 * time.Millisecond
-	)
-	if failures > 0 && interest.Watch {
+	const often = 500 * time.Millisecond
+	settled := interest.Settled(d)
+	switch {
+	case failures > 0 && interest.Watch:
 		return l.options.Interval, true
-	}
-	if failures > 0 {
+	case failures > 0:
 		return rhythm(l.options.Interval, failures), true
 	}
-	if !interest.Settled(d) {
-		return max(min(often, l.options.Interval), share*took), true
+	pause := l.options.Interval
+	if !settled {
+		pause = min(often, pause)
 	}
-	return max(l.options.Interval, share*took), interest.Watch
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.options.Clock.Now()
+	l.daemonTime.take(now, l.talks.add(took))
+	return max(pause, l.daemonTime.wait(now, !settled)), !settled || interest.Watch
 }
 
 // learn keeps an answer and tells subscribers what is new.

@@ -19,6 +19,8 @@ type JobOnNode struct {
 	User string
 	// End is when Slurm will end the job at the latest; zero when it has no time limit.
 	End time.Time
+	// StateID is its number in lists of states.
+	StateID string
 }
 
 // WantJobs says for which nodes somebody needs to know the jobs and when they end; it takes the place of what the same
@@ -54,14 +56,18 @@ func (l *Link) wantedNodes() hostlist.Set {
 
 // jobTable is what is known of the jobs on some nodes.
 type jobTable struct {
-	taken   time.Time
-	updated time.Time
+	// taken is when Slurm was asked for what the table says, and listed when for a whole list.
+	taken, listed time.Time
+	updated       time.Time
 	// patience is the age from which the table says nothing; zero: none.
 	patience time.Duration
 	covered  hostlist.Set
 	of       map[string][]JobOnNode
 	// partial says that nodes of a job could not be told.
 	partial bool
+	// stated says that the states of all these jobs were seen since they were listed, so that a job whose state is not
+	// told any more has ended. untold says that one's was not: the states are no help.
+	stated, untold bool
 }
 
 // Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are
@@ -122,7 +128,7 @@ const maxNodesOfJob = 1 << 17
 
 // tabulate sorts jobs by node, as far as somebody wants to know.
 func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) *jobTable {
-	t := &jobTable{taken: taken, updated: list.Updated, covered: wanted, of: map[string][]JobOnNode{}}
+	t := &jobTable{taken: taken, listed: taken, updated: list.Updated, covered: wanted, of: map[string][]JobOnNode{}}
 	for _, job := range list.Jobs {
 		nodes, err := hostlist.Expand(job.Nodes, maxNodesOfJob)
 		if err != nil || len(nodes) == 0 {
@@ -131,7 +137,7 @@ func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) *jobTable
 		}
 		for _, name := range nodes {
 			if wanted.Contains(name) {
-				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End})
+				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End, StateID: job.StateID()})
 			}
 		}
 	}
@@ -161,7 +167,8 @@ func (l *Link) pollJobs(ctx context.Context) {
 	l.mu.Lock()
 	client, wait := l.client, l.jobTime.wait(asked, true)
 	l.mu.Unlock()
-	old := l.snapshot.Load().jobs
+	snapshot := l.snapshot.Load()
+	old := snapshot.jobs
 	if wanted.Len() == 0 {
 		l.keepJobs(nil)
 		return
@@ -169,28 +176,87 @@ func (l *Link) pollJobs(ctx context.Context) {
 	if wait > 0 {
 		return
 	}
-	since := time.Time{}
-	if old != nil && wanted.Difference(old.covered).Len() == 0 {
-		since = old.updated
+	var next *jobTable
+	var err error
+	if old.lasts(asked, wanted, snapshot) {
+		next, err = refresh(ctx, client, asked, old)
+	} else {
+		next, err = relistJobs(ctx, client, asked, wanted, old)
 	}
-	list, err := client.Jobs(ctx, since)
 	now := l.options.Clock.Now()
 	l.mu.Lock()
 	l.jobTime.take(now, now.Sub(asked))
 	patience := 3*l.jobTime.wait(now, true) + time.Minute
 	l.mu.Unlock()
+	if err != nil {
+		return
+	}
+	next.patience = patience
+	l.keepJobs(next)
+	l.hub.publish(l.key, next.changed(old)...)
+}
+
+// relist is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
+const relist = 5 * time.Minute
+
+// lasts says that no job can have come to the wanted nodes since they were listed: they drain, or have none. What may have
+// happened, that a job has ended, its state tells, in a hundredth of the bytes.
+func (t *jobTable) lasts(now time.Time, wanted hostlist.Set, snapshot *Snapshot) bool {
+	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.untold || now.Sub(t.listed) > relist {
+		return false
+	}
+	for name := range wanted {
+		if state := snapshot.State(name); state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// relistJobs asks for the whole list.
+func relistJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted hostlist.Set, old *jobTable) (*jobTable, error) {
+	since := time.Time{}
+	if old != nil && wanted.Difference(old.covered).Len() == 0 {
+		since = old.updated
+	}
+	list, err := client.Jobs(ctx, since)
 	switch {
 	case err != nil:
-	case !list.Unchanged:
-		next := tabulate(asked, list, wanted)
-		next.patience = patience
-		l.keepJobs(next)
-		l.hub.publish(l.key, next.changed(old)...)
-	case old != nil:
+		return nil, err
+	case list.Unchanged && old != nil:
 		same := *old
-		same.taken, same.patience = asked, patience
-		l.keepJobs(&same)
+		same.taken, same.listed = asked, asked
+		return &same, nil
 	}
+	next := tabulate(asked, list, wanted)
+	next.untold = old != nil && old.untold
+	return next, nil
+}
+
+// refresh asks which of the jobs in a table have ended.
+func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *jobTable) (*jobTable, error) {
+	list, err := client.JobStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(list))
+	for _, s := range list {
+		there[s.ID] = rest.Occupies(s.State)
+	}
+	next := *old
+	next.taken, next.of, next.stated = asked, make(map[string][]JobOnNode, len(old.of)), true
+	for name, list := range old.of {
+		for _, j := range list {
+			occupies, told := there[j.StateID]
+			if !told && !old.stated {
+				occupies, next.stated, next.untold = true, false, true
+			}
+			if occupies {
+				next.of[name] = append(next.of[name], j)
+			}
+		}
+	}
+	return &next, nil
 }
 
 // keepJobs puts what is known of jobs into the snapshot. The caller holds the turn.

@@ -89,10 +89,11 @@ type Link struct {
 	failures int       // in a row
 	lists    durations // of answers that were lists
 	shorts   durations // of answers that were "unchanged"
-	nodeTime allowance // for asking for nodes
-	jobTime  allowance // for asking for jobs
+	talks    durations // of answers of the slurmctlds
 	wanted   map[string]hostlist.Set
 	interest *Interest // in the slurmctlds; nil: nobody's
+	// What may be asked for: nodes, jobs, and how the slurmctlds are.
+	nodeTime, jobTime, daemonTime allowance
 }
 
 // issuer is the current token issuer; clients hold on to it across changes of key.
@@ -111,7 +112,7 @@ func New(key Key, config Config, options Options) (*Link, error) {
 func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Link, error) {
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
-		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare},
+		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare}, daemonTime: allowance{share: daemonShare},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
@@ -189,7 +190,7 @@ func (l *Link) poke() {
 }
 
 func (l *Link) newBatcher() *batcher {
-	return &batcher{clock: l.options.Clock, window: l.options.Window, requests: make(chan *request), write: l.write}
+	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, wrote: l.poke}
 }
 
 // Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.

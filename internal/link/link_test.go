@@ -146,17 +146,34 @@ func TestAtRestOnlyUnchangedIsSent(t *testing.T) {
 	})
 }
 
-func TestPollsTakeATwentiethOfTheTime(t *testing.T) {
-	simulate(t, 10, func(t *testing.T, s *fake.Slurm, _ *Link) {
-		const cost = 2200 * time.Millisecond
+func TestQuestionsOfAllKindsTakeATwentiethOfTheTime(t *testing.T) {
+	simulate(t, 10, func(t *testing.T, s *fake.Slurm, l *Link) {
+		const cost = 600 * time.Millisecond
 		s.SetFault(func(*http.Request) *fake.Fault {
 			s.Register(fake.Node{Name: "restless"})
+			s.Submit(fake.Job{NodeList: []string{"worker-1"}, CPUs: 1, Limit: time.Second})
 			return &fake.Fault{Latency: cost}
 		})
 		s.ResetCounters()
-		after(time.Hour)
-		if busy := time.Duration(s.Counters().Calls["GET nodes"]) * cost; busy > time.Hour/20 || busy < time.Hour/30 {
-			t.Errorf("in an hour slurmrestd was busy for %s", busy)
+		l.WantJobs("somebody", "worker-1")
+		l.Attend(Interest{Settled: func(Daemons) bool { return false }, Watch: true})
+		for range 60 {
+			after(time.Minute)
+			l.Attend(Interest{Settled: func(Daemons) bool { return false }, Watch: true})
+		}
+		var busy time.Duration
+		calls := s.Counters().Calls
+		for _, n := range calls {
+			busy += time.Duration(n) * cost
+		}
+		if busy > time.Hour/20 || busy < time.Hour/30 {
+			t.Errorf("in an hour slurmrestd was busy for %s: %v", busy, calls)
+		}
+		// None of the three goes hungry.
+		for call, least := range map[string]time.Duration{"GET nodes": time.Hour / 36, "GET jobs": time.Hour / 150, "GET conf": time.Hour / 500} {
+			if time.Duration(calls[call])*cost < least {
+				t.Errorf("%s was asked %d times in an hour", call, calls[call])
+			}
 		}
 	})
 }

@@ -73,11 +73,11 @@ func (l *Link) turn(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// afford waits until a question that somebody waits for may be asked.
-func (l *Link) afford(ctx context.Context) error {
+// afford waits until an allowance of the link has room for a question that somebody waits for.
+func (l *Link) afford(ctx context.Context, from *allowance) error {
 	for {
 		l.mu.Lock()
-		wait := l.nodeTime.wait(l.options.Clock.Now(), true)
+		wait := from.wait(l.options.Clock.Now(), true)
 		l.mu.Unlock()
 		if wait == 0 {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,7 +176,7 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 			t.Errorf("changed: %s", got)
 		}
 		jobs, known := l.Snapshot().Jobs("worker-1")
-		want := []JobOnNode{{second, "alice", begin.Add(time.Hour)}, {first, "bob", time.Time{}}}
+		want := []JobOnNode{{second, "alice", begin.Add(time.Hour), "2"}, {first, "bob", time.Time{}, "1"}}
 		if diff := cmp.Diff(want, jobs); diff != "" || known != node.Yes {
 			t.Errorf("jobs are %s (-want +got):\n%s", known, diff)
 		}
@@ -200,6 +201,46 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 		if calls := s.Counters().Calls["GET jobs"]; calls != 0 {
 			t.Errorf("jobs were asked for %d times, for nobody", calls)
 		}
+	})
+}
+
+// Of nodes that drain only the states of jobs are asked for, once these are known.
+func TestJobsOfDrainingNodesAreListedOnce(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		first := s.Submit(fake.Job{NodeList: []string{"worker-0", "worker-1"}, CPUs: 1, Limit: 2 * time.Hour})
+		second := s.Submit(fake.Job{NodeList: []string{"worker-1"}, CPUs: 1, Limit: time.Hour})
+		l.WantJobs("set", "worker-1")
+		if err := l.Drain(t.Context(), []string{"worker-1"}, "slurm-operator: test").Err(); err != nil {
+			t.Fatal(err)
+		}
+		after(5 * time.Second)
+		s.ResetCounters()
+		expect := func(ids ...int64) {
+			t.Helper()
+			var got []int64
+			jobs, known := l.Snapshot().Jobs("worker-1")
+			for _, j := range jobs {
+				got = append(got, j.ID)
+			}
+			if !slices.Equal(got, ids) || known != node.Yes {
+				t.Errorf("jobs are %s %v, want %v", known, got, ids)
+			}
+		}
+		expect(second, first)
+		s.Finish(first)
+		s.Submit(fake.Job{NodeList: []string{"worker-2"}, CPUs: 1})
+		after(5 * time.Second)
+		expect(second)
+		if calls := s.Counters().Calls; calls["GET jobs"] > 0 || calls["GET jobs/state"] == 0 {
+			t.Errorf("it took %v", calls)
+		}
+		after(6 * time.Minute)
+		if calls := s.Counters().Calls; calls["GET jobs"] > 2 {
+			t.Errorf("in six minutes it took %v", calls)
+		}
+		s.Finish(second)
+		after(5 * time.Second)
+		expect()
 	})
 }
 

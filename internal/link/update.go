@@ -78,17 +78,40 @@ func (l *Link) Update(ctx context.Context, nodes []string, u Update) Failures {
 	if u.Reason != nil && strings.TrimSpace(*u.Reason) == "" {
 		return all(nodes, errors.New("removing a reason, which Slurm does not do"))
 	}
-	if u.Comment == nil && u.Extra == nil && u.Features == nil && u.FeaturesActive == nil && u.Topology == nil && u.Reason == nil {
+	if u.empty() {
 		return nil
 	}
-	out := rest.NodeUpdate{
-		Comment: u.Comment, Extra: u.Extra, Features: u.Features, FeaturesActive: u.FeaturesActive, Topology: u.Topology,
-	}
+	out := u.asked()
 	if u.Reason != nil {
 		out.Reason = *u.Reason
 		return l.submit(ctx, l.states, nodes, updating(out)) // in order with drains, which set reasons too
 	}
 	return l.submit(ctx, l.attributes, nodes, updating(out))
+}
+
+// UpdateLater is Update of one node for somebody who does not wait: told is called, from a goroutine of the link, when it
+// is known what became of it, and then subscribers are told the node. It must not block. Reasons are not for it.
+func (l *Link) UpdateLater(name string, u Update, told func(error)) {
+	good, failures := named([]string{name})
+	if len(good) == 0 {
+		told(failures[name])
+		return
+	}
+	l.hand(l.attributes, good, updating(u.asked()), func(f Failures) {
+		told(f[name])
+		l.hub.publish(l.key, name)
+	})
+}
+
+func (u Update) empty() bool {
+	return u.Comment == nil && u.Extra == nil && u.Features == nil && u.FeaturesActive == nil && u.Topology == nil && u.Reason == nil
+}
+
+// asked is the update in the words of the client, but for the reason.
+func (u Update) asked() rest.NodeUpdate {
+	return rest.NodeUpdate{
+		Comment: u.Comment, Extra: u.Extra, Features: u.Features, FeaturesActive: u.FeaturesActive, Topology: u.Topology,
+	}
 }
 
 // Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs. A
@@ -100,28 +123,15 @@ func (l *Link) Forget(ctx context.Context, nodes []string) Failures {
 // submit hands a write to the batcher and waits for what becomes of it. A caller whose context ends does not learn
 // whether the write was made.
 func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
-	failures := Failures{}
-	good := make([]string, 0, len(nodes))
-	for _, name := range nodes {
-		// A name like ALL or a[1-9] would be more than one node.
-		if err := hostlist.CheckName(name); err != nil {
-			failures[name] = err
-		} else {
-			good = append(good, name)
-		}
-	}
+	good, failures := named(nodes)
 	if len(good) > 0 {
-		l.metrics.requests.WithLabelValues(l.key.Namespace, l.key.Name).Inc()
-		r := &request{change: c, nodes: good, reply: make(chan Failures, 1)}
+		reply := make(chan Failures, 1) // with room, so that nobody waits for a caller who left
+		r := l.hand(to, good, c, func(f Failures) { reply <- f })
 		select {
-		case to.requests <- r:
-			select {
-			case answer := <-r.reply:
-				maps.Copy(failures, answer)
-			case <-ctx.Done():
-				maps.Copy(failures, all(good, ctx.Err()))
-			}
+		case answer := <-reply:
+			maps.Copy(failures, answer)
 		case <-ctx.Done():
+			r.left.Store(true)
 			maps.Copy(failures, all(good, ctx.Err()))
 		case <-l.done:
 			maps.Copy(failures, all(good, ErrClosed))
@@ -131,6 +141,30 @@ func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change
 		return nil
 	}
 	return failures
+}
+
+// hand hands a write to the batcher.
+func (l *Link) hand(to *batcher, nodes []string, c change, reply func(Failures)) *request {
+	r := &request{change: c, nodes: nodes, reply: reply}
+	if !to.hand(r) {
+		reply(all(nodes, ErrClosed))
+		return r
+	}
+	l.metrics.requests.WithLabelValues(l.key.Namespace, l.key.Name).Inc()
+	return r
+}
+
+// named tells names of nodes from others: one like ALL or a[1-9] would be more than one node.
+func named(nodes []string) (good []string, failures Failures) {
+	failures = Failures{}
+	for _, name := range nodes {
+		if err := hostlist.CheckName(name); err != nil {
+			failures[name] = err
+		} else {
+			good = append(good, name)
+		}
+	}
+	return good, failures
 }
 
 // all is the same failure for all nodes.

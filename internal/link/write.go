@@ -60,7 +60,6 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 		}
 		maps.Copy(failures, l.writeChunk(ctx, some, c))
 	}
-	l.poke()
 	return failures
 }
 

@@ -119,7 +119,10 @@ func (s *Slurm) faultFor(r *http.Request) Fault {
 func (s *Slurm) count(r *http.Request, received int, answer reply, sent int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, resource, _ := route(r.URL.Path)
+	_, resource, name := route(r.URL.Path)
+	if resource == "jobs" && name != "" {
+		resource += "/" + name
+	}
 	if s.counters.Calls == nil {
 		s.counters.Calls = map[string]int{}
 	}

@@ -254,6 +254,16 @@ func TestJobsKeepsThoseThatOccupyNodes(t *testing.T) {
 	}
 }
 
+func TestATaskOfAnArrayHasItsNumberInListsOfStates(t *testing.T) {
+	client := serve(t, Options{}, answering(200, `{"last_update": {"set": true, "number": 1795172858}, "jobs": [
+		{"job_id": {"set": true, "number": 21}, "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 18}, "array_task_id": {"set": true, "number": 0}},
+		{"job_id": 18, "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 0}, "array_task_id": {"set": false, "number": 0}}]}`))
+	list, err := client.Jobs(t.Context(), time.Time{})
+	if err != nil || len(list.Jobs) != 2 || list.Jobs[0].StateID() != "18_0" || list.Jobs[1].StateID() != "18" {
+		t.Errorf("%+v, %v", list.Jobs, err)
+	}
+}
+
 func TestJobsTellsUnchangedFromNone(t *testing.T) {
 	tests := map[string]struct {
 		file      string
@@ -285,7 +295,7 @@ func TestOccupiesCountsTheUnknown(t *testing.T) {
 		"PENDING": false, "PENDING,REQUEUED": false, "COMPLETED": false, "NODE_FAIL": false, "SOMETHING_NEW": true, "": true,
 	}
 	for states, want := range tests {
-		if got := occupies(strings.Split(states, ",")); got != want {
+		if got := Occupies(strings.Split(states, ",")); got != want {
 			t.Errorf("%s occupies nodes: %t, want %t", states, got, want)
 		}
 	}

@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
 // Job is a job that occupies nodes.
 type Job struct {
 	ID int64
+	// ArrayJob is the number of the array that the job is a task of, zero for none, and ArrayTask that of the task.
+	ArrayJob, ArrayTask int64
 	// State is the base state and its flags: "RUNNING", "COMPLETING" …
 	State []string
 	User  string
@@ -23,6 +26,14 @@ type Job struct {
 	End   time.Time
 	// Unlimited says that the job has no time limit; End is zero then. (Slurm itself writes start plus a year.)
 	Unlimited bool
+}
+
+// StateID is the job's number as JobState has it: "17", and "18_3" for a task of an array.
+func (j Job) StateID() string {
+	if j.ArrayJob > 0 {
+		return fmt.Sprintf("%d_%d", j.ArrayJob, j.ArrayTask)
+	}
+	return strconv.FormatInt(j.ID, 10)
 }
 
 // JobList is an answer to "which jobs occupy nodes".
@@ -66,7 +77,7 @@ func decodeJobs(r *reader, conditional bool) (JobList, []slurmError, error) {
 		found, any, jobs = true, false, nil
 		for ok := r.open('['); ok; ok = r.more('[') {
 			any = true
-			if j := r.job(); occupies(j.State) {
+			if j := r.job(); Occupies(j.State) {
 				jobs = append(jobs, j)
 			}
 		}
@@ -87,9 +98,9 @@ func decodeJobs(r *reader, conditional bool) (JobList, []slurmError, error) {
 	return JobList{Updated: a.lastUpdate, Jobs: jobs, Meta: a.meta}, nil, nil
 }
 
-// occupies says whether a job in this state holds nodes. It lists the states that hold none, so that a state that is
+// Occupies says whether a job in this state holds nodes. It lists the states that hold none, so that a state that is
 // not known here counts as holding them.
-func occupies(state []string) bool {
+func Occupies(state []string) bool {
 	if slices.Contains(state, "COMPLETING") || slices.Contains(state, "CONFIGURING") {
 		return true
 	}
@@ -108,7 +119,7 @@ func (r *reader) job() Job {
 	if r.peek() == 'n' {
 		r.fail("expected '{', found null")
 	}
-	var limit quantity
+	var limit, array, task quantity
 	for ok := r.open('{'); ok; ok = r.more('{') {
 		switch string(r.key()) {
 		case "job_id":
@@ -125,12 +136,19 @@ func (r *reader) job() Job {
 			j.End = r.time()
 		case "time_limit":
 			limit = r.quantity()
+		case "array_job_id":
+			array = r.quantity()
+		case "array_task_id":
+			task = r.quantity()
 		default:
 			r.skip()
 		}
 	}
 	if limit.infinite {
 		j.Unlimited, j.End = true, time.Time{}
+	}
+	if task.set && array.number > 0 {
+		j.ArrayJob, j.ArrayTask = array.number, task.number
 	}
 	return j
 }

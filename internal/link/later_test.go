@@ -1,0 +1,92 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
+	const nodes = 300
+	simulate(t, nodes, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if r.Method == http.MethodPost {
+				return &fake.Fault{Latency: 10 * time.Millisecond}
+			}
+			return nil
+		})
+		changes := l.Subscribe()
+		defer changes.Close()
+		begin := time.Now()
+		var mu sync.Mutex
+		told := 0
+		for i := range nodes {
+			comment := fmt.Sprintf(`{"podName": "w-%d"}`, i)
+			l.UpdateLater(fmt.Sprintf("worker-%d", i), Update{Comment: &comment}, func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if told++; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("whoever does not wait waited for %s", took)
+		}
+		after(100 * time.Millisecond)
+		begin = time.Now()
+		if err := l.Drain(t.Context(), []string{"worker-7"}, "urgent").Err(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 100*time.Millisecond {
+			t.Errorf("a drain took %s", took)
+		}
+		if mu.Lock(); told > nodes/10 {
+			t.Errorf("%d comments were written before the drain", told)
+		}
+		mu.Unlock()
+		after(10 * time.Second)
+		if told != nodes || s.Counters().Calls["POST nodes"] != nodes+1 {
+			t.Errorf("%d comments were written, by %d calls", told, s.Counters().Calls["POST nodes"])
+		}
+		if n := len(changes.Take()); n != nodes {
+			t.Errorf("%d nodes changed", n)
+		}
+	})
+}
+
+func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
+	s := newSlurm(1)
+	l, err := New(key, Config{"http://slurm:6820", signed(t, hmacKey)}, Options{Transport: s.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, answers := "c", make(chan error, 3)
+	write := func(name string) {
+		l.UpdateLater(name, Update{Comment: &comment}, func(err error) { answers <- err })
+	}
+	write("worker-0") // before the link runs
+	write("a[1-9]")
+	if err := <-answers; err == nil {
+		t.Error("a name that means several nodes is written")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.Run(ctx)
+	write("worker-0") // after its end
+	for range 2 {
+		if err := <-answers; !errors.Is(err, ErrClosed) && !errors.Is(err, rest.Unavailable) && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
