@@ -90,6 +90,8 @@ func immutableChange(want intent, live map[string]any) *ImmutableError {
 		path = contentChange(desired, live)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		path = claimChange(desired, live)
+	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
+		path = budgetChange(desired, live)
 	case schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:
 		path = changed(desired, live, "roleRef.kind", "roleRef.name")
 	}
@@ -186,6 +188,19 @@ func serviceChange(desired, live map[string]any) string {
 		return ""
 	}
 	return "spec.clusterIP"
+}
+
+// budgetChange is about a budget that has one of two fields which exclude each other, and is to have the other. Its spec may
+// be changed, but an apply takes away only what it has set itself.
+func budgetChange(desired, live map[string]any) string {
+	for field, other := range map[string]string{"spec.minAvailable": "spec.maxUnavailable", "spec.maxUnavailable": "spec.minAvailable"} {
+		_, wanted := at(desired, field)
+		_, excluded := at(live, other)
+		if wanted && excluded {
+			return other
+		}
+	}
+	return ""
 }
 
 // contentChange is about ConfigMaps and Secrets: an immutable one cannot change at all, and a Secret's type never.

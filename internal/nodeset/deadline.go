@@ -22,9 +22,9 @@ type Job struct {
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
 // deadline tells when the last job ends: contract slinky.md §4.7. Slurm is asked for jobs only while somebody waits for
-// them, which is while the node drains for a reason of ours.
+// them, which is while the worker is to go or the node drains for a reason of ours.
 func deadline(w Worker, action *Action) {
-	action.WantJobs = w.State.Draining() == node.Yes && (w.Pod.Retired != "" || w.Reason.Ours())
+	action.WantJobs = w.Pod.Retired != "" && w.State.Busy() == node.Yes || w.State.Draining() == node.Yes && w.Reason.Ours()
 	switch {
 	case w.State.Busy() == node.No:
 		action.DeadlineKnown = true

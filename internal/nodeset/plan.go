@@ -31,9 +31,15 @@ type Input struct {
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
 	Pods     []Pod
-	// Asked is when Slurm was asked about the pods' nodes, and Listed how many nodes it has in all.
-	Asked  time.Time
-	Listed int
+	// Asked is when Slurm was asked about the pods' nodes; zero while it says nothing.
+	Asked time.Time
+	// AskedJobs is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it
+	// named none.
+	AskedJobs time.Time
+	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
+	Others []Pod
+	// Lost says that Slurm was found to have lost its state, and that workers have been missing there since.
+	Lost bool
 }
 
 // Place is where a worker belongs.
@@ -63,6 +69,8 @@ type Plan struct {
 	// Retire are workers to mark; Reprieve are marked ones that are wanted after all.
 	Retire   []Retirement
 	Reprieve []string
+	// Ask are workers of which it has to be known when their jobs end.
+	Ask []string
 	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
 	Lost int
 	// Again is when the plan may change by the mere passing of time; zero when it does not.
@@ -164,13 +172,8 @@ func (in Input) ordinals(staying []Pod, retired map[string]Cause, plan *Plan) {
 			plan.Create = append(plan.Create, Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
 		}
 	}
-	surplus := len(staying) - len(retired) - in.Replicas
-	for _, p := range staying {
-		if surplus > 0 && retired[p.Name] == "" {
-			retired[p.Name] = ScaleIn
-			surplus--
-		}
-	}
+	candidates := without(staying, retired)
+	in.scaleIn(candidates, len(candidates)-in.Replicas, retired, plan)
 }
 
 // update chooses workers of old revisions. Those that are not available cost nothing; of the others only as many go as

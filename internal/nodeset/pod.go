@@ -56,9 +56,11 @@ type Pod struct {
 	DeletionCost int32
 	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.
 	Busy bool
-	// Deadline is when the last of its jobs must end; zero when it has none, or one without end.
-	Deadline time.Time
-	Created  time.Time
+	// Deadline is when the last of its jobs must end; zero when it has none, or one without end, if DeadlineKnown. It is zero
+	// too when it is not known.
+	Deadline      time.Time
+	DeadlineKnown bool
+	Created       time.Time
 	// Registered says whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate.
 	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
 	Registered node.Answer
@@ -81,6 +83,19 @@ func (p Pod) lastJob() time.Time {
 // is going already goes, so that drains do not wander about.
 func firstToGo(a, b Pod) int {
 	return cmp.Or(
+		whateverRuns(a, b),
+		a.lastJob().Compare(b.lastJob()),
+		-boolean(a.Cordoned, b.Cordoned),
+		cmp.Compare(b.Ordinal, a.Ordinal),
+		b.ReadySince.Compare(a.ReadySince),
+		b.Created.Compare(a.Created),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// whateverRuns is the part of that order for which it does not matter when jobs end.
+func whateverRuns(a, b Pod) int {
+	return cmp.Or(
 		-boolean(a.Retired == ScaleIn && !a.Busy, b.Retired == ScaleIn && !b.Busy),
 		boolean(a.Scheduled, b.Scheduled),
 		cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)),
@@ -88,12 +103,6 @@ func firstToGo(a, b Pod) int {
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
 		boolean(a.Busy, b.Busy),
 		-boolean(a.Retired == ScaleIn, b.Retired == ScaleIn),
-		a.lastJob().Compare(b.lastJob()),
-		-boolean(a.Cordoned, b.Cordoned),
-		cmp.Compare(b.Ordinal, a.Ordinal),
-		b.ReadySince.Compare(a.ReadySince),
-		b.Created.Compare(a.Created),
-		cmp.Compare(a.Name, b.Name),
 	)
 }
 

@@ -53,11 +53,16 @@ type Attempt struct {
 	At     time.Time
 	// Problem is what Slurm said against it; empty when it took the update.
 	Problem string
+	// Unanswered says that nobody knows whether it took it.
+	Unanswered bool
 }
 
 // patience is how long not to try again what did not help. What Slurm refuses becomes right by a change of its
 // configuration, of which nobody tells us.
 const patience = 5 * time.Minute
+
+// unanswered is how long to wait when Slurm did not answer, unless it is heard of before.
+const unanswered = 10 * time.Second
 
 // record decides what to write about a worker into the record of its Slurm node: contract slinky.md §4.8 and §4.15.
 func record(w Worker, action *Action) {
@@ -74,21 +79,40 @@ func record(w Worker, action *Action) {
 	if update.Empty() {
 		return
 	}
-	if w.Tried.Update == update.String() {
+	if w.worthTrying(update, action) {
+		action.Record = update
+	}
+}
+
+// worthTrying says whether to make an update in view of the last one.
+func (w Worker) worthTrying(update RecordUpdate, action *Action) bool {
+	same, shown, again := w.Tried.Update == update.String(), !w.Asked.Before(w.Recorded), time.Time{}
+	switch {
+	case same && w.Tried.Unanswered:
+		again = w.Tried.At.Add(unanswered)
+	case same && (w.Tried.Problem != "" || shown && !w.Recording):
 		action.trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not take %s into the record of node %s: %s; it is tried again every %s",
 			update, w.Slurm, cmp.Or(w.Tried.Problem, "it is not shown afterwards"), patience)
-		if again := w.Tried.At.Add(patience); w.Now.Before(again) {
-			action.wake(again)
-			return
-		}
+		again = w.Tried.At.Add(patience)
+	case !shown: // what Slurm says then shows what became of it
+		again = w.Now.Add(time.Second)
 	}
-	action.Record = update
+	if w.Recording {
+		return false // its end wakes the worker
+	}
+	if w.Now.Before(again) {
+		action.wake(again)
+		return false
+	}
+	return true
 }
 
 // placed puts the Slurm node where the annotation of the Kubernetes node says that it is. Without one, it is where slurmd
 // or an administrator has put it.
 func placed(w Worker, update *RecordUpdate, action *Action) {
+	have, unreadable := topology.Parse(w.Record.Topology)
 	if !w.Host.HasTopology {
+		displaced(w, have, update, action)
 		return
 	}
 	want, err := topology.Parse(w.Host.Topology)
@@ -97,11 +121,25 @@ func placed(w Worker, update *RecordUpdate, action *Action) {
 			err, slinkyv1beta1.AnnotationTopologySpec, w.Host.Name)
 		return
 	}
-	if have, err := topology.Parse(w.Record.Topology); err == nil && have.Same(want) {
+	if unreadable == nil && have.Same(want) {
 		return
 	}
 	text := want.String()
 	update.Topology = &text
+}
+
+// displaced takes back where an annotation put the Slurm node that is no longer there: the pod still says where that was.
+// When Slurm shows another place, the pod forgets it.
+func displaced(w Worker, have topology.Spec, update *RecordUpdate, action *Action) {
+	if w.Placed == "" {
+		return
+	}
+	text := ""
+	if was, err := topology.Parse(w.Placed); err == nil && len(was) > 0 && have.Same(was) {
+		update.Topology = &text
+		return
+	}
+	action.Topology = &text
 }
 
 // featured gives the Slurm node the features that the annotation of the Kubernetes node names.

@@ -32,6 +32,11 @@ func placedAt(spec string) func(*nodeset.Worker) {
 	return func(w *nodeset.Worker) { w.Host.Topology, w.Host.HasTopology = spec, true }
 }
 
+// placedBefore is a worker whose pod says where its Kubernetes node was said to be.
+func placedBefore(spec string) func(*nodeset.Worker) {
+	return func(w *nodeset.Worker) { w.Placed = spec }
+}
+
 func with(features string) func(*nodeset.Worker) {
 	return func(w *nodeset.Worker) { w.Host.Features = features }
 }
@@ -56,6 +61,8 @@ func TestTheRecordOfTheNode(t *testing.T) {
 		{name: "the topology is that of the Kubernetes node", w: registered(placedAt("topo-switch:s2,topo-block:b2")), want: nodeset.RecordUpdate{Topology: text("topo-switch:s2,topo-block:b2")}},
 		{name: "once", w: registered(placedAt("topo-switch:s2"), func(w *nodeset.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
 		{name: "an empty one takes the node out", w: registered(placedAt(""), func(w *nodeset.Worker) { w.Record.Topology = "a:b" }), want: nodeset.RecordUpdate{Topology: text("")}},
+		{name: "one that is no longer there is taken back", w: registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = "topo:spine:s1" }), want: nodeset.RecordUpdate{Topology: text("")}},
+		{name: "but not from where an administrator has put the node since", w: registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = "topo:s2" })},
 		{name: "without one it stays where slurmd has put it", w: registered(func(w *nodeset.Worker) { w.Record.Topology = "a:b" })},
 		{name: "one that cannot be read is told", w: registered(placedAt("rack 7")),
 			trouble: `InvalidTopology "rack 7" is not of the form topology:unit; correct the annotation topology.slinky.slurm.net/spec of Kubernetes node node-1, such as topo-switch:s2,topo-block:b2`},
@@ -85,6 +92,20 @@ func TestTheRecordOfTheNode(t *testing.T) {
 			}),
 			want:    nodeset.RecordUpdate{Topology: text("a:b")},
 			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: no; it is tried again every 5m0s`},
+		{name: "what got no answer is tried again soon, and is no trouble",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
+			}),
+			want: nodeset.RecordUpdate{Topology: text("a:b")}},
+		{name: "but not at once",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
+			})},
+		{name: "nothing is written while an update is on its way", w: registered(placedAt("a:b"), func(w *nodeset.Worker) { w.Recording = true })},
+		{name: "nor before Slurm has been asked what it made of it",
+			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
+				w.Recorded, w.Tried = noon.Add(time.Millisecond), nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
+			})},
 		{name: "and something else at once",
 			w: registered(placedAt("a:c"), func(w *nodeset.Worker) {
 				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
@@ -112,6 +133,20 @@ func troubles(a nodeset.Action) string {
 	return strings.Join(out, "\n")
 }
 
+func TestThePodForgetsATopologyThatSlurmDoesNotShowAnyMore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		shown string
+		want  bool
+	}{"while it is shown it is needed": {"topo:s1", false}, "afterwards it is not": {"", true}, "nor where somebody has changed it": {"topo:s2", true}} {
+		t.Run(name, func(t *testing.T) {
+			got := nodeset.Next(registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = tt.shown })).Topology
+			if (got != nil) != tt.want || got != nil && *got != "" {
+				t.Errorf("the pod is to say %v", got)
+			}
+		})
+	}
+}
+
 func TestDeadlines(t *testing.T) {
 	at := func(d time.Duration) time.Time { return noon.Add(d) }
 	tests := []struct {
@@ -128,7 +163,8 @@ func TestDeadlines(t *testing.T) {
 	}{
 		{name: "an idle worker has none", state: "IDLE", pod: aPod(1), is: true},
 		{name: "of a busy one it is not known while nobody asks", state: "MIXED", pod: aPod(1)},
-		{name: "jobs are asked for while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
+		{name: "jobs are asked for as soon as a worker is to go", state: "MIXED", pod: aPod(1, scaledIn), wants: true, message: "draining"},
+		{name: "and while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
 		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
 		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []nodeset.Job{{7, "bob", at(time.Hour)}, {812, "alice", at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
@@ -156,6 +192,10 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 		return nodeset.Worker{Now: noon, Asked: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d)}
 	}
 	unregistered := func(p *nodeset.Pod) { p.Retired = nodeset.Unregistered }
+	lost := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {
+		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = true, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
+		return w
+	}
 	tests := []struct {
 		name   string
 		w      nodeset.Worker
@@ -169,6 +209,10 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 		{name: "a retired one goes", w: absent(time.Hour, scaledIn), delete: true},
 		{name: "but not on the first list without it either", w: absent(time.Second, scaledIn), again: noon.Add(59 * time.Second)},
 		{name: "no other goes, however long it is absent", w: absent(time.Hour)},
+		{name: "none goes for that while Slurm has lost its state", w: lost(absent(24*time.Hour, scaledIn), 0)},
+		{name: "unless its jobs have had the time that the spec gives them", w: lost(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
+		{name: "and not before", w: lost(absent(time.Hour, scaledIn), 90*time.Minute), again: noon.Add(30 * time.Minute)},
+		{name: "one that has not started yet goes in any case", w: lost(absent(time.Hour, scaledIn, scheduled), 0), delete: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,22 +17,41 @@ const registering = time.Minute
 
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
-	action.Conditions, action.ConditionsKnown, action.Protected, action.Message = nil, true, node.No, "the node is not registered"
-	if w.Pod.Retired == "" {
-		return // Make decides whether it is made anew
-	}
-	since := w.Pod.ReadySince
-	for _, at := range []time.Time{w.Pod.Created, w.Absent} {
-		if since.Before(at) {
-			since = at
-		}
-	}
-	// It is not enough that the time is over: Slurm must have been asked since then.
-	if settled := since.Add(registering); w.Pod.Phase != "Pending" && w.Asked.Before(settled) {
+	action.Conditions, action.ConditionsKnown, action.Message = nil, true, "the node is not registered"
+	starts, gone, settled := w.Pod.Phase == "Pending", false, w.settled()
+	switch {
+	case w.Lost && w.DrainTimeout == 0:
+		// It may have been there a moment ago, with jobs of which Slurm knows nothing any more.
+	case !w.Asked.Before(settled): // it is not enough that the time is over: Slurm must have been asked since then
+		gone = true
+	case !starts && (w.Pod.Retired != "" || w.Protection != Unprotected):
 		action.wake(later(settled, w.Now.Add(time.Second)))
-		action.Message = "waiting to see whether the node registers"
-		return
 	}
+	if gone && !starts {
+		action.Protected = node.No // one that starts may be evicted in any case, and is to be protected when it has
+	}
+	switch {
+	case w.Pod.Retired == "": // Make decides whether it is made anew
+	case starts, gone:
+		unregister(w, action)
+	case w.Lost && w.DrainTimeout == 0:
+		action.Message = "not registered in Slurm, which seems to have lost its state; delete the pod when you know that nothing runs there"
+	default:
+		action.Message = "waiting to see whether the node registers"
+	}
+}
+
+// settled is when an absence may be believed. Jobs that Slurm has forgotten have the time of drainTimeout.
+func (w Worker) settled() time.Time {
+	lasts := registering
+	if w.Lost {
+		lasts = max(lasts, w.DrainTimeout)
+	}
+	return later(later(w.Pod.ReadySince, w.Pod.Created), w.Absent).Add(lasts)
+}
+
+// unregister deletes a retired worker that Slurm does not have.
+func unregister(w Worker, action *Action) {
 	action.Delete = true
 	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
 	if w.Pod.Retired == Unregistered {

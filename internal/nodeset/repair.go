@@ -16,9 +16,8 @@ import (
 const unregisteredFor = 2 * time.Minute
 
 // repair retires workers that run and that Slurm does not have, because somebody deleted the node's record: slurmd does
-// not register again by itself. No more go at once than may be unavailable. When Slurm has fewer nodes than are missing,
-// it has lost its state, and jobs may still run under slurmd that it knows nothing of; then nothing is done, and Lost says
-// how many there are.
+// not register again by itself. No more go at once than may be unavailable. When Slurm has lost its state, jobs may still
+// run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are.
 func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	var missing []Pod
 	present := 0
@@ -27,21 +26,20 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 		case p.Registered == node.Unknown && p.Retired == Unregistered:
 			retired[p.Name] = Unregistered
 			continue
-		case p.Ready && p.Registered == node.No && p.Phase == "Running":
-			since := p.ReadySince.Add(unregisteredFor)
-			if in.Now.Before(since) {
-				plan.wake(since)
-			} else if !in.Asked.Before(since) {
+		case p.Registered == node.No:
+			if in.overdue(p) {
 				missing = append(missing, p)
 				continue
+			}
+			if since := p.ReadySince.Add(unregisteredFor); p.Ready && in.Now.Before(since) {
+				plan.wake(since)
 			}
 		}
 		if p.Ready && p.Retired == "" {
 			present++
 		}
 	}
-	if in.Listed < len(missing) {
-		plan.Lost = len(missing)
+	if plan.Lost = in.lost(); plan.Lost > 0 {
 		return
 	}
 	slices.SortStableFunc(missing, func(a, b Pod) int { return -boolean(a.Retired == Unregistered, b.Retired == Unregistered) })
@@ -49,6 +47,35 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	for _, p := range missing[:max(0, min(budget, len(missing)))] {
 		retired[p.Name] = Unregistered
 	}
+}
+
+// overdue says of a worker that it has been ready for so long, by a list asked for since, that Slurm should have it.
+func (in Input) overdue(p Pod) bool {
+	since := p.ReadySince.Add(unregisteredFor)
+	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(since) && !in.Asked.Before(since)
+}
+
+// lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
+// workers of the cluster. Single records are deleted by people, and with care; a state is lost as a whole. It counts as lost
+// until no worker is missing, since those that are made anew register, and would soon outnumber those that still run what
+// Slurm has forgotten.
+func (in Input) lost() int {
+	registered, missing, ours := 0, 0, 0
+	for i, p := range slices.Concat(in.Pods, in.Others) {
+		switch {
+		case p.Registered == node.Yes:
+			registered++
+		case p.Registered == node.No && (in.overdue(p) || in.Lost && p.Phase == "Running" && !p.Terminating):
+			missing++
+			if i < len(in.Pods) {
+				ours++
+			}
+		}
+	}
+	if in.Lost || missing > registered {
+		return ours
+	}
+	return 0
 }
 
 // Remnant is what Slurm has on a node.

@@ -17,31 +17,26 @@ const Deletion Cause = "deletion"
 // retire drains the node of a retired worker, and deletes the pod when no job is left on it.
 func retire(w Worker, action *Action) {
 	reason := node.OurReason(retiredReason)
-	switch w.State.Drain() {
-	case node.No:
-		switch {
-		case w.State.Down() != node.Yes:
-			action.Drain = reason
-			action.Message = "draining"
-		case w.State.Busy() == node.No:
-			action.Delete = true
-			action.Message = fmt.Sprintf("retired (%s) and down", w.Pod.Retired)
-		default:
-			action.Message = waiting(w)
-		}
+	drain, is := w.State.Drain(), "drained"
+	if drain != node.Yes {
+		is = "down"
+	}
+	switch {
+	case w.Free() == node.Yes:
+		action.Delete = true
+		action.Message = fmt.Sprintf("retired (%s) and %s", w.Pod.Retired, is)
 		return
-	case node.Unknown:
+	case drain == node.Unknown:
 		action.Message = "waiting for Slurm to say whether the node drains"
 		return
-	}
-	if w.State.Drained() == node.Yes {
-		action.Delete = true
-		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)
+	case drain == node.No && w.State.Down() != node.Yes:
+		action.Drain = reason
+		action.Message = "draining"
 		return
 	}
 	action.Message = waiting(w)
 	switch {
-	case !w.Reason.Ours():
+	case drain == node.No, !w.Reason.Ours():
 	case !strings.Contains(w.Reason.Plain(), pendingTermination):
 		// It was drained for something else before. Its jobs have their time from now on.
 		action.Drain = reason

@@ -170,7 +170,7 @@ func (w *world) remove(name string) {
 // worker is one reconcile of a worker.
 func (w *world) worker(name string) {
 	p, n := w.pods[name], w.nodes[name]
-	in := nodeset.Worker{Now: w.now, Asked: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protect: true, Known: node.No}
+	in := nodeset.Worker{Now: w.now, Asked: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"

@@ -35,8 +35,12 @@ type Worker struct {
 	// Record is what else Slurm has on the node, and Comment what it is to say about the pod.
 	Record  Record
 	Comment node.Comment
-	// Tried is the last update of the record.
-	Tried Attempt
+	// Placed is where the pod says that the Slurm node is: what the annotation of its Kubernetes node said last.
+	Placed string
+	// Recording says that an update of the record is on its way, Recorded when the last one arrived, and Tried what it was.
+	Recording bool
+	Recorded  time.Time
+	Tried     Attempt
 	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
 	Jobs      []Job
 	JobsKnown node.Answer
@@ -44,8 +48,10 @@ type Worker struct {
 	Why string
 	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
 	DrainTimeout time.Duration
-	// Protect says that the NodeSet wants busy workers kept from being evicted.
-	Protect bool
+	// Protection is how far the NodeSet wants it kept from being evicted.
+	Protection Protection
+	// Lost says that Slurm has lost its state as far as the NodeSet can tell, so that an absent node proves nothing.
+	Lost bool
 }
 
 // Action is what to do about one worker next.
@@ -64,8 +70,7 @@ type Action struct {
 	NeverStarted bool
 	// Message says why, or what is waited for.
 	Message string
-	// Protected is whether the pod carries the protect label. It is Unknown while Slurm's view is, and the label then stays
-	// as it is.
+	// Protected is whether the pod carries the protect label. Unknown leaves it as it is.
 	Protected node.Answer
 	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
 	NodeMark node.Answer
@@ -95,6 +100,9 @@ func Next(w Worker) Action {
 	if w.Host.HasTopology {
 		action.Topology = &w.Host.Topology
 	}
+	if w.Protection == Unprotected {
+		action.Protected = node.No
+	}
 	surroundings(w, &action)
 	switch {
 	case w.Pod.Retired != "" && !w.Pod.Scheduled && w.Pod.Phase == "Pending":
@@ -113,10 +121,7 @@ func Next(w Worker) Action {
 
 // known decides about a worker whose node Slurm has.
 func known(w Worker, action *Action) {
-	action.Conditions, action.ConditionsKnown, action.Protected = w.State.Conditions(), true, node.No
-	if w.Protect {
-		action.Protected = w.State.Busy()
-	}
+	action.Conditions, action.ConditionsKnown = w.State.Conditions(), true
 	deadline(w, action)
 	if w.Pod.Retired != "" {
 		retire(w, action)
@@ -124,6 +129,7 @@ func known(w Worker, action *Action) {
 		revive(w, action)
 		cordon(w, action)
 	}
+	protect(w, action)
 	if !action.Delete {
 		record(w, action)
 	}

@@ -32,14 +32,32 @@ func TestNext(t *testing.T) {
 		reason  node.Reason
 		pod     nodeset.Pod
 		timeout time.Duration
-		protect bool
+		protect nodeset.Protection
 		age     time.Duration // of the list
 		want    nodeset.Action
 	}{
 		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
-		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.Yes}},
+		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes}},
 		{name: "unless nobody wants that", state: "ALLOCATED", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
-		{name: "protection stays as it is while it is not clear whether jobs run", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: true, want: nodeset.Action{Protected: node.Unknown}},
+		{name: "an idle one too, since a job may start at any time", state: "IDLE", known: node.Yes, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes}},
+		{name: "and one of which it is not clear whether jobs run", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes}},
+		{name: "and one that Slurm says nothing about", state: "", known: node.Yes, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes}},
+		{name: "and one that drains", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes, Message: "the pod is cordoned"}},
+		{name: "and one whose jobs are cleaned up", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: admins, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes}},
+		{name: "but not one that is drained", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "whoever has drained it", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.No}},
+		{name: "nor one that Slurm has given up", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: admins, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.No}},
+		{name: "one that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: nodeset.UntilDrained,
+			want: nodeset.Action{Protected: node.Yes, Undrain: true, Message: "nobody wants the node drained any more"}},
+		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "and while the worker may be registering", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: nodeset.UntilDrained,
+			want: nodeset.Action{Again: noon.Add(40 * time.Second), Message: "the node is not registered"}},
+		{name: "and while it starts", known: node.No, pod: aPod(1, scheduled), protect: nodeset.UntilDrained, want: nodeset.Action{Message: "the node is not registered"}},
+		{name: "one that does not register is not protected for ever", known: node.No, pod: aPod(1, unready), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
+
+		{name: "where idle workers may be evicted, a busy one may not", state: "MIXED", known: node.Yes, pod: aPod(1), protect: nodeset.WhileBusy, want: nodeset.Action{Protected: node.Yes}},
+		{name: "and an idle one may", state: "IDLE", known: node.Yes, pod: aPod(1), protect: nodeset.WhileBusy, want: nodeset.Action{Protected: node.No}},
+		{name: "and nothing changes while it is not clear which it is", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: nodeset.WhileBusy, want: nodeset.Action{}},
 
 		{name: "a retired worker is drained first", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
 		{name: "a busy one too", state: "ALLOCATED", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
@@ -76,16 +94,16 @@ func TestNext(t *testing.T) {
 		{name: "but not before the worker is ready", state: "DOWN DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, unready), want: nodeset.Action{Protected: node.No}},
 		{name: "an administrator's drain is left alone", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
 		{name: "also without a reason", state: "IDLE DRAIN", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
-		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.Unknown}, protect: true},
+		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.Yes}, protect: nodeset.UntilDrained},
 
-		{name: "nothing is done while Slurm does not answer", known: node.Unknown, pod: aPod(1, scaledIn), timeout: time.Nanosecond, want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
-		{name: "also about a cordoned worker", known: node.Unknown, pod: aPod(1, cordoned), want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "nothing is done while Slurm does not answer", known: node.Unknown, pod: aPod(1, scaledIn), timeout: time.Nanosecond, want: nodeset.Action{Protected: node.No, Message: "Slurm's view of the node is not known: silence"}},
+		{name: "also about a cordoned worker", known: node.Unknown, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "Slurm's view of the node is not known: silence"}},
 		{name: "nothing is done about a pod that is going", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn, terminating), want: nodeset.Action{Message: "the pod is being deleted"}},
 
-		{name: "a worker that is not registered and not ready is left alone", known: node.No, pod: aPod(1, unready), protect: true, want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
+		{name: "a worker that is not registered and not ready is left alone", known: node.No, pod: aPod(1, unready), want: nodeset.Action{Protected: node.No, Message: "the node is not registered"}},
 		{name: "a retired one is deleted", known: node.No, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
 		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, scheduled, createdBefore(time.Second)), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
-		{name: "whatever Slurm says, or not, if it has no place to run yet", known: node.Unknown, pod: aPod(1, scaledIn, pending), want: nodeset.Action{Delete: true, NeverStarted: true, Message: "retired (scale-in) and never started"}},
+		{name: "whatever Slurm says, or not, if it has no place to run yet", known: node.Unknown, pod: aPod(1, scaledIn, pending), want: nodeset.Action{Protected: node.No, Delete: true, NeverStarted: true, Message: "retired (scale-in) and never started"}},
 		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
 		{name: "nor on a list that is older than that", known: node.No, age: time.Minute, pod: aPod(1, scaledIn, readyFor(90*time.Second)),
@@ -95,7 +113,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protect: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
@@ -105,7 +123,7 @@ func TestNext(t *testing.T) {
 			got := nodeset.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {
 				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
-				tt.want.WantJobs = w.State.Draining() == node.Yes
+				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != ""
 			}
 			if !tt.pod.Terminating {
 				tt.want.NodeMark = node.No
@@ -119,7 +137,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
-	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protect: true})
+	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protection: nodeset.UntilDrained})
 	if got.ConditionsKnown || got.Protected != node.Unknown {
 		t.Errorf("%+v", got)
 	}

@@ -379,6 +379,63 @@ func TestAnAnnotationOfTheKubernetesNodeCannotBeRead(t *testing.T) {
 	expectRecord(t, o, "w-0", nodes[0], "", "k8s/a100")
 }
 
+func TestTheAnnotationOfTheKubernetesNodeIsTakenAway(t *testing.T) {
+	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) {
+		n.Annotations = map[string]string{slinkyv1beta1.AnnotationTopologySpec: "default:leaf1", slinkyv1beta1.AnnotationFeatures: "a100"}
+	})
+	expectRecord(t, o, "w-0", nodes[0], "default:leaf1", "k8s/a100")
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Annotations = nil })
+	apiserver.Eventually(t, func() error {
+		status, _ := o.Slurm.Node("w-0")
+		if says := operator.Get[corev1.Pod](o, "w-0").Annotations[slinkyv1beta1.AnnotationTopologySpec]; status.Topology != "" || says != "" {
+			return fmt.Errorf("the topology is %q, and the pod says %q", status.Topology, says)
+		}
+		if slices.Contains(status.Features, "k8s/a100") || slices.Contains(status.ActiveFeatures, "k8s/a100") {
+			return fmt.Errorf("the features are %v, active %v", status.Features, status.ActiveFeatures)
+		}
+		return nil
+	})
+	expectNothingWritten(t, o, o.Restart)
+}
+
+func TestWhatSlurmctldForgotIsNotDeleted(t *testing.T) {
+	o, _ := workersOn(t, 3, `partition: {enabled: true}`)
+	for _, name := range names(3) { // they should have registered long ago
+		o.SetReadySince(name, time.Now().Add(-time.Hour))
+	}
+	o.Slurm.Stop()
+	o.Slurm.Start(false)
+	o.Restart() // the one that starts knows nothing of the nodes that there were
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", slinkyv1beta1.ConditionWorkersUnknown, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, slinkyv1beta1.ReasonWorkersUnknown)
+	scale(o, 0)
+	apiserver.Eventually(t, func() error {
+		for _, c := range operator.Get[corev1.Pod](o, "w-2").Status.Conditions {
+			if c.Type == "coxswain.dev/Retiring" && strings.HasPrefix(c.Message, "not registered in Slurm, which seems to have lost its state") {
+				return nil
+			}
+		}
+		return fmt.Errorf("w-2 says %+v", operator.Get[corev1.Pod](o, "w-2").Status.Conditions)
+	})
+	scale(o, 3)
+	// Somebody deletes two of them, and these register; the third may still run what Slurm has forgotten.
+	for _, name := range names(2) {
+		o.Kill(name)
+	}
+	expectWorkers(t, o, names(3)...)
+	for _, name := range names(2) {
+		o.Slurm.Register(fake.Node{Name: name, CPUs: 4})
+	}
+	o.Settle()
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", slinkyv1beta1.ConditionWorkersUnknown, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
+	if p := operator.Get[corev1.Pod](o, "w-2"); p.DeletionTimestamp != nil || p.Annotations["coxswain.dev/retired"] != "" {
+		t.Errorf("w-2 goes: %+v", p.ObjectMeta)
+	}
+	o.Slurm.Register(fake.Node{Name: "w-2", CPUs: 4})
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", slinkyv1beta1.ConditionWorkersUnknown, metav1.ConditionFalse, slinkyv1beta1.ReasonWorkersKnown)
+}
+
 func TestSlurmRefusesTheRecordOfANode(t *testing.T) {
 	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)

@@ -80,10 +80,13 @@ func (s *scene) stageNodes(t *testing.T) *nodesScene {
 		node.Labels[steadyLabel] = "true"
 		return func(node *corev1.Node) { delete(node.Labels, steadyLabel) }
 	})
+	n.place(t)
 	return n
 }
 
-func describesNodes(t *testing.T, s *nodesScene, alice *user) {
+// place says of each Kubernetes node where it is and what it has, until the test ends: a tree has no place for other nodes.
+func (s *nodesScene) place(t *testing.T) {
+	t.Helper()
 	for i, name := range []string{s.frozen, s.steady} {
 		s.changeNode(t, name, func(node *corev1.Node) func(*corev1.Node) {
 			node.Annotations[slinkyv1beta1.AnnotationTopologySpec] = fmt.Sprintf("default:leaf%d", i+1)
@@ -94,6 +97,9 @@ func describesNodes(t *testing.T, s *nodesScene, alice *user) {
 			}
 		})
 	}
+}
+
+func describesNodes(t *testing.T, s *nodesScene, alice *user) {
 	worker := s.workerOn(t, s.frozen)
 	for _, want := range []string{"Topology=default:", "leaf1", "k8s/rack1", "k8s/tested", `"podName":"` + worker + `"`, `"node":"` + s.frozen + `"`} {
 		alice.seesShown(t, worker, want)
@@ -110,23 +116,31 @@ func describesNodes(t *testing.T, s *nodesScene, alice *user) {
 			t.Errorf("Slurm shows what it was told in another form, or not: %s", c.Message)
 		}
 	}
+	t.Run("and go with the annotation", func(t *testing.T) {
+		s.changeNode(t, s.frozen, func(node *corev1.Node) func(*corev1.Node) {
+			was := node.Annotations[slinkyv1beta1.AnnotationTopologySpec]
+			delete(node.Annotations, slinkyv1beta1.AnnotationTopologySpec)
+			return func(node *corev1.Node) { node.Annotations[slinkyv1beta1.AnnotationTopologySpec] = was }
+		})
+		eventually(t, soon, "Slurm to forget the topology of "+worker, func(ctx context.Context) error {
+			out, err := alice.Run(ctx, "scontrol show node "+worker)
+			if err == nil && strings.Contains(out, "leaf1") {
+				err = errors.New(out)
+			}
+			return err
+		})
+	})
+	alice.seesShown(t, worker, "leaf1")
 }
 
 func losesNothing(t *testing.T, s *nodesScene, alice *user) {
 	frozen, drained := s.workerOn(t, s.frozen), s.workerOn(t, s.steady)
 	before, other := s.pod(t, frozen).UID, s.pod(t, drained).UID
 	long, release := alice.submitsBlocked(t, "--nodelist="+frozen)
-	job, end := alice.submitsBlocked(t, "--nodelist="+drained)
-	// The operator asks Slurm every two seconds; what has started since then is not protected yet.
-	eventually(t, soon, "the worker to be protected", func(context.Context) error {
-		if got := s.pod(t, drained).Labels[slinkyv1beta1.LabelPodProtect]; got != "true" {
-			return fmt.Errorf("its label is %q", got)
-		}
-		return nil
-	})
 
 	s.signalKubelet(t, s.frozen, "STOP")
-	// Meanwhile, on the other node: kubectl drain waits for the job.
+	// Meanwhile, on the other node: kubectl drain waits for a job, even one of which the operator cannot know yet.
+	job, end := alice.submitsBlocked(t, "--nodelist="+drained)
 	t.Cleanup(func() { s.kubectl(context.WithoutCancel(t.Context()), "uncordon", s.steady) }) //nolint:errcheck // of a test that failed
 	finished := make(chan error, 1)
 	go func() {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +54,13 @@ func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
 		}
 		if got := alice.runs(t, "srun --partition=daemon --nodelist="+host+" hostname"); got != host {
 			t.Errorf("hostname on %s printed %q", host, got)
+		}
+		// Kubernetes counts how many may go, and spec.replicas is not how many there are.
+		err := s.SubResource("eviction").Create(t.Context(), s.pod(t, "daemon-"+host), &policyv1.Eviction{
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		})
+		if !apierrors.IsTooManyRequests(err) {
+			t.Errorf("the worker of %s, which is not drained, may be evicted: %v", node.Name, err)
 		}
 	}
 }

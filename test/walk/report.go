@@ -113,7 +113,7 @@ func Conditions(o *unstructured.Unstructured) []metav1.Condition {
 // asItShouldBe is about any condition of ours: Reconciling, Stalled and FieldsIgnored are good when False.
 func asItShouldBe(c metav1.Condition) bool {
 	switch c.Type {
-	case "Reconciling", "Stalled", "FieldsIgnored", "ReservationCreated":
+	case "Reconciling", "Stalled", "FieldsIgnored", "ReservationCreated", "WorkersUnknown":
 		return c.Status == metav1.ConditionFalse
 	}
 	return c.Status == metav1.ConditionTrue || c.Reason == "Disabled"

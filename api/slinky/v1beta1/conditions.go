@@ -43,6 +43,9 @@ const (
 	ConditionDatabaseReachable = "DatabaseReachable"
 	// ConditionReservationCreated, on NodeSet, is True while the maintenance reservation of a ScheduledUpdate exists.
 	ConditionReservationCreated = "ReservationCreated"
+	// ConditionWorkersUnknown, on NodeSet, is True from when workers run that Slurm, which seems to have lost its state, does
+	// not have, until it has all of them. Meanwhile none of those is deleted.
+	ConditionWorkersUnknown = "WorkersUnknown"
 )
 
 // Reasons of ConditionReady.
@@ -208,6 +211,14 @@ const (
 	// ReasonDatabaseNotSeen (Unknown): nobody can say at the moment, since slurmdbd's pod does not run, or its node does
 	// not answer. ReasonExternal (Unknown): slurmdbd runs elsewhere.
 	ReasonDatabaseNotSeen = "DatabaseNotSeen"
+)
+
+// Reasons of ConditionWorkersUnknown.
+const (
+	// ReasonStateLost (True): workers run that Slurm does not have, and it lacked most of those of the cluster.
+	ReasonStateLost = "StateLost"
+	// ReasonWorkersKnown (False): Slurm has all workers that run.
+	ReasonWorkersKnown = "WorkersKnown"
 )
 
 // Reasons of ConditionReservationCreated.

@@ -83,7 +83,7 @@ func (n *NodeSet) ScalingMode() ScalingMode {
 	return nonEmptyOr(n.Spec.ScalingMode, ScalingModeStatefulSet)
 }
 
-// DisruptionProtection is true when busy workers are kept from being evicted.
+// DisruptionProtection is true when workers are kept from being evicted.
 func (n *NodeSet) DisruptionProtection() bool {
 	return valueOr(n.Spec.WorkloadDisruptionProtection, true)
 }

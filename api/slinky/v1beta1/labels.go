@@ -13,7 +13,7 @@ const (
 	LabelPodIndex = "nodeset.slinky.slurm.net/pod-index"
 	// LabelPodHostname is the Slurm node name of a worker pod. NVIDIA's topograph and others read it.
 	LabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname"
-	// LabelPodProtect is "true" while the Slurm node of a worker pod is busy; the PodDisruptionBudget selects it.
+	// LabelPodProtect is "true" on a worker pod until Slurm says that its node is drained; the PodDisruptionBudget selects it.
 	LabelPodProtect = "nodeset.slinky.slurm.net/pod-protect"
 	// LabelScalingMode is the ScalingMode under which a worker pod was made.
 	LabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode"
@@ -32,6 +32,9 @@ const (
 	// AnnotationDryRun on a NodeSet, when "true", stops everything that is done to its workers; status.plan then shows all
 	// that would be done.
 	AnnotationDryRun = "coxswain.dev/dry-run"
+	// AnnotationEvictIdle on a NodeSet, when "true", lets workers be evicted on which no job ran when Slurm was asked last,
+	// drained or not; one that has started since is killed.
+	AnnotationEvictIdle = "coxswain.dev/evict-idle"
 	// AnnotationPodDeletionCost on a worker pod is an int32; the lower goes first when a NodeSet shrinks.
 	AnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost"
 	// AnnotationPodDeadline on a worker pod is the RFC 3339 time at which the last of its running jobs must end.

@@ -40,7 +40,7 @@ func (c *Controller) ConfigName() string { return c.Name + "-config" }
 // names.
 func (c *Controller) WorkerServiceName() string { return "slurm-workers-" + c.Name }
 
-// WorkerDisruptionBudgetName returns slurm-workers-pdb-N, the PodDisruptionBudget of the busy workers of all NodeSets.
+// WorkerDisruptionBudgetName returns slurm-workers-pdb-N, the PodDisruptionBudget of the workers of all NodeSets.
 func (c *Controller) WorkerDisruptionBudgetName() string { return "slurm-workers-pdb-" + c.Name }
 
 // PodName returns N-controller-0 for ordinal 0 and so on, the slurmctld pods.
@@ -255,7 +255,7 @@ func (n *NodeSet) SlurmName() string {
 // WorkerServiceName returns slurm-workers-<controller>, the headless Service that gives the workers their host names.
 func (n *NodeSet) WorkerServiceName() string { return "slurm-workers-" + n.Spec.ControllerRef.Name }
 
-// WorkerDisruptionBudgetName returns slurm-workers-pdb-<controller>, the PodDisruptionBudget of the busy workers.
+// WorkerDisruptionBudgetName returns slurm-workers-pdb-<controller>, the PodDisruptionBudget of the workers.
 func (n *NodeSet) WorkerDisruptionBudgetName() string {
 	return "slurm-workers-pdb-" + n.Spec.ControllerRef.Name
 }

@@ -115,8 +115,8 @@ type NodeSetSpec struct {
 	// +kubebuilder:default=false
 	TaintKubeNodes bool `json:"taintKubeNodes,omitempty"`
 
-	// WorkloadDisruptionProtection keeps workers with running jobs from being evicted, by a PodDisruptionBudget.
-	// Default: true.
+	// WorkloadDisruptionProtection keeps workers from being evicted on which jobs run or may start, by a
+	// PodDisruptionBudget: until Slurm says that they are drained. Default: true.
 	// More info: https://kubernetes.io/docs/tasks/run-application/configure-pdb/
 	// +optional
 	// +kubebuilder:default=true
@@ -310,7 +310,7 @@ type NodeSetStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored and ReservationCreated.
+	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, ReservationCreated and WorkersUnknown.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

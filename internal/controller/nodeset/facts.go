@@ -48,7 +48,7 @@ func Facts(p *corev1.Pod) plans.Pod {
 		out.DeletionCost = int32(cost)
 	}
 	if deadline, err := time.Parse(time.RFC3339, p.Annotations[slinkyv1beta1.AnnotationPodDeadline]); err == nil {
-		out.Deadline = deadline
+		out.Deadline, out.DeadlineKnown = deadline, true
 	}
 	if c := condition(p, corev1.PodReady); c != nil {
 		out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time

@@ -28,7 +28,9 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 	for i := range pods {
 		facts.Pods = append(facts.Pods, Facts(&pods[i]))
 	}
-	registered = r.ask(n, pods, &facts)
+	if registered, err = r.ask(ctx, n, pods, &facts); err != nil {
+		return plans.Input{}, nil, nil, err
+	}
 	if facts.Daemon || n.Spec.PinToNode {
 		spec, err := worker.Template(in)
 		if err != nil {

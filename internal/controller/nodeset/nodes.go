@@ -25,7 +25,7 @@ import (
 // watchNodes adds what wakes NodeSets beside their objects in Kubernetes: nodes, there and in Slurm.
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
-	b.WatchesRawSource(component.SlurmChanges(r.links, r.mourn))
+	b.WatchesRawSource(component.SlurmChanges(r.links, r.wake))
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

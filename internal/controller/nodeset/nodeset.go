@@ -44,7 +44,8 @@ import (
 
 type reconciler struct {
 	component.Base
-	links *link.Registry
+	links  *link.Registry
+	asking asking
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -97,7 +98,8 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 		out.Add(worker.SSHConfig(n))
 	}
 	if n.DisruptionProtection() {
-		out.Add(kube.Shared(worker.DisruptionBudget(n)))
+		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.
+		out.Add(kube.Recreate(kube.Shared(worker.DisruptionBudget(n))))
 	} else if err := r.Applier.Release(ctx, n, worker.DisruptionBudget(n)); err != nil {
 		return component.Plan{}, err
 	}
@@ -115,7 +117,7 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worke
 	if err != nil {
 		return worker.Input{}, err
 	}
-	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images}
+	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
 	in.SssdDigest, err = r.sssd(ctx, n, c)
 	return in, err
 }
@@ -167,6 +169,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	}
 	out.Problems = append(out.Problems, problems...)
 	plan := plans.Make(facts)
+	r.askJobs(n, list.Items, plan, facts.Now)
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	texts := tell(n, list.Items, facts, plan)
@@ -177,20 +180,10 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 		err = errors.Join(r.execute(ctx, in, revision, list.Items, facts, plan, texts), r.prune(ctx, n, facts), reserveErr)
 	}
 	problems, err = problem.FromError(err)
-	out.Problems = append(append(out.Problems, problems...), lost(plan)...)
+	out.Problems = append(append(out.Problems, problems...), lost(n, facts, plan, out)...)
 	out.Again = earlier(plan.Again, again)
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
-}
-
-// lost tells about workers that a Slurm without its state does not have.
-func lost(plan plans.Plan) problem.List {
-	if plan.Lost == 0 {
-		return nil
-	}
-	return problem.List{problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown,
-		"%d workers run, and Slurm, which has fewer nodes than that, does not have them: it seems to have lost its state. Jobs may "+
-			"still run there, so nothing is done; delete the pods to have them register anew", plan.Lost)}
 }
 
 // earlier is the earlier of two times that are set.

@@ -5,9 +5,12 @@ package nodeset
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,32 +25,58 @@ import (
 
 // ask adds to the facts what Slurm says now of the workers' nodes, and returns the names of those that it has. Without a
 // fresh answer everything stays Unknown.
-func (r *reconciler) ask(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) hostlist.Set {
+func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
+	facts.Lost, facts.AskedJobs = Lost(n), r.asking.since(client.ObjectKeyFromObject(n))
 	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
 	if !ok {
-		return registered
+		return registered, nil
 	}
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
-		return registered
+		return registered, nil
 	}
-	facts.Asked, facts.Listed = snapshot.Taken, snapshot.Len()
-	reservation := plans.ReservationName(n.Name)
+	facts.Asked = snapshot.Taken
+	reservation, missing := plans.ReservationName(n.Name), false
 	for i := range pods {
 		name := SlurmNode(&pods[i])
 		found, known := snapshot.Node(name)
 		facts.Pods[i].Registered = known
-		if found != nil {
-			registered.Add(name)
-			// The pod's conditions follow a moment later, and those of a pod that is deleted not at all.
-			if busy := snapshot.State(name).Busy(); busy != node.Unknown {
-				facts.Pods[i].Busy = busy == node.Yes
-			}
-			facts.Pods[i].Maintained = node.AnswerOf(found.Reservation == reservation).And(snapshot.State(name).InMaintenance())
+		if found == nil {
+			missing = missing || facts.Pods[i].Ready
+			continue
+		}
+		registered.Add(name)
+		// The pod's conditions follow a moment later, and those of a pod that is deleted not at all.
+		if busy := snapshot.State(name).Busy(); busy != node.Unknown {
+			facts.Pods[i].Busy = busy == node.Yes
+		}
+		if end, known := snapshot.LastEnd(name); known == node.Yes {
+			facts.Pods[i].Deadline, facts.Pods[i].DeadlineKnown = end, true
+		}
+		facts.Pods[i].Maintained = node.AnswerOf(found.Reservation == reservation).And(snapshot.State(name).InMaintenance())
+	}
+	if !missing {
+		return registered, nil
+	}
+	return registered, r.askOthers(ctx, n, snapshot, facts)
+}
+
+// askOthers adds the workers of other NodeSets of the cluster to the facts.
+func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *plans.Input) error {
+	var all corev1.PodList
+	err := r.Client.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name})
+	if err != nil {
+		return fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+	}
+	for i := range all.Items {
+		if p := &all.Items[i]; !metav1.IsControlledBy(p, n) {
+			other := Facts(p)
+			_, other.Registered = snapshot.Node(SlurmNode(p))
+			facts.Others = append(facts.Others, other)
 		}
 	}
-	return registered
+	return nil
 }
 
 // prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone.
@@ -85,8 +114,11 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	return plans.Remnant{Name: n.Name, Dead: state.Down().And(state.NotResponding()), Comment: comment}, ok && comment.NodeSetName != ""
 }
 
-// mourn wakes the NodeSet whose worker a Slurm node was, when the node dies.
-func (r *reconciler) mourn(_ context.Context, queue component.Queue, change link.Change) {
+// wake wakes the NodeSet whose worker a Slurm node was, when the node dies, and those that wait to hear of its jobs.
+func (r *reconciler) wake(_ context.Context, queue component.Queue, change link.Change) {
+	for _, key := range r.asking.about(change) {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
 	l, ok := r.links.Get(change.Link)
 	if !ok {
 		return

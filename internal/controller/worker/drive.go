@@ -22,12 +22,18 @@ import (
 // drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has
 // been asked again: of a thousand workers the last one's drain must not wait for what is shown of the first.
 func (r *reconciler) drive(ctx context.Context, s *scope) error {
+	if s.action.Undrain || s.action.Revive {
+		// A job may start at once, and an eviction may be under way.
+		if err := r.mark(ctx, s.pod, s.action); err != nil {
+			return err
+		}
+	}
+	r.wantJobs(s)
 	if changed, err := r.setState(ctx, s); changed || err != nil {
 		s.action.Again = soonest(s.action.Again, r.Clock.Now().Add(time.Second))
 		return err
 	}
-	r.wantJobs(s)
-	r.writeRecord(ctx, s)
+	r.writeRecord(s)
 	if s.action.Delete {
 		deleted, err := r.delete(ctx, s)
 		if deleted || err != nil {

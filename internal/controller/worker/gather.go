@@ -41,8 +41,9 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	}
 	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod)}
 	s.worker = nodeset.Worker{
-		Pod: nodesets.Facts(pod), Slurm: s.node, Protect: set.DisruptionProtection(),
+		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set), Lost: nodesets.Lost(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Placed: pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
 		},

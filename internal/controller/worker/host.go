@@ -42,7 +42,7 @@ func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error
 
 func (r *reconciler) factsOf(n *corev1.Node) nodeset.Host {
 	h := nodeset.Host{
-		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable), Ready: node.Unknown,
+		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || condemned(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], wrong(n, r.propagated)),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
@@ -56,6 +56,14 @@ func (r *reconciler) factsOf(n *corev1.Node) nodeset.Host {
 		}
 	}
 	return h
+}
+
+// condemned says that an autoscaler is taking the Kubernetes node away: cluster-autoscaler and Karpenter taint it instead of
+// cordoning it, and then evict what is there until that succeeds.
+func condemned(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted"
+	})
 }
 
 // wrong says what is wrong with a Kubernetes node, as far as these condition types say: "(Reason: Message); (…)".

@@ -10,11 +10,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -30,6 +34,16 @@ type marks struct{ labels, annotations map[string]string }
 func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.Action) error {
 	have := marksOf(pod)
 	want := have.with(action)
+	if name := nodesets.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
+		want.labels[slinkyv1beta1.LabelPodHostname] = name // which nobody knew before the pod had its Kubernetes node
+	}
+	_, is := have.labels[slinkyv1beta1.LabelPodProtect]
+	if _, stays := want.labels[slinkyv1beta1.LabelPodProtect]; is && !stays {
+		if err := r.unprotect(ctx, pod); err != nil {
+			return err
+		}
+		delete(have.labels, slinkyv1beta1.LabelPodProtect)
+	}
 	if maps.Equal(have.labels, want.labels) && maps.Equal(have.annotations, want.annotations) {
 		return nil
 	}
@@ -38,6 +52,18 @@ func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.A
 		return fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, apply)
+	return nil
+}
+
+// unprotect takes the protect label off. Pods are made with it, by the controller of NodeSets: what an apply leaves out
+// would stay theirs.
+func (r *reconciler) unprotect(ctx context.Context, pod *corev1.Pod) error {
+	patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "labels": {%q: null}}}`, pod.UID, slinkyv1beta1.LabelPodProtect)
+	live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err := component.IgnoreGone(r.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner)))
+	if err != nil {
+		return fmt.Errorf("taking the protection off Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
 	return nil
 }
 
@@ -51,6 +77,9 @@ func marksOf(pod *corev1.Pod) marks {
 		}
 	}
 	keep(m.labels, pod.Labels, slinkyv1beta1.LabelPodProtect)
+	if pod.Spec.HostNetwork {
+		keep(m.labels, pod.Labels, slinkyv1beta1.LabelPodHostname)
+	}
 	for _, key := range []string{
 		slinkyv1beta1.AnnotationNodeCordoned, slinkyv1beta1.AnnotationPodDeadline, slinkyv1beta1.AnnotationTopologySpec,
 	} {

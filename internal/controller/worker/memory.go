@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // memory is what no object says of workers. All of it may be lost: an operator that starts looks longer before it believes
@@ -26,9 +28,13 @@ type past struct {
 	cluster link.Key
 	// absent is since when Slurm did not have its node, whenever it was asked.
 	absent time.Time
-	// wrote is when its Slurm node was last changed by us.
+	// wrote is when the state of its Slurm node was last changed by us.
 	wrote time.Time
-	tried nodeset.Attempt
+	// writing are parts of the record that are on their way, recorded is when the last of them arrived, and tried what became
+	// of them.
+	writing  int
+	recorded time.Time
+	tried    nodeset.Attempt
 }
 
 // of is the past of a pod. The caller holds the lock.
@@ -52,11 +58,40 @@ func (m *memory) wrote(pod types.NamespacedName, now time.Time) {
 	m.of(pod).wrote = now
 }
 
-// tried notes an update of the record.
-func (m *memory) tried(pod types.NamespacedName, a nodeset.Attempt) {
+// writing is an update of a record that is on its way.
+type writing struct {
+	memory   *memory
+	past     *past // which may have been forgotten meanwhile
+	update   string
+	problems []error
+}
+
+// records notes that an update of the record, of some parts, is on its way.
+func (m *memory) records(pod types.NamespacedName, update string, parts int) *writing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(pod).tried = a
+	p := m.of(pod)
+	p.writing = parts
+	return &writing{memory: m, past: p, update: update}
+}
+
+// told notes what became of a part.
+func (w *writing) told(err error, now time.Time) {
+	w.memory.mu.Lock()
+	defer w.memory.mu.Unlock()
+	if err != nil {
+		w.problems = append(w.problems, err)
+	}
+	if w.past.writing--; w.past.writing > 0 {
+		return
+	}
+	w.past.recorded, w.past.tried = now, nodeset.Attempt{Update: w.update, At: now}
+	switch err := errors.Join(w.problems...); {
+	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
+		w.past.tried.Unanswered = true
+	case err != nil:
+		w.past.tried.Problem = words(err)
+	}
 }
 
 // shows says whether a view that was asked for at taken shows the last change.
@@ -79,7 +114,7 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *nodeset.W
 	case p.absent.IsZero():
 		p.absent = w.Asked
 	}
-	w.Absent, w.Tried = p.absent, p.tried
+	w.Absent, w.Tried, w.Recording, w.Recorded = p.absent, p.tried, p.writing > 0, p.recorded
 }
 
 // forget drops what is known of a pod that is gone, and returns its cluster. Its successor drains and undrains anew.

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 var (
@@ -71,5 +72,35 @@ func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	}
 	if _, known := m.forget(pod("w-1")); known {
 		t.Error("it is known twice")
+	}
+}
+
+func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
+	var m memory
+	look := func() nodeset.Worker {
+		var w nodeset.Worker
+		m.recall(pod("w-0"), key, &w)
+		return w
+	}
+	refused, silent := &rest.Error{Kind: rest.Refused, Message: "Invalid topology"}, &rest.Error{Kind: rest.Unavailable}
+	w := m.records(pod("w-0"), "both", 2)
+	w.told(refused, now)
+	if got := look(); !got.Recording || !got.Recorded.IsZero() {
+		t.Errorf("after one part of two: %+v", got)
+	}
+	w.told(nil, now.Add(time.Second))
+	want := nodeset.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
+	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.Tried != want {
+		t.Errorf("after both: %+v", got)
+	}
+	m.records(pod("w-0"), "one", 1).told(silent, now)
+	if got := look().Tried; !got.Unanswered || got.Problem != "" {
+		t.Errorf("without an answer: %+v", got)
+	}
+	late := m.records(pod("w-0"), "late", 1)
+	m.forget(pod("w-0"))
+	late.told(refused, now)
+	if got := look(); got.Tried != (nodeset.Attempt{}) || got.Recording {
+		t.Errorf("the successor of a pod is told what became of its record: %+v", got)
 	}
 }

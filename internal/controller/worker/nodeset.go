@@ -14,18 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
 // terms are what a NodeSet says to each of its workers.
 type terms struct {
 	drainTimeout string
-	protected    bool
+	protection   nodeset.Protection
 	departs      bool
+	lost         bool
 }
 
 func termsOf(n *slinkyv1beta1.NodeSet) terms {
-	t := terms{protected: n.DisruptionProtection(), departs: departs(n)}
+	t := terms{protection: nodesets.Protection(n), departs: departs(n), lost: nodesets.Lost(n)}
 	if n.Spec.DrainTimeout != nil {
 		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,6 +31,8 @@ type Input struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 	Images        image.Set
+	// Protected says that workers are kept from being evicted from the beginning.
+	Protected bool
 	// SssdDigest is the digest of the sssd.conf that spec.ssh names; empty for none.
 	SssdDigest string
 }
@@ -94,6 +97,12 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 		slinkyv1beta1.LabelScalingMode:  string(n.ScalingMode()),
 		slinkyv1beta1.LabelRevisionHash: revision,
 	})
+	if out.Spec.HostNetwork {
+		out.Labels[slinkyv1beta1.LabelPodHostname] = "" // it is that of the Kubernetes node, whichever that will be
+	}
+	if in.Protected {
+		out.Labels[slinkyv1beta1.LabelPodProtect] = "true"
+	}
 	if !daemon {
 		out.Labels[slinkyv1beta1.LabelPodIndex] = n.PaddedOrdinal(id.Ordinal)
 	}
@@ -206,12 +215,14 @@ func Service(n *slinkyv1beta1.NodeSet) *corev1.Service {
 	return s
 }
 
-// DisruptionBudget keeps busy workers from being evicted; idle ones carry no label and may go.
+// DisruptionBudget keeps workers with the protect label from being evicted. It wants more of them than there can be, rather
+// than none unavailable: the latter is counted from spec.replicas, so that as many could be evicted as there are more than
+// that, which are all but one in scaling mode DaemonSet, and those with jobs that wait for a scale-in.
 func DisruptionBudget(n *slinkyv1beta1.NodeSet) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: shared(n)}
 	b.Name = n.WorkerDisruptionBudgetName()
 	b.Spec = policyv1.PodDisruptionBudgetSpec{
-		MaxUnavailable: new(intstr.FromInt32(0)),
+		MinAvailable: new(intstr.FromInt32(math.MaxInt32)),
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
 			slinkyv1beta1.LabelPodProtect: "true", slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name,
 		}},

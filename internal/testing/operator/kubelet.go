@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -118,10 +119,21 @@ func (o *Operator) Kill(pod string) {
 // SetReady changes nothing of a pod but whether it is ready.
 func (o *Operator) SetReady(pod string, status corev1.ConditionStatus) {
 	o.t.Helper()
+	o.setReady(pod, status, time.Now())
+}
+
+// SetReadySince lets a pod have been ready for longer than the test can wait.
+func (o *Operator) SetReadySince(pod string, since time.Time) {
+	o.t.Helper()
+	o.setReady(pod, corev1.ConditionTrue, since)
+}
+
+func (o *Operator) setReady(pod string, status corev1.ConditionStatus, since time.Time) {
+	o.t.Helper()
 	p := Get[corev1.Pod](o, pod)
 	patch := client.StrategicMergeFrom(p.DeepCopy())
 	p.Status.Conditions = append(without(p.Status.Conditions, corev1.PodReady),
-		corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()})
+		corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(since)})
 	if err := o.User.Status().Patch(o.t.Context(), p, patch); err != nil {
 		o.t.Fatalf("writing the status of Pod %s: %v", pod, err)
 	}

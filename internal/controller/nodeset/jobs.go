@@ -1,0 +1,83 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// asking are the NodeSets that wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
+type asking struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]question
+}
+
+// question is what one NodeSet wants to hear.
+type question struct {
+	link  link.Key
+	since time.Time
+	nodes hostlist.Set
+}
+
+// since is since when a NodeSet asks; zero when it does not.
+func (a *asking) since(set types.NamespacedName) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.of[set].since
+}
+
+// about are the NodeSets that asked about what changed.
+func (a *asking) about(change link.Change) []types.NamespacedName {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []types.NamespacedName
+	for set, q := range a.of {
+		if q.link == change.Link && q.nodes.Contains(change.Node) {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// askJobs lets the link ask for the jobs of the workers that the plan names, and for no others.
+func (r *reconciler) askJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, now time.Time) {
+	key := client.ObjectKeyFromObject(n)
+	who := "NodeSet " + key.String()
+	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
+	named := hostlist.SetOf(plan.Ask...)
+	var nodes []string
+	for i := range pods {
+		if named.Contains(pods[i].Name) {
+			nodes = append(nodes, SlurmNode(&pods[i]))
+		}
+	}
+	r.asking.mu.Lock()
+	before, asked := r.asking.of[key]
+	switch {
+	case len(nodes) == 0:
+		delete(r.asking.of, key)
+	default:
+		if !asked {
+			before.since = now
+		}
+		if r.asking.of == nil {
+			r.asking.of = map[types.NamespacedName]question{}
+		}
+		r.asking.of[key] = question{link: cluster, since: before.since, nodes: hostlist.SetOf(nodes...)}
+	}
+	r.asking.mu.Unlock()
+	if l, ok := r.links.Get(cluster); ok && (asked || len(nodes) > 0) {
+		l.WantJobs(who, nodes...)
+	}
+}

@@ -1,0 +1,28 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+// Protection is how far a NodeSet wants its workers kept from being evicted.
+func Protection(n *slinkyv1beta1.NodeSet) plans.Protection {
+	switch {
+	case !n.DisruptionProtection():
+		return plans.Unprotected
+	case n.Annotations[slinkyv1beta1.AnnotationEvictIdle] == "true":
+		return plans.WhileBusy
+	}
+	return plans.UntilDrained
+}
+
+// bornProtected says that workers are made with the protect label: a job may start as soon as slurmd has registered. Without
+// a way to ask Slurm nothing would ever take the label off.
+func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
+	_, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	return ok && Protection(n) == plans.UntilDrained
+}

@@ -1,0 +1,64 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"slices"
+	"time"
+)
+
+// hearing is how long a choice waits to hear when jobs end. A scale-in is not urgent, and a Slurm with so many jobs that it
+// takes longer is not asked for them again soon.
+const hearing = 10 * time.Second
+
+// scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only
+// in when their jobs end, none goes before that is known of all of them, or has been waited for long enough; meanwhile
+// Plan.Ask names them.
+func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan *Plan) {
+	n = min(max(0, n), len(candidates))
+	if group := in.undecided(candidates, n); len(group) > 0 {
+		since := in.AskedJobs
+		if since.IsZero() {
+			since = in.Now
+		}
+		if until := since.Add(hearing); in.Now.Before(until) {
+			plan.wake(until)
+			n = slices.IndexFunc(candidates, func(p Pod) bool { return p.Name == group[0].Name })
+			for _, p := range group {
+				plan.Ask = append(plan.Ask, p.Name)
+				if p.Retired == ScaleIn { // it stays so
+					retired[p.Name] = ScaleIn
+				}
+			}
+		}
+	}
+	for _, p := range candidates[:n] {
+		retired[p.Name] = ScaleIn
+	}
+}
+
+// undecided are the busy workers, some of which would be among the first n and some not, just because of when their jobs
+// end, if that is not known of all of them and Slurm can be asked.
+func (in Input) undecided(candidates []Pod, n int) []Pod {
+	if in.Asked.IsZero() || n == 0 || n == len(candidates) {
+		return nil
+	}
+	last := candidates[n-1]
+	alike := func(p Pod) bool { return whateverRuns(p, last) == 0 }
+	if !last.Busy || !alike(candidates[n]) {
+		return nil
+	}
+	var group []Pod
+	known := true
+	for _, p := range candidates {
+		if alike(p) {
+			group = append(group, p)
+			known = known && p.DeadlineKnown
+		}
+	}
+	if known {
+		return nil
+	}
+	return group
+}

@@ -1,0 +1,153 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func known(a node.Answer) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.Registered = a }
+}
+
+func TestRepair(t *testing.T) {
+	missing, there := known(node.No), known(node.Yes)
+	repairing := func(p *nodeset.Pod) { p.Retired, p.Cordoned = nodeset.Unregistered, true }
+	tests := []struct {
+		name   string
+		lost   bool
+		pods   []nodeset.Pod
+		others []nodeset.Pod
+		want   nodeset.Plan
+	}{
+		{name: "a worker whose record somebody deleted is made anew", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing), aPod(2, there)},
+			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
+		{name: "one that has just started may still register", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
+			want: nodeset.Plan{Again: noon.Add(time.Minute)}},
+		{name: "one that is not ready may do so later", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
+		{name: "nobody knows when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}},
+		{name: "and a mark stays", pods: []nodeset.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
+		{name: "no more than may be unavailable, one after the other",
+			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)},
+			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
+		{name: "the next waits until the first is back",
+			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, unready)}, others: []nodeset.Pod{aPod(7, there), aPod(8, there)}},
+		{name: "who was chosen stays chosen", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)}},
+		{name: "one that has registered meanwhile stays", pods: []nodeset.Pod{aPod(0, there, repairing), aPod(1, there), aPod(2, there)},
+			want: nodeset.Plan{Reprieve: []string{"w-0"}}},
+
+		{name: "when slurmctld has lost its state, nothing is done", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)},
+			want: nodeset.Plan{Lost: 3}},
+		{name: "nor when it knows a few again", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, want: nodeset.Plan{Lost: 2}},
+		{name: "nor when that is so of other NodeSets rather than of this one",
+			pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, others: []nodeset.Pod{aPod(7, missing), aPod(8, missing)}, want: nodeset.Plan{Lost: 1}},
+		{name: "workers that are to go count, since none of them may go for being absent",
+			pods: []nodeset.Pod{aPod(0, missing, updating, old), aPod(1, missing, updating, old), aPod(2, there)}, want: nodeset.Plan{Lost: 2, Reprieve: []string{"w-0", "w-1"}}},
+		{name: "one that was chosen before stays", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, missing)},
+			want: nodeset.Plan{Lost: 3, Reprieve: []string{"w-0"}}},
+		{name: "those that have not had their time to register prove nothing",
+			pods:   []nodeset.Pod{aPod(0, missing, readyFor(time.Second)), aPod(1, missing, readyFor(time.Second)), aPod(2, missing)},
+			others: []nodeset.Pod{aPod(7, there)}, want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-2"), Again: noon.Add(119 * time.Second)}},
+		{name: "what is lost is lost until the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "ready or not", lost: true, pods: []nodeset.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "and no longer", lost: true, pods: []nodeset.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			check(t, nodeset.Input{
+				Now: noon, Asked: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
+			}, tt.want)
+		})
+	}
+	t.Run("an answer from before the worker had its time does not count", func(t *testing.T) {
+		check(t, nodeset.Input{
+			Now: noon, Asked: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []nodeset.Pod{aPod(0, missing)}, Others: []nodeset.Pod{aPod(7, there)},
+		}, nodeset.Plan{})
+	})
+}
+
+// However a state is lost, and whatever comes back of it in whatever order, no worker is made anew that has been missing since,
+// and otherwise never more than may be unavailable.
+func TestNoLossOfStateTakesWorkers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 12).Draw(t, "workers")
+		in := nodeset.Input{
+			Now: noon, Asked: noon, Replicas: size, Revision: "new", Rolling: true, MaxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
+		}
+		for i := range size {
+			in.Pods = append(in.Pods, aPod(i, known(node.Yes)))
+		}
+		for i := range rapid.IntRange(0, 6).Draw(t, "others") {
+			in.Others = append(in.Others, aPod(100+i, known(node.Yes)))
+		}
+		each := func(do func(p *nodeset.Pod)) {
+			for i := range in.Pods {
+				do(&in.Pods[i])
+			}
+			for i := range in.Others {
+				do(&in.Others[i])
+			}
+		}
+		gone := rapid.IntRange(0, size).Draw(t, "of ours") // what an older state did not have
+		each(func(p *nodeset.Pod) {
+			if p.Ordinal >= 100 || p.Ordinal < gone {
+				p.Registered = node.No
+			}
+		})
+		lost := gone > 0 && gone+len(in.Others) > size-gone
+		for range 20 {
+			plan := nodeset.Make(in)
+			in.Lost = plan.Lost > 0
+			unregistered := 0
+			for _, r := range plan.Retire {
+				if r.Cause == nodeset.Unregistered {
+					unregistered++
+				}
+			}
+			if unregistered > in.MaxUnavailable || lost && unregistered > 0 {
+				t.Fatalf("%d are made anew of %d missing ones of %d, lost %t", unregistered, gone, size, lost)
+			}
+			// Somebody deletes a pod, which comes back and registers, or a record comes back by itself.
+			if i := rapid.IntRange(0, size-1).Draw(t, "back"); in.Pods[i].Registered == node.No {
+				in.Pods[i].Registered = rapid.SampledFrom([]node.Answer{node.Yes, node.No}).Draw(t, "registered")
+			}
+			if rapid.Bool().Draw(t, "others come back") {
+				for i := range in.Others {
+					in.Others[i].Registered = node.Yes
+				}
+			}
+			in.Now = in.Now.Add(time.Minute)
+			in.Asked = in.Now
+		}
+	})
+}
+
+func TestDefunct(t *testing.T) {
+	record := func(name, kubeNode string, dead node.Answer) nodeset.Remnant {
+		return nodeset.Remnant{Name: name, Dead: dead, Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
+	}
+	other := record("f", "gone", node.Yes)
+	other.Comment.NodeSetUID = "another"
+	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
+	in.Nodes[1].Hostname = "renamed"
+	got := nodeset.Defunct([]nodeset.Remnant{
+		record("e", "gone", node.Yes),     // its Kubernetes node is gone
+		record("b", "b", node.Yes),        // its Kubernetes node has another host name
+		record("a", "a", node.Yes),        // its Kubernetes node is there
+		record("c", "gone", node.Yes),     // it has a pod
+		record("d", "gone", node.No),      // it lives
+		record("g", "gone", node.Unknown), // nobody knows
+		record("h", "", node.Yes), other,  // it was somebody else's
+	}, "w", "u", in)
+	if diff := cmp.Diff([]string{"b", "e"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,172 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// The tests of this file are those of docs/decisions/009.
+
+// evict asks the API server to evict a worker, and says whether it does.
+func evict(t *testing.T, o *operator.Operator, pod string) bool {
+	t.Helper()
+	err := o.User.SubResource("eviction").Create(t.Context(), operator.Get[corev1.Pod](o, pod), &policyv1.Eviction{})
+	if err != nil && !apierrors.IsTooManyRequests(err) {
+		t.Fatalf("evicting %s: %v", pod, err)
+	}
+	return err == nil
+}
+
+func protected(o *operator.Operator, pod string) bool {
+	p := operator.Get[corev1.Pod](o, pod)
+	return p != nil && p.Labels[slinkyv1beta1.LabelPodProtect] == "true"
+}
+
+// expectProtection waits until the first worker is protected, or is not.
+func expectProtection(t *testing.T, o *operator.Operator, want bool) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		if got := protected(o, "w-0"); got != want {
+			return fmt.Errorf("w-0 is protected: %t", got)
+		}
+		return nil
+	})
+}
+
+func TestWorkersAreNotEvictedUntilTheyAreDrained(t *testing.T) {
+	o, nodes := workersOn(t, 2, `partition: {enabled: true}`)
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	for _, name := range names(2) {
+		if evict(t, o, name) {
+			t.Fatalf("%s is evicted, and was not drained", name)
+		}
+	}
+	// What kubectl drain does: it cordons, and goes on trying.
+	for _, node := range nodes {
+		o.ChangeKubeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	}
+	apiserver.Eventually(t, func() error {
+		if !evict(t, o, "w-0") {
+			return fmt.Errorf("w-0 is not evicted")
+		}
+		return nil
+	})
+	if got := nodeState(o, "w-0"); got != "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned" {
+		t.Errorf("w-0 was evicted as %s", got)
+	}
+	expectNode(t, o, "w-1", "MIXED+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned")
+	o.Settle()
+	if evict(t, o, "w-1") {
+		t.Fatal("w-1 is evicted while its job runs")
+	}
+	o.Slurm.Finish(job)
+	apiserver.Eventually(t, func() error {
+		if !evict(t, o, "w-1") {
+			return fmt.Errorf("w-1 is not evicted")
+		}
+		return nil
+	})
+}
+
+func TestAWorkerIsProtectedBeforeItIsUsedAgain(t *testing.T) {
+	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	expectProtection(t, o, false)
+	var late atomic.Bool
+	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
+		if r.Method == http.MethodPost && !protected(o, "w-0") {
+			late.Store(true)
+		}
+		return nil
+	})
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	expectNode(t, o, "w-0", "IDLE+DYNAMIC_NORM ")
+	if late.Load() {
+		t.Error("w-0 was undrained before it was protected")
+	}
+	expectNothingWritten(t, o, func() {})
+}
+
+func TestWhoProtectsWhat(t *testing.T) {
+	o, _ := workersOn(t, 1, `partition: {enabled: true}`)
+	expectProtection(t, o, true)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Annotations = map[string]string{slinkyv1beta1.AnnotationEvictIdle: "true"}
+	})
+	expectProtection(t, o, false)
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
+	expectProtection(t, o, true)
+	o.Slurm.Finish(job)
+	expectProtection(t, o, false)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Annotations = nil })
+	expectProtection(t, o, true)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(false) })
+	expectProtection(t, o, false)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(true) })
+	expectProtection(t, o, true)
+
+	// Nobody could tell when a new one is free.
+	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
+	expectWaitingLink(t, o)
+	scale(o, 2)
+	expectWorkers(t, o, names(2)...)
+	o.Settle()
+	if protected(o, "w-1") || !protected(o, "w-0") {
+		t.Errorf("without a RestApi w-0, which was protected, is: %t; w-1, which is new, is: %t", protected(o, "w-0"), protected(o, "w-1"))
+	}
+}
+
+// expectWaitingLink waits until the operator has no link to Slurm any more.
+func expectWaitingLink(t *testing.T, o *operator.Operator) {
+	t.Helper()
+	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionSlurmReachable, "False", slinkyv1beta1.ReasonNoRestAPI)
+}
+
+func TestTheBudgetOfAnEarlierReleaseIsReplaced(t *testing.T) {
+	o := operator.Start(t)
+	operator.Create[policyv1.PodDisruptionBudget](o, `{metadata: {name: slurm-workers-pdb-demo, labels: {
+		app.kubernetes.io/component: worker, app.kubernetes.io/managed-by: coxswain, app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: demo}},
+		spec: {maxUnavailable: 0, selector: {matchLabels: {nodeset.slinky.slurm.net/pod-protect: "true"}}}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
+	apiserver.Eventually(t, func() error {
+		b := operator.Get[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
+		if b == nil || b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable == nil || *b.Spec.MinAvailable != intstr.FromInt32(math.MaxInt32) {
+			return fmt.Errorf("the budget is %+v", b)
+		}
+		return nil
+	})
+	expectNothingWritten(t, o, o.Restart)
+}
+
+func TestAWorkerInTheNetworkOfItsNodeHasItsName(t *testing.T) {
+	o := operator.Start(t)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1, template: {spec: {hostNetwork: true}}}}`)
+	expectWorkers(t, o, "w-0")
+	node := o.KubeNode("node-0")
+	o.Bind("w-0", node)
+	apiserver.Eventually(t, func() error {
+		if got := operator.Get[corev1.Pod](o, "w-0").Labels[slinkyv1beta1.LabelPodHostname]; got != node {
+			return fmt.Errorf("its label says %q", got)
+		}
+		return nil
+	})
+	expectNothingWritten(t, o, o.Restart)
+}
