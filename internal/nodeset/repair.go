@@ -82,8 +82,24 @@ func (in Input) lost() int {
 type Remnant struct {
 	Name string
 	// Dead says that it is DOWN and does not respond.
-	Dead    node.Answer
+	Dead node.Answer
+	// Open says that Slurm may start jobs there: it is neither DOWN nor draining.
+	Open    node.Answer
 	Comment node.Comment
+}
+
+// Vacant are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither
+// there nor about to be made, and to which Slurm would give jobs all the same, such as a slurmctld that comes back with the
+// state of another day. A job that is sent to such a node hangs until SlurmdTimeout is over.
+func Vacant(records []Remnant, nodeSet string, pods func(name string) bool) []string {
+	var out []string
+	for _, r := range records {
+		if r.Open == node.Yes && r.Comment.NodeSetName == nodeSet && r.Comment.PodName != "" && !pods(r.Comment.PodName) {
+			out = append(out, r.Name)
+		}
+	}
+	slices.SortFunc(out, hostlist.Compare)
+	return out
 }
 
 // Defunct are the names of the records to delete: those of nodes that are dead, were workers of the NodeSet by this name and

@@ -151,3 +151,21 @@ func TestDefunct(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestVacant(t *testing.T) {
+	record := func(name, set, pod string, open node.Answer) nodeset.Remnant {
+		return nodeset.Remnant{Name: name, Open: open, Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
+	}
+	got := nodeset.Vacant([]nodeset.Remnant{
+		record("w-10", "w", "w-10", node.Yes), // it takes jobs and has no pod
+		record("w-2", "w", "w-2", node.Yes),
+		record("w-1", "w", "w-1", node.Yes),     // it has a pod
+		record("w-3", "w", "w-3", node.No),      // it takes no jobs
+		record("w-4", "w", "w-4", node.Unknown), // nobody knows
+		record("x-0", "x", "x-0", node.Yes),     // it was somebody else's
+		record("w-5", "w", "", node.Yes),        // nobody knows whose it was
+	}, "w", func(pod string) bool { return pod == "w-1" })
+	if diff := cmp.Diff([]string{"w-2", "w-10"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -177,7 +177,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	if !DryRun(n) {
 		var reserveErr error
 		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
-		err = errors.Join(r.execute(ctx, in, revision, list.Items, facts, plan, texts), r.prune(ctx, n, facts), reserveErr)
+		err = errors.Join(r.execute(ctx, in, revision, list.Items, facts, plan, texts), r.tidy(ctx, n, list.Items, facts, plan), reserveErr)
 	}
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(n, facts, plan, out)...)

@@ -9,18 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // ask adds to the facts what Slurm says now of the workers' nodes, and returns the names of those that it has. Without a
@@ -77,57 +72,4 @@ func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, sn
 		}
 	}
 	return nil
-}
-
-// prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone.
-func (r *reconciler) prune(ctx context.Context, n *slinkyv1beta1.NodeSet, facts plans.Input) error {
-	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
-		return nil
-	}
-	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
-	if !ok || l.Snapshot().Trust != link.Fresh {
-		return nil
-	}
-	var records []plans.Remnant
-	for found := range l.Snapshot().Nodes() {
-		if record, ok := remnantOf(found); ok && record.Comment.Namespace == n.Namespace {
-			records = append(records, record)
-		}
-	}
-	defunct := plans.Defunct(records, n.Name, string(n.UID), facts)
-	if len(defunct) == 0 {
-		return nil
-	}
-	if err := l.Forget(ctx, defunct).Err(); err != nil {
-		return err
-	}
-	names := hostlist.Compress(defunct)
-	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
-	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
-	return nil
-}
-
-// remnantOf reads the record of a node that was a worker of some NodeSet.
-func remnantOf(n *rest.Node) (plans.Remnant, bool) {
-	comment, ok := node.ParseComment(n.Comment)
-	state := node.Parse(n.State)
-	return plans.Remnant{Name: n.Name, Dead: state.Down().And(state.NotResponding()), Comment: comment}, ok && comment.NodeSetName != ""
-}
-
-// wake wakes the NodeSet whose worker a Slurm node was, when the node dies, and those that wait to hear of its jobs.
-func (r *reconciler) wake(_ context.Context, queue component.Queue, change link.Change) {
-	for _, key := range r.asking.about(change) {
-		queue.Add(reconcile.Request{NamespacedName: key})
-	}
-	l, ok := r.links.Get(change.Link)
-	if !ok {
-		return
-	}
-	found, _ := l.Snapshot().Node(change.Node)
-	if found == nil {
-		return
-	}
-	if record, ok := remnantOf(found); ok && record.Dead == node.Yes && record.Comment.Namespace == change.Link.Namespace {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
-	}
 }

@@ -1,0 +1,143 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// tidy looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
+// and those whose Kubernetes nodes are gone are deleted, if the spec says so.
+func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) error {
+	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	if !ok || l.Snapshot().Trust != link.Fresh {
+		return nil
+	}
+	workers := make(map[string]bool, len(pods))
+	for i := range pods {
+		workers[SlurmNode(&pods[i])] = true
+	}
+	var records []plans.Remnant
+	for found := range l.Snapshot().Nodes() {
+		if workers[found.Name] {
+			continue
+		}
+		if record, ok := remnantOf(found); ok && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
+			records = append(records, record)
+		}
+	}
+	if err := r.prune(ctx, l, n, records, facts); err != nil {
+		return err
+	}
+	return r.vacate(ctx, l, n, records, plan)
+}
+
+// prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone.
+func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, facts plans.Input) error {
+	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
+		return nil
+	}
+	defunct := plans.Defunct(records, n.Name, string(n.UID), facts)
+	if len(defunct) == 0 {
+		return nil
+	}
+	if err := l.Forget(ctx, defunct).Err(); err != nil {
+		return err
+	}
+	names := hostlist.Compress(defunct)
+	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
+	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
+	return nil
+}
+
+// vacate drains the nodes of workers that are gone. The drain is one of ours, so it ends when such a worker comes back.
+func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, plan plans.Plan) error {
+	expected := map[string]bool{}
+	for _, place := range plan.Create {
+		expected[worker.Identity(place).PodName(n)] = true
+	}
+	var failure error
+	vacant := plans.Vacant(records, n.Name, func(name string) bool {
+		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: name})
+		if err != nil {
+			failure = err
+		}
+		return expected[name] || there || err != nil
+	})
+	if failure != nil || len(vacant) == 0 {
+		return failure
+	}
+	if err := l.Drain(ctx, vacant, node.OurReason("Pod is gone")).Err(); err != nil {
+		return err
+	}
+	names := hostlist.Compress(vacant)
+	log.FromContext(ctx).Info("Drained Slurm nodes that have no pods", "nodes", names)
+	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Drained", "Drain", "Drained Slurm nodes %s, whose pods are gone", names)
+	return nil
+}
+
+// podExists says whether there is a pod by this name, whoever owns it.
+func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (bool, error) {
+	err := r.Client.Get(ctx, name, &corev1.Pod{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Pod %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// remnantOf reads the record of a node that was a worker of some NodeSet.
+func remnantOf(n *rest.Node) (plans.Remnant, bool) {
+	comment, ok := node.ParseComment(n.Comment)
+	state := node.Parse(n.State)
+	return plans.Remnant{
+		Name: n.Name, Dead: state.Down().And(state.NotResponding()), Open: state.Down().Not().And(state.Drain().Not()), Comment: comment,
+	}, ok && comment.NodeSetName != ""
+}
+
+// wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
+// and the NodeSets that wait to hear of its jobs.
+func (r *reconciler) wake(ctx context.Context, queue component.Queue, change link.Change) {
+	for _, key := range r.asking.about(change) {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
+	l, ok := r.links.Get(change.Link)
+	if !ok {
+		return
+	}
+	found, _ := l.Snapshot().Node(change.Node)
+	if found == nil {
+		return
+	}
+	record, ok := remnantOf(found)
+	if !ok || record.Comment.Namespace != change.Link.Namespace {
+		return
+	}
+	concerned := record.Dead == node.Yes
+	if record.Open == node.Yes {
+		there, err := r.podExists(ctx, types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.PodName})
+		concerned = err == nil && !there
+	}
+	if concerned {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
+	}
+}
