@@ -85,13 +85,17 @@ func (s *scene) refuses(t *testing.T, door *walk.Door, key *login.Key, want stri
 		t.Fatal(err)
 	}
 	defer release()
-	session, err := login.Dial(t.Context(), address, "alice", key, door.HostKey)
-	if err == nil {
-		t.Fatal("it let us in", session.Close())
-	}
-	if !strings.Contains(err.Error(), want) {
-		t.Errorf("logging in failed with %q, not %q", err, want)
-	}
+	// A service leads for a moment to a pod that has just gone.
+	eventually(t, soon, "login to be refused", func(ctx context.Context) error {
+		session, err := login.Dial(ctx, address, "alice", key, door.HostKey)
+		if err == nil {
+			t.Fatal("it let us in", session.Close())
+		}
+		if !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("logging in failed with %w, not %q", err, want)
+		}
+		return nil
+	})
 }
 
 // enterLoginSet logs in to a LoginSet that no SlurmCluster has made.
