@@ -30,6 +30,7 @@ func TestEveryLeaf(t *testing.T) {
 	defineServiceMonitors(t)
 	for _, kind := range []string{"Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			table := load(t, kind)
 			paths := covered(t, table)
 			o := operator.Start(t)
