@@ -143,7 +143,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 		n.Status.Desired = n.Replicas()
 	}
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)})
+	// Copies of thousands of pods, made with every change of one, would be most of what the operator does. They are only read.
+	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
