@@ -57,17 +57,27 @@ func (b *batcher) signal() {
 	}
 }
 
+// longestWindow bounds how far the window grows, in windows.
+const longestWindow = 6
+
 // run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
-// come while it writes will be the next batch.
+// come while it writes will be the next batch. While requests keep coming, the window doubles up to longestWindow: whoever
+// cordons a thousand nodes takes seconds for it.
 func (b *batcher) run(ctx context.Context) {
 	defer b.end()
+	window := b.window
 	for {
+		calm := b.clock.Now()
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.more:
 		}
-		timer := b.clock.NewTimer(b.window)
+		if b.clock.Since(calm) > b.window {
+			window = b.window
+		}
+		timer := b.clock.NewTimer(window)
+		window = min(2*window, longestWindow*b.window)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

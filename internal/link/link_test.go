@@ -297,6 +297,32 @@ func TestEqualWritesLeaveAsOneCall(t *testing.T) {
 	})
 }
 
+func TestWritesThatKeepComingAreFewAndSoon(t *testing.T) {
+	simulate(t, 1000, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.ResetCounters()
+		var wg sync.WaitGroup
+		drain := func(i int, limit time.Duration) {
+			began := time.Now()
+			if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "coxswain: scale-in").Err(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > limit {
+				t.Errorf("the drain of worker-%d took %s", i, took)
+			}
+		}
+		for i := range 1000 { // within two seconds
+			wg.Go(func() { drain(i, 350*time.Millisecond) })
+			time.Sleep(2 * time.Millisecond)
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["POST nodes"]; calls > 10 {
+			t.Errorf("it took %d calls", calls)
+		}
+		after(time.Second)
+		drain(7, 60*time.Millisecond) // a single one waits no longer than before
+	})
+}
+
 func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
 		var wg sync.WaitGroup
