@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -42,6 +43,10 @@ func run(args []string, getenv func(string) string, output io.Writer) error {
 	logger := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger.WithName("kubernetes"))
+	if getenv("GOGC") == "" {
+		// Most of the heap are caches that hardly change: collecting more often costs little and saves a quarter of the memory.
+		debug.SetGCPercent(50)
+	}
 	ctx := ctrl.SetupSignalHandler()
 	if o.profile {
 		stop := serveProfiles(o.profileAddr, logger)
