@@ -163,8 +163,11 @@ func awaitCollected(t *testing.T, o *operator.Operator) {
 
 func noErrors(t *testing.T, o *operator.Operator) {
 	t.Helper()
-	if errs := o.Errors(); len(errs) > 0 {
-		t.Errorf("the operator complained:\n%s", strings.Join(errs, "\n"))
+	for _, line := range o.Errors() {
+		// Kubernetes' library says so of an event that comes too late for its namespace.
+		if !strings.Contains(line, "Server rejected event") {
+			t.Errorf("the operator complained: %s", line)
+		}
 	}
 }
 
