@@ -27,7 +27,13 @@ import (
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.components(t, "components.yaml")
+	m := s.manifest(t, "components.yaml")
+	s.issuesByRSA(t, m)
+	if err := unstructured.SetNestedField(controllerObject(t, m).Object, true, "spec", "metrics", "enabled"); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(t, m)
+	s.awaitReady(t, m)
 	alice := s.enterLoginSet(t, "login", "alice")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)
@@ -51,6 +57,8 @@ func TestComponents(t *testing.T) {
 		s.allowsPrivilegedTokens(t)
 		alice.usesToken(t, s, "privileged-jwt-slurm", true)
 	})
+	t.Run("tokens are signed with RS256, too", func(t *testing.T) { alice.usesAsymmetricToken(t, s) })
+	t.Run("slurmctld has metrics", func(t *testing.T) { alice.scrapesSlurmctld(t, "http://slurm-controller:6817") })
 	t.Run("files come and go", func(t *testing.T) {
 		if err := alice.Put(t.Context(), "batch.sh", []byte("#!/bin/sh\necho from a file\n")); err != nil {
 			t.Fatal(err)

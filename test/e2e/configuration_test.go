@@ -77,11 +77,7 @@ func (u *user) seesSetting(t *testing.T, key, value string) time.Duration {
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "configuration.yaml")
-	s.apply(t, m)
-	for _, o := range m {
-		s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-	}
+	m := s.components(t, "configuration.yaml")
 	c := controllerObject(t, m)
 	alice := s.enterLoginSet(t, "login", "alice")
 	s.awaitCondition(t, soon, c, "ConfigApplied", metav1.ConditionTrue)

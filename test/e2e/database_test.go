@@ -28,9 +28,7 @@ func TestDatabase(t *testing.T) {
 	s := newScene(t)
 	s.createSecret(t, "maria", map[string]string{"password": newKey(t)})
 	s.createSecret(t, "maria-tls", serverCertificate(t, "maria"))
-	m := s.manifest(t, "database.yaml")
-	s.apply(t, m)
-	s.awaitReady(t, m)
+	m := s.components(t, "database.yaml")
 	accounting, err := m.Only("Accounting")
 	if err != nil {
 		t.Fatal(err)

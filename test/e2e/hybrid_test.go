@@ -22,8 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
 // Ports of the daemons outside of Kubernetes: other ones than Slurm's own, so that what is not told them shows.
@@ -294,15 +292,5 @@ func (s *scene) createSecret(t *testing.T, name string, content map[string]strin
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, StringData: content}
 	if err := s.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// awaitReady waits for all components of a manifest.
-func (s *scene) awaitReady(t *testing.T, m walk.Manifest) {
-	t.Helper()
-	for _, o := range m {
-		if o.GroupVersionKind().Group == "slinky.slurm.net" {
-			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
-		}
 	}
 }

@@ -115,12 +115,18 @@ func (s *scene) components(t *testing.T, name string) walk.Manifest {
 	t.Helper()
 	m := s.manifest(t, name)
 	s.apply(t, m)
+	s.awaitReady(t, m)
+	return m
+}
+
+// awaitReady waits for all components of a manifest.
+func (s *scene) awaitReady(t *testing.T, m walk.Manifest) {
+	t.Helper()
 	for _, o := range m {
 		if o.GroupVersionKind().Group == "slinky.slurm.net" {
 			s.awaitCondition(t, patient, o, "Ready", metav1.ConditionTrue)
 		}
 	}
-	return m
 }
 
 // manifest reads a file below testdata and replaces what stands for values that differ from run to run; more are pairs of a
