@@ -32,11 +32,15 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		name        string
 		annotations map[string]string
 		cordoned    bool
+		taint       string
 		status      corev1.NodeStatus
 		want        nodeset.Host
 	}{
 		{name: "one of which Kubernetes has not heard yet", want: nodeset.Host{Cordoned: node.No}},
 		{name: "one that is ready and cordoned", cordoned: true, status: conditions(ready), want: nodeset.Host{Cordoned: node.Yes, Ready: node.Yes}},
+		{name: "one that cluster-autoscaler takes away", taint: "ToBeDeletedByClusterAutoscaler", want: nodeset.Host{Cordoned: node.Yes}},
+		{name: "one that Karpenter takes away", taint: "karpenter.sh/disrupted", want: nodeset.Host{Cordoned: node.Yes}},
+		{name: "one with another taint", taint: "maintenance", want: nodeset.Host{Cordoned: node.No}},
 		{name: "one that is silent", status: conditions(silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
 		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: nodeset.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
 		{name: "all of them, in one order", status: conditions(gpu, silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
@@ -50,9 +54,13 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &reconciler{propagated: []string{"Ready", "GPUFault"}}
 			tt.want.Name = "n"
-			got := r.factsOf(&corev1.Node{
+			n := &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: tt.annotations}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
-			})
+			}
+			if tt.taint != "" {
+				n.Spec.Taints = []corev1.Taint{{Key: tt.taint, Effect: corev1.TaintEffectNoSchedule}}
+			}
+			got := r.factsOf(n)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
