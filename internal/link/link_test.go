@@ -148,7 +148,7 @@ func TestAtRestOnlyUnchangedIsSent(t *testing.T) {
 
 func TestQuestionsOfAllKindsTakeATwentiethOfTheTime(t *testing.T) {
 	simulate(t, 10, func(t *testing.T, s *fake.Slurm, l *Link) {
-		const cost = 600 * time.Millisecond
+		const cost = 1200 * time.Millisecond
 		s.SetFault(func(*http.Request) *fake.Fault {
 			s.Register(fake.Node{Name: "restless"})
 			s.Submit(fake.Job{NodeList: []string{"worker-1"}, CPUs: 1, Limit: time.Second})
