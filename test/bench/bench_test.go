@@ -35,7 +35,7 @@ var (
 	flags   = flag.String("bench.flags", "", "comma-separated flags of the manager, in addition")
 	out     = flag.String("bench.out", "", "file to which figures are appended as JSON lines")
 	window  = flag.Duration("bench.window", 5*time.Second, "how long to look at a cluster at rest")
-	samples = flag.Int("bench.samples", 2, "how often what happens to one worker is measured")
+	samples = flag.Int("bench.samples", 1, "how often what happens to one worker is measured")
 	compare = flag.Bool("bench.compare", false, "make as many pods with a StatefulSet, for comparison")
 )
 

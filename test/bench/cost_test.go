@@ -187,6 +187,7 @@ func (b *bench) settle() {
 		if now.Sub(since) > b.quiet() {
 			return
 		}
+		b.process.check(b.t)
 		if now.After(deadline) {
 			b.t.Fatalf("the operator does not come to rest; it has written %v and %v", spent.api.writes(), spent.slurm.posts())
 		}

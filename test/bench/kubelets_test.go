@@ -208,6 +208,7 @@ func (k *kubelets) wait(t *testing.T, what string, check func(pods map[string]*c
 		if ok {
 			return changed
 		}
+		k.bench.process.check(t)
 		if looked = events; now.After(deadline) {
 			t.Fatalf("%s takes more than %s", what, longest)
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,8 +22,11 @@ type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	log bytes.Buffer
-	// started is when it was asked to start.
+	// started is when it was asked to start, and ended is closed when it has ended.
 	started time.Time
+	ended   chan struct{}
+	// stopped says that it was told to end.
+	stopped atomic.Bool
 }
 
 // start runs the manager against the proxy and the fake slurmrestd.
@@ -32,7 +36,7 @@ func (b *bench) start() *process {
 	if err != nil {
 		b.t.Fatalf("building the manager: %v\n%s", err, path)
 	}
-	p := &process{t: b.root, started: time.Now()}
+	p := &process{t: b.root, started: time.Now(), ended: make(chan struct{})}
 	arguments := []string{
 		"--metrics-addr=0", "--health-addr=127.0.0.1:0", "--leader-elect-namespace=" + b.server.Namespace,
 		"--namespaces=" + b.server.Namespace, "--slurmrestd-url=" + b.rest.URL,
@@ -47,17 +51,33 @@ func (b *bench) start() *process {
 	if err := p.cmd.Start(); err != nil {
 		b.t.Fatalf("starting %s: %v", path, err)
 	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its log
+	}()
 	b.root.Cleanup(p.stop)
 	return p
 }
 
+// check fails when the operator has ended by itself, as one does that has lost its lease: nothing more would happen.
+func (p *process) check(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.ended:
+		if !p.stopped.Load() {
+			t.Fatal("the operator has ended by itself")
+		}
+	default:
+	}
+}
+
 // stop ends it as Kubernetes does. The end of its log says more when something is wrong.
 func (p *process) stop() {
-	if p.cmd.ProcessState != nil {
+	if p.stopped.Swap(true) {
 		return
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
-	_ = p.cmd.Wait()                          // it is told to end
+	<-p.ended
 	if p.t.Failed() {
 		lines := strings.SplitAfter(p.log.String(), "\n")
 		p.t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-100):], ""))

@@ -57,8 +57,8 @@ func (b *bench) changes() {
 	})
 	const scenario = "Slurm node changes"
 	b.spread(scenario, "change in Slurm to condition of the pod", took)
-	// The condition of the pod, and the counters of the NodeSet.
-	b.hold(scenario, fmt.Sprintf("API writes for %d changes", len(took)), cost.api.writes(), 3*len(took))
+	// The condition of the pod, its protection, and the counters of the NodeSet.
+	b.hold(scenario, fmt.Sprintf("API writes for %d changes", len(took)), cost.api.writes(), 4*len(took))
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), 0)
 }
 

@@ -51,7 +51,7 @@ func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.A
 	if err := component.IgnoreGone(r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 		return fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.written.note(pod, apply)
+	r.written.note(pod, versionOf(apply))
 	return nil
 }
 
@@ -64,6 +64,7 @@ func (r *reconciler) unprotect(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return fmt.Errorf("taking the protection off Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	r.written.note(pod, live.ResourceVersion)
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 	if err := component.IgnoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.written.note(pod, apply)
+	r.written.note(pod, versionOf(apply))
 	if now, before := attention(s.action), condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
 		(before == nil || before.Reason != now.Reason) {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)

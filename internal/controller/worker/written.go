@@ -24,9 +24,9 @@ type version struct {
 	resource string
 }
 
-// note notes a pod that was applied, which the API server has filled in.
-func (w *written) note(pod *corev1.Pod, applied *corev1ac.PodApplyConfiguration) {
-	if applied.ResourceVersion == nil {
+// note notes the version of a pod after a write, which the API server has filled in; empty when there was none.
+func (w *written) note(pod *corev1.Pod, resource string) {
+	if resource == "" {
 		return // it is gone
 	}
 	w.mu.Lock()
@@ -34,7 +34,15 @@ func (w *written) note(pod *corev1.Pod, applied *corev1ac.PodApplyConfiguration)
 	if w.pods == nil {
 		w.pods = map[types.NamespacedName]version{}
 	}
-	w.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = version{pod.UID, *applied.ResourceVersion}
+	w.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = version{pod.UID, resource}
+}
+
+// versionOf is the version that the API server has put into what was applied.
+func versionOf(applied *corev1ac.PodApplyConfiguration) string {
+	if applied.ResourceVersion == nil {
+		return ""
+	}
+	return *applied.ResourceVersion
 }
 
 // behind says that a pod as the cache has it is older than our last write to it. An event of that write is on its way.
