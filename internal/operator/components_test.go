@@ -48,6 +48,14 @@ func cluster(t *testing.T) *operator.Operator {
 	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
 	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
+	rise(t, o)
+	allReady(o)
+	return o
+}
+
+// rise waits until a cluster called demo with two workers is made, and lets it run.
+func rise(t *testing.T, o *operator.Operator) {
+	t.Helper()
 	apiserver.Eventually(t, func() error {
 		if n := len(o.Workers()); n != 2 {
 			return fmt.Errorf("there are %d workers", n)
@@ -66,8 +74,6 @@ func cluster(t *testing.T) *operator.Operator {
 	})
 	o.RunWorkloads()
 	o.RunWorkers()
-	allReady(o)
-	return o
 }
 
 func allReady(o *operator.Operator) {

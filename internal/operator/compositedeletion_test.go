@@ -44,24 +44,7 @@ func composite(t *testing.T) *operator.Operator {
 	operator.Create[nebiusv1.SlurmCluster](o, aSlurmCluster)
 	operator.Create[nebiusv1alpha1.NodeSet](o, aNebiusNodeSet)
 	operator.Create[slinkyv1beta1.Token](o, aPeriodicToken)
-	apiserver.Eventually(t, func() error {
-		if n := len(o.Workers()); n != 2 {
-			return fmt.Errorf("there are %d workers", n)
-		}
-		for _, name := range []string{"demo-controller", "demo-accounting", "demo-database"} {
-			if operator.Get[appsv1.StatefulSet](o, name) == nil {
-				return fmt.Errorf("there is no StatefulSet %s", name)
-			}
-		}
-		for _, name := range []string{"demo-restapi", "demo-login"} {
-			if operator.Get[appsv1.Deployment](o, name) == nil {
-				return fmt.Errorf("there is no Deployment %s", name)
-			}
-		}
-		return nil
-	})
-	o.RunWorkloads()
-	o.RunWorkers()
+	rise(t, o)
 	apiserver.Eventually(t, func() error {
 		c := operator.Get[nebiusv1.SlurmCluster](o, "demo")
 		if ready := meta.FindStatusCondition(c.Status.Conditions, "Ready"); ready == nil || ready.Status != metav1.ConditionTrue {

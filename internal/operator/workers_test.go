@@ -610,7 +610,7 @@ func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
 func TestLoginsToWorkers(t *testing.T) {
 	t.Parallel()
 	o := workers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
-	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.HasSuffix(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\n") {
+	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.Contains(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\nUsePAM yes\n") {
 		t.Errorf("the ConfigMap is %+v", c)
 	}
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {

@@ -7,7 +7,6 @@ package loginset
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -119,11 +118,13 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	if err := r.EnsureSecret(ctx, r.Client.Scheme(), l, name, hostKeys); err != nil {
 		return err
 	}
-	var secret corev1.Secret
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: name}, &secret); err != nil {
-		return fmt.Errorf("reading Secret %s/%s: %w", l.Namespace, name, err)
+	files := render.HostKeyFiles()
+	// It may go between the two looks, of which an event is on its way.
+	secret, err := r.Secret(ctx, l.Namespace, corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: files[0]}, "")
+	if err != nil {
+		return err
 	}
-	for _, file := range render.HostKeyFiles() {
+	for _, file := range files[1:] {
 		if len(secret.Data[file]) == 0 {
 			return problem.Waitingf("", slinkyv1beta1.ReasonKeyMissing,
 				"Secret %s has no key %s; add it, or delete the Secret and all host keys are generated anew", name, file)
