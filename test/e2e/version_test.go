@@ -4,15 +4,23 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie.
+// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under a running job.
 func TestSlurm2411(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -23,7 +31,7 @@ func TestSlurm2411(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.components(t, "version.yaml")
+	m := s.components(t, "version.yaml")
 	alice := s.enterLoginSet(t, "old-login", "alice")
 	for _, command := range []string{"scontrol show config | grep SLURM_VERSION", "srun --chdir=/ /usr/sbin/slurmd -V"} {
 		if out := alice.runs(t, command); !strings.Contains(out, "24.11") {
@@ -35,4 +43,65 @@ func TestSlurm2411(t *testing.T) {
 	if !slices.Equal(hosts, []string{"old-node-0", "old-node-1"}) {
 		t.Errorf("srun --nodes=2 hostname printed %v", hosts)
 	}
+	t.Run("the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) })
+}
+
+// upgrades changes the images of slurmdbd, slurmctld and slurmrestd at once. slurmdbd must not be older than slurmctld, so it
+// goes first; workers and login pods stay with the release of before, as does the job that runs.
+func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
+	t.Helper()
+	finished := alice.completes(t)
+	running := alice.submits(t, "until [ -e /tmp/released ]; do sleep 0.2; done\n", "--chdir=/tmp", "--output=/dev/null")
+	alice.awaits(t, running, "RUNNING")
+	alice.seesAccounted(t, finished)
+
+	begin := time.Now()
+	before := s.uids(t, "old-accounting-0", "old-controller-0")
+	var changed walk.Manifest
+	for _, o := range m {
+		daemon, ok := map[string]string{"Accounting": "slurmdbd", "Controller": "slurmctld", "RestApi": "slurmrestd"}[o.GetKind()]
+		if !ok {
+			continue
+		}
+		image := stage.images.Registry + "/" + daemon + ":" + stage.images.Tag
+		if err := unstructured.SetNestedField(o.Object, image, "spec", daemon, "image"); err != nil {
+			t.Fatal(err)
+		}
+		unstructured.RemoveNestedField(o.Object, "spec", daemon, "command")
+		changed = append(changed, o)
+	}
+	s.apply(t, changed)
+	s.awaitPod(t, "old-controller-0", before["old-controller-0"])
+	ready := readySince(s.pod(t, "old-accounting-0"), before["old-accounting-0"])
+	if started := s.pod(t, "old-controller-0").CreationTimestamp.Time; ready.IsZero() || started.Before(ready) {
+		t.Errorf("the new slurmctld started at %s, and the new slurmdbd was ready at %s", started, ready)
+	}
+	s.awaitReady(t, changed)
+	eventually(t, soon, "slurmctld to be 26.05", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "scontrol show config | grep SLURM_VERSION")
+		if err == nil && !strings.Contains(out, "26.05") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	t.Logf("slurmdbd and slurmctld were upgraded after %s", time.Since(begin).Round(time.Second))
+
+	alice.awaits(t, running, "RUNNING")
+	if out := alice.runs(t, fmt.Sprintf("scontrol show job %d | grep -o Restarts=[0-9]*", running)); out != "Restarts=0" {
+		t.Errorf("scontrol says %s of the job that ran", out)
+	}
+	alice.runs(t, fmt.Sprintf("srun --jobid=%d --overlap --chdir=/tmp touch /tmp/released", running))
+	alice.seesAccounted(t, running)
+	alice.seesAccounted(t, finished)
+	alice.seesAccounted(t, alice.completes(t))
+}
+
+// readySince is when a pod that is not the one of before became ready; zero if it is that one.
+func readySince(p *corev1.Pod, before types.UID) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.UID != before {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
