@@ -171,6 +171,9 @@ func (p *play) configMaps() {
 	p.say("end of the finalizer", p.client.Update(ctx, b, client.FieldOwner("me")), b)
 	p.say("read of what is gone", p.client.Get(ctx, client.ObjectKeyFromObject(b), b), b)
 	p.say("delete of what is gone", p.client.Delete(ctx, b), nil)
+	orphaning := parse[corev1.ConfigMap](p, `{metadata: {name: o}}`)
+	p.say("create", p.client.Create(ctx, orphaning, client.FieldOwner("me")), orphaning)
+	p.say("delete and keep what it owns", p.client.Delete(ctx, orphaning, client.PropagationPolicy(metav1.DeletePropagationOrphan)), read[corev1.ConfigMap](p, "o"))
 	p.say("patch of what is gone", p.client.Patch(ctx, b, client.RawPatch(types.MergePatchType, []byte(`{}`))), nil)
 }
 

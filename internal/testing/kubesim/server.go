@@ -16,6 +16,7 @@ package kubesim
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -35,6 +36,8 @@ import (
 
 // Server is an API server. It is safe for concurrent use; it has no goroutines but those of open watches.
 type Server struct {
+	// Now is its clock. It may be replaced before anybody uses the server.
+	Now       func() time.Time
 	mu        sync.Mutex
 	resources map[schema.GroupVersionResource]*resource
 	ordered   []*resource // by name
@@ -52,7 +55,8 @@ type resource struct {
 	objects    map[key]*unstructured.Unstructured
 	log        []event
 	held       bool
-	expired    int // watches opened before the last expiry end
+	// Watches opened before the last expiry end with an error, those before the last disconnection without a word.
+	expired, disconnected int
 }
 
 type key struct{ namespace, name string }
@@ -70,7 +74,7 @@ func clusterScoped(kind string) bool {
 
 // New returns an empty server for the kinds of a scheme.
 func New(scheme *runtime.Scheme) *Server {
-	s := &Server{resources: map[schema.GroupVersionResource]*resource{}, version: 1, changed: make(chan struct{})}
+	s := &Server{Now: time.Now, resources: map[schema.GroupVersionResource]*resource{}, version: 1, changed: make(chan struct{})}
 	converter := newConverter(scheme)
 	for gvk := range scheme.AllKnownTypes() {
 		if gvk.Version == runtime.APIVersionInternal || !isObject(scheme, gvk) {
@@ -172,8 +176,17 @@ func (s *Server) Edit(gvk schema.GroupVersionKind, namespace, name string, edit 
 	}
 	if obj, err = asUnstructured(owned); err == nil {
 		s.store(r, live, obj)
+		s.finish(r, obj)
 	}
 	return err
+}
+
+// finish takes an object out that is to be deleted and that no finalizer keeps any more; a pod is its kubelet's. The caller
+// holds the lock.
+func (s *Server) finish(r *resource, obj *unstructured.Unstructured) {
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && obj.GetKind() != "Pod" {
+		s.store(r, obj, nil)
+	}
 }
 
 // TouchAnnotation is what Touch changes.
@@ -240,6 +253,28 @@ func (s *Server) Dump() Dump {
 	return Dump{version: s.version, uids: s.uids, objects: all}
 }
 
+// dumped is a Dump in JSON.
+type dumped struct {
+	Version int64                        `json:"version"`
+	UIDs    int                          `json:"uids"`
+	Objects []*unstructured.Unstructured `json:"objects"`
+}
+
+// MarshalJSON is part of json.Marshaler.
+func (d Dump) MarshalJSON() ([]byte, error) {
+	return json.Marshal(dumped{d.version, d.uids, d.objects})
+}
+
+// UnmarshalJSON is part of json.Unmarshaler.
+func (d *Dump) UnmarshalJSON(text []byte) error {
+	var read dumped
+	if err := json.Unmarshal(text, &read); err != nil {
+		return fmt.Errorf("reading a dump: %w", err)
+	}
+	*d = Dump{read.Version, read.UIDs, read.Objects}
+	return nil
+}
+
 // Restore fills an empty server with what another one had, resource versions included.
 func (s *Server) Restore(d Dump) {
 	s.mu.Lock()
@@ -261,8 +296,13 @@ func (s *Server) Version() int64 {
 // not held.
 func (s *Server) Hold(plurals ...string) { s.each(plurals, func(r *resource) { r.held = true }) }
 
-// Release lets go what was held.
-func (s *Server) Release() { s.each(nil, func(r *resource) { r.held = false }) }
+// Release lets go what was held of these resources, or of all without names.
+func (s *Server) Release(plurals ...string) { s.each(plurals, func(r *resource) { r.held = false }) }
+
+// Disconnect ends all watches, as an API server does that is stopped. Clients watch again from where they were.
+func (s *Server) Disconnect() {
+	s.each(nil, func(r *resource) { r.disconnected++ })
+}
 
 // Expire ends the watches of these resources, or of all without names, as an API server does whose history is too short.
 // Clients list anew, and never learn of what was there in between; what was held is released.
@@ -331,7 +371,7 @@ func (s *Server) identify(obj *unstructured.Unstructured) {
 		obj.SetName(fmt.Sprintf("%s%05d", obj.GetGenerateName(), s.uids))
 	}
 	obj.SetUID(uid(s.uids))
-	obj.SetCreationTimestamp(metav1.NewTime(time.Now()))
+	obj.SetCreationTimestamp(metav1.NewTime(s.Now()))
 	if _, hasSpec := obj.Object["spec"]; hasSpec {
 		obj.SetGeneration(1)
 	}

@@ -27,15 +27,16 @@ type watch struct {
 	resource *resource
 	request  *request
 	from     int // the first entry of the log that it has not sent
-	epoch    int
 	pending  []message
+	// expired and disconnected are those of the resource when the watch was opened.
+	expired, disconnected int
 }
 
 // watch answers with a stream of events until the client goes away or the watch expires.
 func (s *Server) watch(r *request, res *resource) *http.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &watch{server: s, resource: res, request: r, from: len(res.log), epoch: res.expired}
+	w := &watch{server: s, resource: res, request: r, from: len(res.log), expired: res.expired, disconnected: res.disconnected}
 	if r.query.Get("sendInitialEvents") == "true" {
 		for _, obj := range res.sorted() {
 			if r.selects(obj) {
@@ -66,15 +67,13 @@ func (w *watch) run(ctx context.Context, out *io.PipeWriter) {
 	defer out.Close() //nolint:errcheck // a pipe closes without error
 	encoder := json.NewEncoder(out)
 	for {
-		messages, changed, expired := w.next()
+		messages, changed, ended := w.next()
 		for _, m := range messages {
 			if encoder.Encode(m) != nil {
 				return // the client is gone
 			}
 		}
-		if expired {
-			gone := apierrors.NewResourceExpired("the watch has expired").Status()
-			_ = encoder.Encode(message{"ERROR", &gone})
+		if ended {
 			return
 		}
 		select {
@@ -85,12 +84,16 @@ func (w *watch) run(ctx context.Context, out *io.PipeWriter) {
 	}
 }
 
-// next returns what is to be sent now, and what is closed when there may be more.
-func (w *watch) next() (messages []message, changed <-chan struct{}, expired bool) {
+// next returns what is to be sent now, what is closed when there may be more, and whether that was all.
+func (w *watch) next() (messages []message, changed <-chan struct{}, ended bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if w.epoch != w.resource.expired {
+	switch {
+	case w.disconnected != w.resource.disconnected:
 		return nil, nil, true
+	case w.expired != w.resource.expired:
+		gone := apierrors.NewResourceExpired("the watch has expired").Status()
+		return []message{{"ERROR", &gone}}, nil, true
 	}
 	if !w.resource.held {
 		for ; w.from < len(w.resource.log); w.from++ {

@@ -268,9 +268,7 @@ func (s *Server) keep(r *request, res *resource, live, obj *unstructured.Unstruc
 		obj.SetGeneration(live.GetGeneration() + 1)
 	}
 	s.store(res, live, obj)
-	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && obj.GetKind() != "Pod" {
-		s.store(res, obj, nil)
-	}
+	s.finish(res, obj)
 	return http.StatusOK, obj, nil
 }
 
@@ -295,8 +293,10 @@ func (s *Server) remove(r *request, res *resource, live *unstructured.Unstructur
 			return 0, nil, err
 		}
 	}
-	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
-		s.orphan(live.GetUID())
+	finalizers := live.GetFinalizers()
+	if p := options.PropagationPolicy; p != nil && *p == metav1.DeletePropagationOrphan && !slices.Contains(finalizers, metav1.FinalizerOrphanDependents) {
+		// The garbage collector takes it off when the dependents have forgotten the object.
+		finalizers = append(slices.Clone(finalizers), metav1.FinalizerOrphanDependents)
 	}
 	node, _, _ := unstructured.NestedString(live.Object, "spec", "nodeName")
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
@@ -305,7 +305,7 @@ func (s *Server) remove(r *request, res *resource, live *unstructured.Unstructur
 		grace = *options.GracePeriodSeconds
 	}
 	stopping := live.GetKind() == "Pod" && node != "" && grace > 0 && phase != "Failed" && phase != "Succeeded"
-	if !stopping && len(live.GetFinalizers()) == 0 {
+	if !stopping && len(finalizers) == 0 {
 		s.store(res, live, nil)
 		return http.StatusOK, live, nil
 	}
@@ -313,7 +313,8 @@ func (s *Server) remove(r *request, res *resource, live *unstructured.Unstructur
 		return http.StatusOK, live, nil
 	}
 	obj := live.DeepCopy()
-	at := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
+	obj.SetFinalizers(finalizers)
+	at := metav1.NewTime(s.Now().Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
 	obj.SetDeletionGracePeriodSeconds(&grace)
 	if live.GetGeneration() > 0 {
@@ -321,19 +322,4 @@ func (s *Server) remove(r *request, res *resource, live *unstructured.Unstructur
 	}
 	s.store(res, live, obj)
 	return http.StatusOK, obj, nil
-}
-
-// orphan lets the dependents of an object forget it.
-func (s *Server) orphan(owner types.UID) {
-	for _, res := range s.ordered {
-		for _, obj := range res.sorted() {
-			kept := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(o metav1.OwnerReference) bool { return o.UID == owner })
-			if len(kept) == len(obj.GetOwnerReferences()) {
-				continue
-			}
-			next := obj.DeepCopy()
-			next.SetOwnerReferences(kept)
-			s.store(res, obj, next)
-		}
-	}
 }
