@@ -19,6 +19,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // departure is what decides whether a NodeSet that is being deleted may go. With it goes what still runs on its workers,
@@ -69,13 +70,12 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {
 	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents)}
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)}); err != nil {
+	var err error
+	if d.workers, err = r.remaining(ctx, n); err != nil {
 		return d, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	d.workers = len(pods.Items)
 	var c slinkyv1beta1.Controller
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}, &c)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}, &c)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return d, fmt.Errorf("reading Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
 	}
@@ -87,4 +87,16 @@ func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (d
 	}
 	d.asked = slices.ContainsFunc(apis.Items, func(a slinkyv1beta1.RestApi) bool { return a.DeletionTimestamp == nil })
 	return d, nil
+}
+
+// remaining counts the workers of a NodeSet. When the cache has none, the API server is asked: one that was made just now may
+// have a job, and not be in the cache yet.
+func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (int, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)})
+	if err != nil || len(pods.Items) > 0 {
+		return len(pods.Items), err
+	}
+	err = r.Live.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabels(worker.Labels(n).Selector()))
+	return len(slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, n) })), err
 }

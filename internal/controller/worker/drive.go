@@ -22,6 +22,11 @@ import (
 // drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has
 // been asked again: of a thousand workers the last one's drain must not wait for what is shown of the first.
 func (r *reconciler) drive(ctx context.Context, s *scope) error {
+	if s.action.Drain != "" {
+		if orphaned, err := r.orphaned(ctx, s); orphaned || err != nil {
+			return err // an event of that is on its way
+		}
+	}
 	if s.action.Undrain || s.action.Revive {
 		// A job may start at once, and an eviction may be under way.
 		if err := r.mark(ctx, s.pod, s.action); err != nil {

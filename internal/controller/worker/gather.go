@@ -5,9 +5,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,6 +74,22 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 func departs(set *slinkyv1beta1.NodeSet) bool {
 	return set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers) &&
 		!slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents)
+}
+
+// orphaned says whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes
+// the owner off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
+func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
+	if s.worker.Pod.Retired != nodeset.Deletion {
+		return false, nil
+	}
+	var live corev1.Pod
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.pod), &live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading Pod %s/%s once more: %w", s.pod.Namespace, s.pod.Name, err)
+	}
+	return !metav1.IsControlledBy(&live, s.set), nil
 }
 
 // look takes up what a snapshot of Slurm says of the worker, and decides. Of a snapshot that is not to be trusted, or older
