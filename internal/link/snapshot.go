@@ -30,13 +30,19 @@ const (
 // settle is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
 const settle = 5 * time.Minute
 
+// sameTime is the difference up to which two clocks show the same: Slurm tells seconds, and an answer takes its time.
+const sameTime = 30 * time.Second
+
 // A Snapshot is what is known of a cluster's nodes at one time. It never changes.
 type Snapshot struct {
 	// Taken is when Slurm was asked for what the snapshot says, by the link's clock; zero when it never answered.
 	Taken time.Time
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
-	Trust   Trust
+	// Ahead is how far slurmctld's clock is ahead of the link's, or negative behind it. It is zero for clocks that show
+	// nearly the same, and stays as it is until it is clearly wrong, so that what is computed with it does not waver.
+	Ahead time.Duration
+	Trust Trust
 	// Since is when the trust became what it is.
 	Since time.Time
 	// Why says why the snapshot is not Fresh, in one line; it is empty when it is.
@@ -121,6 +127,9 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 	next.Taken = asked
 	if !list.Unchanged {
 		next.Updated, next.Meta = list.Updated, list.Meta
+		if ahead := list.Updated.Sub(asked); !list.Updated.IsZero() && (ahead-s.Ahead).Abs() > sameTime {
+			next.Ahead = ahead.Round(time.Second)
+		}
 		next.nodes, changed = merge(s.nodes, list.Nodes)
 	}
 	next.judge(asked)

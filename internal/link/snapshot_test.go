@@ -37,6 +37,35 @@ func many(n int) string {
 	return b.String()
 }
 
+func TestSlurmsClockIsComparedWithOurs(t *testing.T) {
+	tests := []struct {
+		name  string
+		shown []time.Duration // by list, how far ahead Slurm's clock was
+		want  time.Duration
+	}{
+		{"clocks that show the same", []time.Duration{0}, 0},
+		{"an answer that took a while", []time.Duration{3 * time.Second, -time.Second}, 0},
+		{"a clock that is ahead", []time.Duration{10 * time.Minute}, 10 * time.Minute},
+		{"a clock that is behind", []time.Duration{-10 * time.Minute}, -10 * time.Minute},
+		{"a difference that wavers", []time.Duration{10 * time.Minute, 10*time.Minute + 2*time.Second, 10*time.Minute - 20*time.Second}, 10 * time.Minute},
+		{"a clock that was set", []time.Duration{10 * time.Minute, 0}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Snapshot{}
+			for _, ahead := range tt.shown {
+				list := listOf("a=IDLE")
+				list.Updated = noon.Add(ahead)
+				s, _ = s.following(noon, list, nil)
+			}
+			s, _ = s.following(noon.Add(time.Hour), rest.NodeList{Unchanged: true}, nil)
+			if s.Ahead != tt.want {
+				t.Errorf("Slurm's clock is taken to be %s ahead, want %s", s.Ahead, tt.want)
+			}
+		})
+	}
+}
+
 func TestTrustFollowsTheAnswers(t *testing.T) {
 	unavailable, malformed := &rest.Error{Kind: rest.Unavailable}, &rest.Error{Kind: rest.Malformed}
 	unauthorized, refused := &rest.Error{Kind: rest.Unauthorized}, &rest.Error{Kind: rest.Refused}

@@ -199,6 +199,8 @@ func TestRollingUpdate(t *testing.T) {
 			nodeset.Plan{Reprieve: []string{"w-0", "w-1", "w-2"}}},
 		{"a new worker counts as unavailable until it has been ready long enough, and the plan says when that is",
 			nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(20*time.Second)))}, nodeset.Plan{Again: noon.Add(40 * time.Second)}},
+		{"without such a time it counts at once, whatever another clock says since when it is ready",
+			nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, readyFor(-10*time.Minute)))}, nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
 		{"when it has been, the next goes", nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(time.Minute)))},
 			nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
 		{"a rollback reprieves those that are new again", nodeset.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},

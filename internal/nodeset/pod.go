@@ -61,6 +61,8 @@ type Pod struct {
 	Deadline      time.Time
 	DeadlineKnown bool
 	Created       time.Time
+	// Absent is since when Slurm, whenever it was asked, did not have its node; zero when it has, or it is not known.
+	Absent time.Time
 	// Registered says whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate.
 	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
 	Registered node.Answer

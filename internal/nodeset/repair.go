@@ -31,8 +31,12 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 				missing = append(missing, p)
 				continue
 			}
-			if since := p.ReadySince.Add(unregisteredFor); p.Ready && in.Now.Before(since) {
-				plan.wake(since)
+			if due := p.due(); p.Ready && in.Now.Before(due) {
+				if p.Retired == Unregistered { // nobody remembers since when it is absent
+					retired[p.Name] = Unregistered
+					continue
+				}
+				plan.wake(due)
 			}
 		}
 		if p.Ready && p.Retired == "" {
@@ -51,9 +55,12 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 
 // overdue says of a worker that it has been ready for so long, by a list asked for since, that Slurm should have it.
 func (in Input) overdue(p Pod) bool {
-	since := p.ReadySince.Add(unregisteredFor)
-	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(since) && !in.Asked.Before(since)
+	due := p.due()
+	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !in.Asked.Before(due)
 }
+
+// due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
+func (p Pod) due() time.Time { return later(p.ReadySince, p.Absent).Add(unregisteredFor) }
 
 // lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
 // workers of the cluster. Single records are deleted by people, and with care; a state is lost as a whole. It counts as lost

@@ -20,6 +20,9 @@ func known(a node.Answer) func(*nodeset.Pod) {
 
 func TestRepair(t *testing.T) {
 	missing, there := known(node.No), known(node.Yes)
+	absentFor := func(d time.Duration) func(*nodeset.Pod) {
+		return func(p *nodeset.Pod) { p.Absent = noon.Add(-d) }
+	}
 	repairing := func(p *nodeset.Pod) { p.Retired, p.Cordoned = nodeset.Unregistered, true }
 	tests := []struct {
 		name   string
@@ -32,6 +35,9 @@ func TestRepair(t *testing.T) {
 			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
 		{name: "one that has just started may still register", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
 			want: nodeset.Plan{Again: noon.Add(time.Minute)}},
+		{name: "so may one that Slurm lacks since a moment, whatever another clock says since when it is ready",
+			pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, absentFor(time.Minute)), aPod(2, there)}, want: nodeset.Plan{Again: noon.Add(time.Minute)}},
+		{name: "a mark stays when nobody remembers since when", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, repairing, absentFor(0)), aPod(2, there)}},
 		{name: "one that is not ready may do so later", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
 		{name: "nobody knows when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}},
 		{name: "and a mark stays", pods: []nodeset.Pod{aPod(0), aPod(1, repairing), aPod(2)}},

@@ -19,6 +19,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
@@ -65,6 +66,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 	if d.workers > 0 && !d.orphaned {
 		log.FromContext(ctx).Info("Let a NodeSet go without draining its workers, as there is no Slurm to ask", "workers", d.workers)
 	}
+	r.absences.recall(n.UID, &plans.Input{})
 	return true, component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }
 

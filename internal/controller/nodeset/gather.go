@@ -31,6 +31,7 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 	if registered, err = r.ask(ctx, n, pods, &facts); err != nil {
 		return plans.Input{}, nil, nil, err
 	}
+	r.absences.recall(n.UID, &facts)
 	if facts.Daemon || n.Spec.PinToNode {
 		spec, err := worker.Template(in)
 		if err != nil {

@@ -44,8 +44,9 @@ import (
 
 type reconciler struct {
 	component.Base
-	links  *link.Registry
-	asking asking
+	links    *link.Registry
+	asking   asking
+	absences absences
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.

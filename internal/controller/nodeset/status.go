@@ -29,7 +29,7 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 		}
 		if p.Ready && !p.Terminating {
 			s.ReadyReplicas++
-			if !now.Before(p.ReadySince.Add(minReady(n))) {
+			if least := minReady(n); least == 0 || !now.Before(p.ReadySince.Add(least)) {
 				s.AvailableReplicas++
 			}
 		}

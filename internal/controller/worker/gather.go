@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,13 +121,19 @@ func take(w *nodeset.Worker, snapshot *link.Snapshot, name string) {
 	if n == nil {
 		return
 	}
-	w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
+	ours := func(t time.Time) time.Time { // by our clock
+		if t.IsZero() {
+			return t
+		}
+		return t.Add(-snapshot.Ahead)
+	}
+	w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: ours(n.ReasonTime)}
 	w.Record = nodeset.Record{
-		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: n.SlurmdTime,
+		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
 	}
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown
 	for _, j := range jobs {
-		w.Jobs = append(w.Jobs, nodeset.Job{ID: j.ID, User: j.User, End: j.End})
+		w.Jobs = append(w.Jobs, nodeset.Job{ID: j.ID, User: j.User, End: ours(j.End)})
 	}
 }
