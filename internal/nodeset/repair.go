@@ -31,12 +31,12 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 				missing = append(missing, p)
 				continue
 			}
-			if due := p.due(); p.Ready && in.Now.Before(due) {
+			if due := p.due(); p.Ready && in.Asked.Before(due) {
 				if p.Retired == Unregistered { // nobody remembers since when it is absent
 					retired[p.Name] = Unregistered
 					continue
 				}
-				plan.wake(due)
+				plan.wake(later(due, in.Now.Add(time.Second))) // Slurm must have been asked since then
 			}
 		}
 		if p.Ready && p.Retired == "" {

@@ -73,10 +73,10 @@ func TestRepair(t *testing.T) {
 			}, tt.want)
 		})
 	}
-	t.Run("an answer from before the worker had its time does not count", func(t *testing.T) {
+	t.Run("an answer from before the worker had its time does not count, and the next one is waited for", func(t *testing.T) {
 		check(t, nodeset.Input{
 			Now: noon, Asked: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []nodeset.Pod{aPod(0, missing)}, Others: []nodeset.Pod{aPod(7, there)},
-		}, nodeset.Plan{})
+		}, nodeset.Plan{Again: noon.Add(time.Second)})
 	})
 }
 

@@ -94,12 +94,12 @@ func (w *writing) told(err error, now time.Time) {
 	}
 }
 
-// shows says whether a view that was asked for at taken shows the last change.
+// shows says whether a view that was asked for at taken shows the last change. One of the same moment may not.
 func (m *memory) shows(pod types.NamespacedName, taken time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, ok := m.pods[pod]
-	return !ok || !taken.Before(p.wrote)
+	return !ok || taken.After(p.wrote)
 }
 
 // recall notes what Slurm says of a worker, and fills in what was seen of it before.
