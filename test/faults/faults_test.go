@@ -5,6 +5,7 @@ package faults
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ type fault struct {
 	single bool
 	// strike returns what becomes of the write at which it happens.
 	strike func(w *world, c call) verdict
+	// always says that it is there from the beginning, before any write; then clocks is how the clocks differ.
+	always bool
+	clocks clocks
 	// otherEnd says that the end may be another one than the reference, moreDeeds that more is to be done until then.
 	otherEnd, moreDeeds bool
 }
@@ -40,14 +44,19 @@ const lost = "reply lost"
 
 // faults are all that is tried at every write of every scenario.
 func faults() []fault {
+	held := func(name string, plurals ...string) fault {
+		return fault{name: name, lasts: stale, strike: func(w *world, _ call) verdict {
+			w.sim.Hold(plurals...)
+			w.after(stale, func() { w.sim.Release() })
+			return verdict{}
+		}}
+	}
 	all := []fault{
 		{name: "crash", single: true, strike: func(w *world, _ call) verdict { return verdict{then: w.crash} }},
 		{name: lost, single: true, strike: func(*world, call) verdict { return verdict{lose: true} }},
-		{name: "stale watches", lasts: stale, strike: func(w *world, _ call) verdict {
-			w.sim.Hold()
-			w.after(stale, w.sim.Release)
-			return verdict{}
-		}},
+		held("stale watches"),
+		held("stale pods", "pods"),
+		held("stale NodeSets", "nodesets"),
 		{name: "lost events", lasts: lie, strike: func(w *world, _ call) verdict {
 			w.sim.Hold()
 			w.after(lie, func() { w.sim.Expire() })
@@ -57,10 +66,31 @@ func faults() []fault {
 			return verdict{then: func() { w.overtake(15 * time.Second) }}
 		}},
 		{name: "an administrator drains", otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},
-		{name: "a job starts", lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.job} }},
+		{name: "a job starts", single: true, lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
+			w.job() // after the operator has looked, and before what it writes has an effect
+			return verdict{}
+		}},
+		{name: "the API server restarts", lasts: lie, strike: func(w *world, c call) verdict {
+			w.restartKubernetes()
+			return verdict{cut: c.to == "kubernetes"}
+		}},
 	}
-	all = append(all, refusals()...)
-	return append(all, lies()...)
+	return slices.Concat(all, refusals(), lies(), skews())
+}
+
+// clocks is how far the clocks of others are ahead of the operator's.
+type clocks struct{ slurm, kubernetes time.Duration }
+
+// skews are clocks that differ by more than anything of ours waits for.
+func skews() []fault {
+	const much = 10 * time.Minute
+	// Until the operator's clock shows the time at which Kubernetes says that a worker became ready, it is not believed.
+	return []fault{
+		{name: "Slurm's clock is ahead", always: true, lasts: lie, clocks: clocks{slurm: much}},
+		{name: "Slurm's clock is behind", always: true, lasts: lie, clocks: clocks{slurm: -much}},
+		{name: "Kubernetes' clock is ahead", always: true, lasts: lie + much, clocks: clocks{kubernetes: much}},
+		{name: "Kubernetes' clock is behind", always: true, lasts: lie, clocks: clocks{kubernetes: -much}},
+	}
 }
 
 // refusals are errors in answer to a write.
@@ -114,6 +144,11 @@ func lies() []fault {
 		list("Slurm says 500", func() *fake.Fault { return &fake.Fault{Status: http.StatusInternalServerError} }),
 		list("Slurm says 503", func() *fake.Fault { return &fake.Fault{Status: http.StatusServiceUnavailable} }),
 		list("Slurm is silent", func() *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }),
+		{name: "Slurm shows an earlier moment", lasts: stale, moreDeeds: true, strike: func(w *world, _ call) verdict {
+			w.freeze(true)
+			w.after(stale, func() { w.freeze(false) })
+			return verdict{}
+		}},
 		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true) }} }},
 		// The loss is believed after five minutes, and what Slurm took and does not show is written again after five more.
 		{name: "slurmctld restarts without its state", lasts: 10 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
@@ -182,6 +217,25 @@ func (w *world) restartSlurm(keep bool) {
 			w.honest()
 		})
 	})
+}
+
+// restartKubernetes lets nobody reach the API server for half a minute.
+func (w *world) restartKubernetes() {
+	gone := func(gone bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refusing = gone
+	}
+	gone(true)
+	w.sim.Disconnect()
+	w.after(30*time.Second, func() { gone(false) })
+}
+
+// freeze lets Slurm answer with the last list that it has shown, or no more.
+func (w *world) freeze(frozen bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen = frozen
 }
 
 // overtake starts a second operator beside the first, which lives on for a while: a lease that was lost unnoticed.

@@ -28,7 +28,7 @@ func (w *world) judge(c call) (after func(call)) {
 	switch {
 	case c.to == "slurm":
 		return w.judgeSlurm(c)
-	case c.method == http.MethodDelete && resource == "pods":
+	case c.method == http.MethodDelete && resource == "pods" || subresource == "eviction":
 		return w.judgeDeletion(name)
 	case c.method == http.MethodDelete && (resource == "persistentvolumeclaims" || resource == "secrets"):
 		return applied(func(c call) { w.fail("invariant 6, data and keys are kept", "%s", c.label()) })
@@ -58,7 +58,8 @@ func (w *world) pod(name string) *unstructured.Unstructured {
 	return nil
 }
 
-// judgeDeletion holds invariants 1 and 4: nothing is deleted while a job runs there, or while Slurm says nothing true.
+// judgeDeletion holds invariants 1, 4 and 5: nothing is deleted while a job runs there whose time is not over, or while
+// Slurm says nothing true, and not too much at once.
 func (w *world) judgeDeletion(name string) func(call) {
 	pod := w.pod(name)
 	if pod == nil || !isWorker(pod) {
@@ -70,19 +71,47 @@ func (w *world) judgeDeletion(name string) func(call) {
 	lying := w.lying
 	w.mu.Unlock()
 	availability := w.judgeAvailability(name)
+	overdue := w.overdue(pod)
 	return applied(func(c call) {
 		availability(c)
 		if phase == "Failed" || phase == "Succeeded" {
 			return
 		}
-		if known && node.Parse(state.State).Busy() != node.No {
+		if known && node.Parse(state.State).Busy() != node.No && !overdue {
 			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while its node was %v", name, state.State)
 		}
 		// The view from before the lie is good for as long as it is fresh.
 		if phase == "Running" && !lying.IsZero() && time.Since(lying) > 20*time.Second {
 			w.fail("invariant 4, unknown is not idle", "Pod %s was deleted although Slurm has told nothing true since %s", name, time.Since(lying))
 		}
+		if known {
+			w.judgeBudget(c.process)
+		}
 	})
+}
+
+// overdue says whether the jobs of a worker have had the time that spec.drainTimeout gives them. Slurm counts seconds.
+func (w *world) overdue(pod *unstructured.Unstructured) bool {
+	for _, owner := range pod.GetOwnerReferences() {
+		if n := get[slinkyv1beta1.NodeSet](w, owner.Name); n != nil && n.Spec.DrainTimeout != nil {
+			w.mu.Lock()
+			since, ok := w.drained[slurmName(pod)]
+			w.mu.Unlock()
+			return ok && time.Since(since) > n.Spec.DrainTimeout.Duration-2*time.Second
+		}
+	}
+	return false
+}
+
+// judgeBudget holds invariant 5: within a minute no more workers that Slurm has are deleted than half of its nodes, or
+// twenty. The operator counts in memory, so that the limit is for each of its lives.
+func (w *world) judgeBudget(p *process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.destroyed = append(slices.DeleteFunc(p.destroyed, func(at time.Time) bool { return time.Since(at) >= time.Minute }), time.Now())
+	if limit := max(20, len(w.slurm.Names())/2); len(p.destroyed) > limit {
+		w.failLocked("invariant 5, the budget", "%d workers were deleted within a minute, of which there may be %d", len(p.destroyed), limit)
+	}
 }
 
 // judgeSlurm holds invariant 2: what others set is neither cleared nor overwritten.
@@ -105,10 +134,24 @@ func (w *world) judgeSlurm(c call) func(call) {
 		}
 	}
 	return applied(func(c call) {
+		w.noteDrains(u, names)
 		if foreign != "" {
 			w.fail("invariant 2, the reasons of others are kept", "%s, where the reason was %s", c.label(), foreign)
 		}
 	})
+}
+
+// noteDrains remembers since when nodes drain for their workers to go.
+func (w *world) noteDrains(u update, names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		if _, ok := w.drained[name]; slices.Equal(u.State, []string{"UNDRAIN"}) {
+			delete(w.drained, name)
+		} else if strings.Contains(u.Reason, "pending termination") && !ok {
+			w.drained[name] = time.Now()
+		}
+	}
 }
 
 // justDisturbed says whether somebody changed a node a moment ago, so that nobody can know it yet.
@@ -190,7 +233,12 @@ func (w *world) judgeConfiguration(c call) {
 		if file != "slurm.conf" {
 			continue
 		}
-		if _, problems := conf.Parse(conf.Slurm, text); len(problems) > 0 {
+		document, problems := conf.Parse(conf.Slurm, text)
+		for _, key := range document.Unknown() {
+			problems = append(problems, key.Problem)
+		}
+		problems = append(append(problems, document.CheckNames()...), document.CheckValues()...)
+		if len(problems) > 0 {
 			w.fail("invariant 8, the configuration parses", "%s: %v", file, problems)
 		}
 	}

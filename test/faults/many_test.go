@@ -15,7 +15,7 @@ import (
 func TestManyWorkers(t *testing.T) {
 	const workers = 300
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, clocks{})
 		defer w.close()
 		w.boot()
 		w.cluster(fmt.Sprintf(`replicas: %d, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 100}}`, workers))

@@ -5,6 +5,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,66 +25,126 @@ type scenario struct {
 	nodeSet string
 	// act is what happens. It waits between its steps where users would look.
 	act func(w *world)
+	// anyEnd says that the end and the way to it depend on what comes first, so that neither is compared.
+	anyEnd bool
+	// leaves is what is to be there in the end besides; nil for nothing special.
+	leaves func(w *world)
 }
 
 const threeWorkers = `replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`
 
 func scenarios() []scenario {
+	return slices.Concat(growing(), shrinking(), changing(), breaking(), leaving())
+}
+
+func growing() []scenario {
 	return []scenario{
-		{"create", "", func(w *world) { w.cluster(threeWorkers) }},
-		{"scale up", threeWorkers, func(w *world) { w.scale(5) }},
-		{"scale down with jobs", threeWorkers, func(w *world) {
-			for i := range 3 {
-				w.slurm.Submit(fake.Job{NodeList: []string{fmt.Sprintf("w-%d", i)}, CPUs: 1, Duration: 3 * time.Minute})
-			}
-			w.sleep(10 * time.Second)
+		{name: "create", act: func(w *world) { w.cluster(threeWorkers) }},
+		{name: "scale up", nodeSet: threeWorkers, act: func(w *world) { w.scale(5) }},
+	}
+}
+
+func shrinking() []scenario {
+	return []scenario{
+		{name: "scale down with jobs", nodeSet: threeWorkers, act: func(w *world) {
+			w.occupy(3*time.Minute, "w-0", "w-1", "w-2")
 			w.scale(1)
 			w.sleep(4 * time.Minute)
 		}},
-		{"scale down and back", threeWorkers, func(w *world) {
-			for i := range 3 {
-				w.slurm.Submit(fake.Job{NodeList: []string{fmt.Sprintf("w-%d", i)}, CPUs: 1, Duration: 5 * time.Minute})
-			}
-			w.sleep(10 * time.Second)
+		{name: "scale down and back", nodeSet: threeWorkers, act: func(w *world) {
+			w.occupy(5*time.Minute, "w-0", "w-1", "w-2")
 			w.scale(2)
 			w.sleep(time.Minute)
 			w.scale(3)
 			w.sleep(5 * time.Minute)
 		}},
-		{"rolling update with jobs", threeWorkers, func(w *world) {
-			w.slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1, Duration: 3 * time.Minute})
-			w.sleep(10 * time.Second)
-			change(w, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=7" })
-			w.sleep(4 * time.Minute)
+		{name: "drain time-out", nodeSet: threeWorkers + `, drainTimeout: 2m`, act: func(w *world) {
+			w.occupy(8*time.Minute, "w-0", "w-1", "w-2")
+			w.scale(2)
+			w.sleep(9 * time.Minute)
 		}},
-		{"configuration change", threeWorkers, func(w *world) {
-			change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "SchedulerTimeSlice=60\n" })
-		}},
-		{"key rotation", threeWorkers, func(w *world) { w.rotate() }},
-		{"cordon storm", threeWorkers, func(w *world) {
-			w.cordon("true")
-			w.sleep(time.Minute)
-			w.cordon("")
-		}},
-		{"node lost", threeWorkers, func(w *world) { w.loseNode("w-1") }},
-		{"fail-over", threeWorkers, func(w *world) {
+		{name: "fail-over", nodeSet: threeWorkers, act: func(w *world) {
 			w.scale(4)
 			w.sleep(100 * time.Millisecond)
 			w.crash()
 			w.sleep(10 * time.Second)
 			w.scale(2)
 		}},
-		{"delete", threeWorkers, func(w *world) {
+	}
+}
+
+func changing() []scenario {
+	return []scenario{
+		{name: "rolling update with jobs", nodeSet: threeWorkers, act: func(w *world) {
+			w.occupy(3*time.Minute, "w-1")
+			change(w, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=7" })
+			w.sleep(4 * time.Minute)
+		}},
+		{name: "configuration change", nodeSet: threeWorkers, act: func(w *world) {
+			change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "SchedulerTimeSlice=60\n" })
+		}},
+		{name: "key rotation", nodeSet: threeWorkers, act: func(w *world) { w.rotate() }},
+	}
+}
+
+func breaking() []scenario {
+	return []scenario{
+		{name: "cordon storm", nodeSet: threeWorkers, act: func(w *world) {
+			w.cordon("true")
+			w.sleep(time.Minute)
+			w.cordon("")
+		}},
+		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
+		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {
+			if err := w.slurm.Delete("w-1"); err != nil {
+				w.t.Error(err)
+			}
+			w.sleep(4 * time.Minute)
+		}},
+		{name: "configuration lost", nodeSet: threeWorkers, act: func(w *world) {
+			for _, cm := range w.sim.Objects(corev1.SchemeGroupVersion.WithKind("ConfigMap")) {
+				remove[corev1.ConfigMap](w, cm.GetName())
+			}
+		}},
+	}
+}
+
+func leaving() []scenario {
+	return []scenario{
+		{name: "delete", nodeSet: threeWorkers, leaves: (*world).expectNothing, act: func(w *world) {
 			remove[slinkyv1beta1.NodeSet](w, "w")
-			w.sleep(10 * time.Second)
+			gone[slinkyv1beta1.NodeSet](w, "w")
 			remove[slinkyv1beta1.RestApi](w, "demo")
 			remove[slinkyv1beta1.Controller](w, "demo")
 		}},
-		{"adopt", threeWorkers, func(w *world) {
+		{name: "delete all at once", nodeSet: threeWorkers, anyEnd: true, leaves: (*world).expectNothing, act: func(w *world) {
+			remove[slinkyv1beta1.Controller](w, "demo")
+			remove[slinkyv1beta1.RestApi](w, "demo")
+			remove[slinkyv1beta1.NodeSet](w, "w")
+		}},
+		{name: "adopt", nodeSet: threeWorkers, act: func(w *world) {
 			remove[slinkyv1beta1.NodeSet](w, "w", client.PropagationPolicy(metav1.DeletePropagationOrphan))
+			gone[slinkyv1beta1.NodeSet](w, "w")
 			w.sleep(5 * time.Second)
 			create[slinkyv1beta1.NodeSet](w, nodeSet(threeWorkers))
 		}},
+	}
+}
+
+// occupy lets a job run on each of these nodes.
+func (w *world) occupy(duration time.Duration, nodes ...string) {
+	for _, name := range nodes {
+		w.slurm.Submit(fake.Job{NodeList: []string{name}, CPUs: 1, Duration: duration})
+	}
+	w.sleep(10 * time.Second)
+}
+
+// expectNothing holds that no custom resource and no worker is left.
+func (w *world) expectNothing() {
+	for _, obj := range w.sim.All() {
+		if isWorker(obj) && obj.GetKind() == "Pod" || obj.GroupVersionKind().Group == slinkyv1beta1.GroupVersion.Group {
+			w.fail("nothing is left", "%s %s, finalizers %v", obj.GetKind(), obj.GetName(), obj.GetFinalizers())
+		}
 	}
 }
 

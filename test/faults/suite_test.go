@@ -37,6 +37,7 @@ import (
 var (
 	trace   = flag.Bool("faults.trace", false, "show the writes of every reference run")
 	verbose = flag.Bool("faults.log", false, "show the operator's log")
+	every   = flag.Int("faults.every", 1, "try each fault at every so many writes; not all faults at the same ones")
 )
 
 func TestMain(m *testing.M) {
@@ -69,20 +70,26 @@ func begin(t *testing.T, spec string) beginning {
 	}
 	var out beginning
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld(t, clocks{})
 		defer w.close()
 		w.boot()
 		w.cluster(spec)
 		w.settle()
-		out = beginning{dump: w.sim.Dump(), at: time.Since(w.start), comments: map[string]string{}}
-		for _, name := range w.slurm.Names() {
-			status, _ := w.slurm.Node(name)
-			out.comments[name] = status.Comment
-		}
+		out = w.beginning()
 		for _, v := range w.violations {
 			t.Error(v)
 		}
 	})
+	return out
+}
+
+// beginning is the world as it is now, to begin from.
+func (w *world) beginning() beginning {
+	out := beginning{dump: w.sim.Dump(), at: time.Since(w.start), comments: map[string]string{}}
+	for _, name := range w.slurm.Names() {
+		status, _ := w.slurm.Node(name)
+		out.comments[name] = status.Comment
+	}
 	return out
 }
 
@@ -92,7 +99,7 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 	var out outcome
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(from.at) // what is stored was stored in the past
-		w := newWorld(t)
+		w := newWorld(t, f.clocks)
 		defer w.close()
 		w.restore(from)
 		w.boot()
@@ -108,14 +115,19 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		if f.strike == nil {
 			w.expectGoal()
 		}
+		if s.leaves != nil {
+			s.leaves(w)
+		}
 		w.mu.Lock()
 		out.took = w.changed.Sub(began)
 		out.calls = slices.SortedFunc(slices.Values(w.calls), func(a, b call) int { return a.ordinal - b.ordinal })
 		w.mu.Unlock()
 		out.state, out.counts = w.state(), count(out.calls)
-		w.twentyMore()
-		if f.strike == nil || f.otherEnd { // from the same end a restart goes the same way
+		if f.strike == nil || f.otherEnd || s.anyEnd { // from the same end it goes the same way
+			w.reconcileAgain(20)
 			w.restartAtTheEnd()
+		} else {
+			w.reconcileAgain(2)
 		}
 		out.violations = w.violations
 	})
@@ -196,19 +208,19 @@ func (w *world) expectRest(when string) {
 	w.calls = nil
 }
 
-// twentyMore lets every object be reconciled twenty times more.
-func (w *world) twentyMore() {
+// reconcileAgain lets every object be reconciled some times more.
+func (w *world) reconcileAgain(times int) {
 	w.mu.Lock()
 	w.calls = nil
 	w.mu.Unlock()
-	for i := range 20 {
+	for i := range times {
 		w.sim.Repeat("pods") // which wakes their NodeSet as well
 		if i < 3 {
 			w.sim.Repeat("controllers", "restapis", "nodesets")
 		}
 		w.sleep(time.Millisecond)
 	}
-	w.expectRest("in twenty more reconciles")
+	w.expectRest("in more reconciles")
 }
 
 // restartAtTheEnd lets another operator look at everything.
@@ -254,6 +266,9 @@ const burst = 50 * time.Millisecond
 // moments are the writes at which a fault is tried: every one, or when it lasts, the first of every burst. Between the
 // writes of a burst no time passes in which anybody could look.
 func (f fault) moments(calls []call) []int {
+	if f.always {
+		return []int{0}
+	}
 	var out []int
 	last := -time.Hour
 	for i, c := range calls {
@@ -270,7 +285,19 @@ func (f fault) moments(calls []call) []int {
 	return out
 }
 
-// TestFaults plays every scenario with every fault at every write.
+// sampled are every n-th of the moments, beginning with the i-th; at least one.
+func sampled(moments []int, n, i int) []int {
+	n = min(n, len(moments))
+	var out []int
+	for at, k := range moments {
+		if at%n == i%n {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// TestFaults plays every scenario with every fault at every write, or at every so many.
 func TestFaults(t *testing.T) {
 	made := map[string]beginning{} // by spec
 	for _, s := range scenarios() {
@@ -290,12 +317,12 @@ func TestFaults(t *testing.T) {
 					t.Log(c)
 				}
 			}
-			for _, f := range faults() {
-				for _, k := range f.moments(ref.calls) {
+			for i, f := range faults() {
+				for _, k := range sampled(f.moments(ref.calls), *every, i) {
 					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
 						t.Parallel()
 						o := run(t, s, from, f, k)
-						o.report(t, o.compare(ref, f))
+						o.report(t, o.compare(ref, s, f))
 					})
 				}
 			}

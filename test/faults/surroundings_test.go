@@ -173,7 +173,7 @@ func (w *world) setReady(pod *unstructured.Unstructured, phase, status string) {
 			fields, ok := c.(map[string]any)
 			return ok && fields["type"] == "Ready"
 		})
-		conditions = append(conditions, map[string]any{"type": "Ready", "status": status, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)})
+		conditions = append(conditions, map[string]any{"type": "Ready", "status": status, "lastTransitionTime": w.kubeNow().UTC().Format(time.RFC3339)})
 		_ = unstructured.SetNestedSlice(p.Object, conditions, "status", "conditions")
 	})
 }
@@ -196,9 +196,15 @@ func slurmName(pod *unstructured.Unstructured) string {
 	return pod.GetName()
 }
 
-// collect deletes what has lost its last owner, a second after it has.
+// collect deletes what has lost its last owner, a second after it has, and lets dependents forget an owner that goes
+// without them: first all of them, a second later it goes.
 func (w *world) collect() {
 	all := w.sim.All()
+	for _, obj := range all {
+		if obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+			w.orphan(obj, all)
+		}
+	}
 	exists := map[types.UID]bool{}
 	for _, obj := range all {
 		exists[obj.GetUID()] = true
@@ -218,5 +224,25 @@ func (w *world) collect() {
 			w.slurm.Lose(slurmName(obj))
 		}
 		w.sim.Remove(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
+	}
+}
+
+// orphan takes an owner off its dependents, or when it is on none, the finalizer off the owner.
+func (w *world) orphan(owner *unstructured.Unstructured, all []*unstructured.Unstructured) {
+	mine := func(o metav1.OwnerReference) bool { return o.UID == owner.GetUID() }
+	forgotten := true
+	for _, obj := range all {
+		if !slices.ContainsFunc(obj.GetOwnerReferences(), mine) {
+			continue
+		}
+		forgotten = false
+		w.edit(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), func(o *unstructured.Unstructured) {
+			o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), mine))
+		})
+	}
+	if forgotten {
+		w.edit(owner.GroupVersionKind(), owner.GetNamespace(), owner.GetName(), func(o *unstructured.Unstructured) {
+			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
+		})
 	}
 }

@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +31,7 @@ type call struct {
 	body    []byte
 	code    int // status of the answer; 0: none
 	outcome string
+	process *process
 	// applied says that the server carried it out.
 	applied bool
 }
@@ -63,8 +67,8 @@ type verdict struct {
 	// refuse answers with this status instead of carrying it out.
 	refuse int
 	body   string
-	// hang lets the client wait for an answer until it gives up.
-	hang bool
+	// hang lets the client wait for an answer until it gives up, cut tells it at once that nobody is there.
+	hang, cut bool
 	// lose carries it out and loses the answer.
 	lose bool
 	// then happens when it has been carried out.
@@ -93,8 +97,11 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 		!strings.HasPrefix(r.URL.Path, "/api/v1/nodes") && !strings.HasPrefix(r.URL.Path, "/apis/apiextensions.k8s.io/") {
 		t.world.fail("invariant 7, one namespace", "%s %s", r.Method, r.URL.Path)
 	}
+	if t.to == "kubernetes" && t.world.unreachable() {
+		return nil, errRefused()
+	}
 	if !t.writes(r) {
-		response, err := t.next.RoundTrip(r)
+		response, err := t.read(r)
 		if t.process.ctx.Err() != nil {
 			return nil, errDead
 		}
@@ -102,6 +109,48 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	time.Sleep(latency)
 	return t.write(r)
+}
+
+// errRefused is what a client hears when nothing listens.
+func errRefused() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+func (w *world) unreachable() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refusing
+}
+
+// read passes a question on. Of Slurm's lists of nodes it keeps the last whole one, which is the answer to every later
+// question while Slurm shows an earlier moment.
+func (t *tap) read(r *http.Request) (*http.Response, error) {
+	if t.to != "slurm" || !strings.HasSuffix(r.URL.Path, "/nodes") {
+		return t.next.RoundTrip(r)
+	}
+	w := t.world
+	w.mu.Lock()
+	shown, frozen := w.shown, w.frozen
+	w.mu.Unlock()
+	if frozen && shown != nil {
+		return answer(r, http.StatusOK, string(shown)), nil
+	}
+	response, err := t.next.RoundTrip(r)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lying.IsZero() {
+		w.shown = body
+	}
+	return response, nil
 }
 
 // latency is what a write takes. Without it two operators that disagree would for ever do so at the same instant.
@@ -122,6 +171,9 @@ func (t *tap) write(r *http.Request) (*http.Response, error) {
 	}
 	c.outcome = verdict.name
 	switch {
+	case verdict.cut:
+		t.note(c)
+		return nil, errRefused()
 	case verdict.hang:
 		t.note(c)
 		<-r.Context().Done()
@@ -129,7 +181,7 @@ func (t *tap) write(r *http.Request) (*http.Response, error) {
 	case verdict.refuse != 0:
 		c.code = verdict.refuse
 		t.note(c)
-		return refusal(r, verdict), nil
+		return answer(r, verdict.refuse, verdict.body), nil
 	}
 	judged := t.world.judge(c)
 	response, err := t.next.RoundTrip(r)
@@ -154,7 +206,7 @@ func (t *tap) write(r *http.Request) (*http.Response, error) {
 
 // announce counts a write and asks what is to become of it.
 func (t *tap) announce(r *http.Request) (call, verdict, error) {
-	c := call{to: t.to, method: r.Method, path: short(r.URL.Path), at: time.Since(t.world.start)}
+	c := call{process: t.process, to: t.to, method: r.Method, path: short(r.URL.Path), at: time.Since(t.world.start)}
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -193,14 +245,14 @@ func short(path string) string {
 	return parts[len(parts)-1]
 }
 
-func refusal(r *http.Request, v verdict) *http.Response {
+func answer(r *http.Request, code int, body string) *http.Response {
 	header := http.Header{"Content-Type": {"application/json"}}
-	if v.refuse == http.StatusTooManyRequests {
+	if code == http.StatusTooManyRequests {
 		header.Set("Retry-After", "1")
 	}
 	return &http.Response{
-		StatusCode: v.refuse, Status: http.StatusText(v.refuse), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(strings.NewReader(v.body)), ContentLength: int64(len(v.body)), Request: r,
+		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
 	}
 }
 

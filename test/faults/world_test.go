@@ -49,6 +49,8 @@ type world struct {
 	t     *testing.T
 	sim   *kubesim.Server
 	slurm *fake.Slurm
+	// kubeNow is the clock of the API server and the kubelets.
+	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
 	user client.Client
 
@@ -72,6 +74,10 @@ type world struct {
 	violations []string
 	disturbed  map[string]time.Time // by Slurm node, when somebody else last changed its reason
 	lostNodes  map[string]bool      // Kubernetes nodes that are lost
+	refusing   bool                 // nobody reaches the API server
+	frozen     bool                 // Slurm answers with the list of nodes in shown
+	shown      []byte
+	drained    map[string]time.Time // by Slurm node, when we drained it for its worker to go
 }
 
 // process is one life of the operator.
@@ -80,14 +86,19 @@ type process struct {
 	kill   context.CancelFunc
 	cancel context.CancelFunc // stops the manager in an orderly way
 	done   chan error
+	// destroyed is when it deleted workers; guarded by the world's lock.
+	destroyed []time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, c clocks) *world {
 	t.Helper()
 	w := &world{
-		t: t, sim: kubesim.New(scheme()), slurm: fake.New(fake.Options{Completing: 2 * time.Second}), start: time.Now(), changed: time.Now(),
-		replaced: make(chan struct{}, 10), seen: map[string]bool{}, disturbed: map[string]time.Time{}, lostNodes: map[string]bool{},
+		t: t, sim: kubesim.New(scheme()), start: time.Now(), changed: time.Now(), replaced: make(chan struct{}, 10), seen: map[string]bool{},
+		disturbed: map[string]time.Time{}, lostNodes: map[string]bool{}, drained: map[string]time.Time{},
 	}
+	w.kubeNow = func() time.Time { return time.Now().Add(c.kubernetes) }
+	w.sim.Now = w.kubeNow
+	w.slurm = fake.New(fake.Options{Completing: 2 * time.Second, Now: func() time.Time { return time.Now().Add(c.slurm) }})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var err error
 	w.user, err = client.New(w.sim.Config(nil), client.Options{Scheme: scheme(), Mapper: w.sim.Mapper()})
@@ -297,6 +308,17 @@ func change[T any, P interface {
 	w.touch()
 	if err := w.user.Update(w.ctx, obj); err != nil {
 		w.t.Errorf("changing %T %s: %v", obj, name, err)
+	}
+}
+
+// gone waits until an object is gone, as "kubectl delete" does.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string) {
+	w.t.Helper()
+	for began := time.Now(); get[T, P](w, name) != nil && time.Since(began) < patience; {
+		w.sleep(time.Second)
 	}
 }
 
