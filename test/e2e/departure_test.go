@@ -66,6 +66,14 @@ func returns(t *testing.T, c *slurmCluster, _ *user) {
 	c.awaitAvailable(t)
 	alice := c.logsIn(t)
 	alice.seesAccounted(t, 1)
+	// slurmctld may take it for idle: it had no time to write down that the worker went, and it has not come back.
+	eventually(t, soon, "worker-2, which has no pod, to take no jobs", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "sinfo --noheader --Node --nodes=worker-2 --format=%T")
+		if err == nil && !strings.HasPrefix(out, "drained") {
+			err = fmt.Errorf("sinfo says %q", out)
+		}
+		return err
+	})
 	if job := alice.submits(t, "true\n"); job < 2 {
 		t.Errorf("the next job has the number %d: slurmctld has forgotten its state", job)
 	} else {

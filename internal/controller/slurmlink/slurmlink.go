@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	events "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -60,7 +61,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		WatchesRawSource(component.SlurmChanges(r.links, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
@@ -68,6 +69,15 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
 	}
 	return nil
+}
+
+// turnsReady lets a RestApi pass that has just become ready: a link to it that failed so far need not wait any longer.
+func turnsReady() predicate.Predicate {
+	ready := func(o client.Object) bool {
+		r, ok := o.(*slinkyv1beta1.RestApi)
+		return ok && meta.IsStatusConditionTrue(r.Status.Conditions, slinkyv1beta1.ConditionReady)
+	}
+	return predicate.Funcs{UpdateFunc: func(e events.UpdateEvent) bool { return !ready(e.ObjectOld) && ready(e.ObjectNew) }}
 }
 
 // Reconcile makes the link of one Controller follow its RestApi and its key, and reports on it.
