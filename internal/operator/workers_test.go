@@ -182,6 +182,27 @@ func TestScalingUpAddsAndScalingDownTakesIdleWorkersFirst(t *testing.T) {
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 }
 
+func TestScaleInTakesTheBusyWorkerWhoseJobsEndSoonest(t *testing.T) {
+	t.Parallel()
+	o := workers(t, 3, `partition: {enabled: true}`)
+	for i, limit := range []time.Duration{2 * time.Hour, time.Hour, 0} {
+		o.Slurm.Submit(fake.Job{NodeList: names(3)[i : i+1], CPUs: 1, Limit: limit})
+	}
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 3 })
+	if calls := o.Slurm.Counters().Calls["GET jobs"]; calls > 0 {
+		t.Errorf("jobs were listed %d times before anybody had to choose", calls)
+	}
+	scale(o, 2)
+	expectWaiting(t, o, "w-1", "waiting for jobs to end")
+	scale(o, 1)
+	expectWaiting(t, o, "w-0", "waiting for jobs to end")
+	o.Settle()
+	expectLeft(t, o, names(3)...)
+	if p := operator.Get[corev1.Pod](o, "w-2"); p.Annotations["coxswain.dev/retired"] != "" {
+		t.Error("w-2, whose job has no end, goes too")
+	}
+}
+
 func TestScalingBackUpReprievesAndUndrains(t *testing.T) {
 	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)

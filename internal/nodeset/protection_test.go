@@ -1,0 +1,50 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Whatever Slurm says, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
+func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
+	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
+	rapid.Check(t, func(t *rapid.T) {
+		w := nodeset.Worker{
+			Now: noon, Asked: noon, Known: node.Yes, Protection: nodeset.UntilDrained, Pod: aPod(1),
+			State: node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
+			Reason: node.Reason{
+				Text: rapid.SampledFrom([]string{"", "bad disk", cordonReason, drainReason, "slurm-operator: Pod is terminating"}).Draw(t, "reason"),
+				At:   noon.Add(-time.Hour),
+			},
+			Host:   nodeset.Host{Name: "node-1", Cordoned: rapid.SampledFrom([]node.Answer{node.Unknown, node.No, node.Yes}).Draw(t, "cordoned")},
+			Record: nodeset.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)},
+		}
+		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready} {
+			if rapid.Bool().Draw(t, "option") {
+				option(&w.Pod)
+			}
+		}
+		action := nodeset.Next(w)
+		evictable := action.Protected == node.No
+		if evictable && (w.State.Busy() != node.No || w.State.Drain() != node.Yes && w.State.Down() != node.Yes) {
+			t.Errorf("%s may be evicted", w.State)
+		}
+		if evictable && (action.Undrain || action.Revive) {
+			t.Errorf("%s may be evicted when it is used again", w.State)
+		}
+		if action.Delete && !evictable {
+			t.Errorf("%s is deleted, and may not be evicted", w.State)
+		}
+		if action.Protected == node.Unknown {
+			t.Errorf("of %s it is not decided whether it may be evicted", w.State)
+		}
+	})
+}
