@@ -39,9 +39,9 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 }
 
 // undecided are the busy workers, some of which would be among the first n and some not, just because of when their jobs
-// end, if that is not known of all of them and Slurm can be asked.
+// end, if that is not known of all of them. While Slurm is silent that is so too: it may just not have answered yet.
 func (in Input) undecided(candidates []Pod, n int) []Pod {
-	if in.Asked.IsZero() || n == 0 || n == len(candidates) {
+	if n == 0 || n == len(candidates) {
 		return nil
 	}
 	last := candidates[n-1]

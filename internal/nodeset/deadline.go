@@ -28,7 +28,7 @@ func deadline(w Worker, action *Action) {
 	switch {
 	case w.State.Busy() == node.No:
 		action.DeadlineKnown = true
-	case w.JobsKnown != node.Yes || len(w.Jobs) == 0:
+	case !action.WantJobs || w.JobsKnown != node.Yes || len(w.Jobs) == 0: // somebody else may have asked
 	case w.Jobs[len(w.Jobs)-1].End.IsZero():
 		action.Deadline, action.DeadlineKnown = never(), true
 	default:

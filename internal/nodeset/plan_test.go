@@ -30,7 +30,7 @@ func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
 }
 
 func old(p *nodeset.Pod)         { p.Revision = "old" }
-func busy(p *nodeset.Pod)        { p.Busy = true }
+func busy(p *nodeset.Pod)        { p.Busy, p.DeadlineKnown = true, true }
 func failed(p *nodeset.Pod)      { p.Phase, p.Ready = "Failed", false }
 func succeeded(p *nodeset.Pod)   { p.Phase, p.Ready = "Succeeded", false }
 func pending(p *nodeset.Pod)     { p.Phase, p.Ready, p.Scheduled = "Pending", false, false }
@@ -45,7 +45,7 @@ func updating(p *nodeset.Pod)    { p.Retired, p.Cordoned = nodeset.Update, true 
 func cost(n int32) func(*nodeset.Pod) { return func(p *nodeset.Pod) { p.DeletionCost = n } }
 
 func jobsUntil(d time.Duration) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.Busy, p.Deadline = true, noon.Add(d) }
+	return func(p *nodeset.Pod) { p.Busy, p.Deadline, p.DeadlineKnown = true, noon.Add(d), true }
 }
 
 func readyFor(d time.Duration) func(*nodeset.Pod) {

@@ -86,7 +86,7 @@ func record(w Worker, action *Action) {
 
 // worthTrying says whether to make an update in view of the last one.
 func (w Worker) worthTrying(update RecordUpdate, action *Action) bool {
-	same, shown, again := w.Tried.Update == update.String(), !w.Asked.Before(w.Recorded), time.Time{}
+	same, shown, again := w.Tried.Update == update.String(), w.Asked.After(w.Recorded), time.Time{}
 	switch {
 	case same && w.Tried.Unanswered:
 		again = w.Tried.At.Add(unanswered)
