@@ -113,6 +113,7 @@ func (b *bench) measure() {
 	} {
 		ok := b.root.Run(step.name, func(t *testing.T) {
 			b.t = t
+			b.seen()
 			step.do()
 		})
 		if b.t = b.root; !ok {

@@ -173,6 +173,28 @@ func (b *bench) quiet() time.Duration {
 	return 1500*time.Millisecond + time.Duration(b.size)*2*time.Millisecond
 }
 
+// seen waits until the link has seen all that has happened in Slurm. After a storm of changes that takes a while, because
+// the link pays for its lists with time in which it asks for none.
+func (b *bench) seen() {
+	b.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	last, deadline := b.slurm.Counters(), time.Now().Add(longest)
+	for now := range tick.C {
+		next := b.slurm.Counters()
+		if asked := next.Calls["GET nodes"] - last.Calls["GET nodes"]; asked > 0 {
+			if next.Unchanged-last.Unchanged == asked {
+				return
+			}
+			last = next
+		}
+		b.process.check(b.t)
+		if now.After(deadline) {
+			b.t.Fatal("the link does not ask Slurm any more")
+		}
+	}
+}
+
 // settle waits until the operator has written nothing for a while, neither here nor there.
 func (b *bench) settle() {
 	b.t.Helper()

@@ -18,6 +18,7 @@ import (
 
 // rests looks at a cluster in which nothing happens.
 func (b *bench) rests() {
+	b.seen()
 	before, cpu, began := b.spent(), b.process.cpu(), time.Now()
 	time.Sleep(*window)
 	after, used, took := b.spent(), b.process.cpu()-cpu, time.Since(began)
