@@ -83,6 +83,7 @@ type Link struct {
 	endpoint string
 	client   *rest.Client
 	since    time.Time // slurmctld's time of the last list; zero: ask for a whole one
+	doubted  time.Time // when a list was last to be doubted
 	polls    int       // that were begun
 	failed   error     // what became of the last one
 	ended    time.Time // when the last one ended

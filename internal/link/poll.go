@@ -131,12 +131,29 @@ func (l *Link) poll(ctx context.Context) error {
 	next, changed := old.following(asked, list, err)
 	next.patience = 3*pause + grace
 	l.snapshot.Store(next)
+	l.doubt(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
 	if next.Trust != old.Trust {
 		changed = append(changed, "")
 		l.remind()
 	}
 	l.hub.publish(l.key, changed...)
 	return err
+}
+
+// doubtful is how long lists are asked for as a whole after one that was suspect or lacked nodes.
+const doubtful = 2 * time.Minute
+
+// doubt lets lists be asked for as a whole after one that is to be doubted: to the question what changed since a list that was
+// wrong, Slurm would say that nothing did, and so confirm it for ever.
+func (l *Link) doubt(asked time.Time, doubted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if doubted {
+		l.doubted = asked
+	}
+	if asked.Sub(l.doubted) < doubtful {
+		l.since = time.Time{}
+	}
 }
 
 // nodes asks for the nodes and waits for the answer no longer than patience.

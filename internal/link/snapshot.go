@@ -148,6 +148,16 @@ func (s *Snapshot) distrust(err error) {
 	s.Trust = Suspect
 }
 
+// lacks says whether a node is missing that an earlier snapshot has.
+func (s *Snapshot) lacks(earlier *Snapshot) bool {
+	for name := range earlier.nodes {
+		if _, there := s.nodes[name]; !there {
+			return true
+		}
+	}
+	return false
+}
+
 // without returns a snapshot that knows that nodes are being deleted on purpose.
 func (s *Snapshot) without(names []string, now time.Time) *Snapshot {
 	next := *s

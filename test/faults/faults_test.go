@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,7 +128,7 @@ func lies() []fault {
 		return fault{name: name, lasts: lie, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() {
 				w.lies(func(r *http.Request) *fake.Fault {
-					if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes") {
+					if listsNodes(r) {
 						return f()
 					}
 					return nil
@@ -176,13 +177,28 @@ func (w *world) after(d time.Duration, do func()) {
 	})
 }
 
+// listsNodes says whether a request asks for all nodes.
+func listsNodes(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/nodes")
+}
+
 // lies lets Slurm not tell the truth for a while.
 func (w *world) lies(f func(*http.Request) *fake.Fault) {
 	w.mu.Lock()
 	w.lying = time.Now()
 	w.mu.Unlock()
-	w.slurm.SetFault(f)
+	var told atomic.Int64
+	w.slurm.SetFault(func(r *http.Request) *fake.Fault {
+		found := f(r)
+		if found != nil {
+			told.Add(1)
+		}
+		return found
+	})
 	w.after(lie, func() {
+		if told.Load() == 0 {
+			w.fail("Slurm lies", "nobody has asked")
+		}
 		w.slurm.SetFault(nil)
 		w.honest()
 	})

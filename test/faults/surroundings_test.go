@@ -19,6 +19,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 var (
@@ -140,7 +141,7 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 	case lost:
 	case pod.GetDeletionTimestamp() != nil:
 		if isWorker(pod) {
-			w.slurm.Lose(slurmName(pod))
+			w.goodbye(slurmName(pod))
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
 	case nodeName == "":
@@ -156,6 +157,19 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 		if isWorker(pod) {
 			w.register(pod)
 		}
+	}
+}
+
+// goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone.
+func (w *world) goodbye(name string) {
+	status, known := w.slurm.Node(name)
+	reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
+	text := node.OurReason("Pod is terminating")
+	if reason.Text != "" && !reason.Ours() {
+		text = reason.Text
+	}
+	if known && w.slurm.Update("root", name, "DOWN", text) != nil {
+		w.slurm.Lose(name) // slurmctld is away, and notices later
 	}
 }
 

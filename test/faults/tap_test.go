@@ -125,7 +125,7 @@ func (w *world) unreachable() bool {
 // read passes a question on. Of Slurm's lists of nodes it keeps the last whole one, which is the answer to every later
 // question while Slurm shows an earlier moment.
 func (t *tap) read(r *http.Request) (*http.Response, error) {
-	if t.to != "slurm" || !strings.HasSuffix(r.URL.Path, "/nodes") {
+	if t.to != "slurm" || !listsNodes(r) {
 		return t.next.RoundTrip(r)
 	}
 	w := t.world
