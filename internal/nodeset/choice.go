@@ -17,6 +17,10 @@ const hearing = 10 * time.Second
 // Plan.Ask names them.
 func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan *Plan) {
 	n = min(max(0, n), len(candidates))
+	if in.Asked.IsZero() {
+		// Without Slurm nobody knows who is busy by now, so those that are going go.
+		slices.SortStableFunc(candidates, func(a, b Pod) int { return -boolean(a.Retired == ScaleIn, b.Retired == ScaleIn) })
+	}
 	if group := in.undecided(candidates, n); len(group) > 0 {
 		since := in.AskedJobs
 		if since.IsZero() {

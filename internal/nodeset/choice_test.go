@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
@@ -61,5 +63,19 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 			}
 			check(t, in, tt.want)
 		})
+	}
+}
+
+// TestWhileSlurmIsSilentTheChoiceStands is about the time before the first answer after a restart: what the pods say of
+// their jobs may be old.
+func TestWhileSlurmIsSilentTheChoiceStands(t *testing.T) {
+	busy := func(p *nodeset.Pod) { p.Busy = true }
+	in := nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1, busy, scaledIn)}}
+	if diff := cmp.Diff(nodeset.Plan{Desired: 1}, nodeset.Make(in)); diff != "" {
+		t.Errorf("while Slurm is silent (-want +got):\n%s", diff)
+	}
+	in.Asked = noon
+	if diff := cmp.Diff(nodeset.Plan{Desired: 1, Retire: retire(nodeset.ScaleIn, "w-0"), Reprieve: []string{"w-1"}}, nodeset.Make(in)); diff != "" {
+		t.Errorf("when it has answered (-want +got):\n%s", diff)
 	}
 }
