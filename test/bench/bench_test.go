@@ -32,7 +32,7 @@ import (
 var (
 	sizes   = flag.String("bench.sizes", "100", "comma-separated numbers of workers")
 	manager = flag.String("bench.manager", "", "the manager's binary; default: one is built")
-	flags   = flag.String("bench.flags", "", "comma-separated flags of the manager, in addition")
+	flags   = flag.String("bench.flags", "", "comma-separated flags of the manager, in addition, such as --leader-elect=false")
 	out     = flag.String("bench.out", "", "file to which figures are appended as JSON lines")
 	window  = flag.Duration("bench.window", 5*time.Second, "how long to look at a cluster at rest")
 	samples = flag.Int("bench.samples", 1, "how often what happens to one worker is measured")
