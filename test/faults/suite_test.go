@@ -298,7 +298,7 @@ func sampled(moments []int, n, i int) []int {
 	return out
 }
 
-// TestFaults plays every scenario with every fault at every write, or at every so many.
+// TestFaults plays every scenario with every fault at every write, or at every so many. make test leaves some scenarios out.
 func TestFaults(t *testing.T) {
 	made := map[string]beginning{} // by spec
 	for _, s := range scenarios() {
