@@ -82,11 +82,12 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 
+# Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
 .PHONY: unit
 unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs without, which takes a third of the time); compare the operator's rights with those it used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -timeout 20m ./test/leaves
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover

@@ -353,7 +353,9 @@ func TestMistakesStallAndAreHealedByReverting(t *testing.T) {
 	o.Writes.Reset()
 
 	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "MaxNodeCount=7\nClusterName=mine" })
-	operator.Change(o, "demo-gpu", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf, n.Spec.Replicas = "Weight=1 Weight=2", new(int32(5)) })
+	operator.Change(o, "demo-gpu", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.ExtraConf, n.Spec.Replicas = "Gres=gpu:8 Weight=1 Weight=2", new(int32(5))
+	})
 	operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
 		l.Spec.Users = append(l.Spec.Users, slinkyv1beta1.User{Name: "bob", UID: 1000})
 	})

@@ -4,9 +4,11 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +53,7 @@ func named[T any, P interface {
 }
 
 func TestAnAutoscalerMayScaleANodeSet(t *testing.T) {
+	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
 	set := named[slinkyv1beta1.NodeSet](o, "w")
 	s := scaleOf(t, o, set)
@@ -88,6 +91,7 @@ func TestAnAutoscalerMayScaleANodeSet(t *testing.T) {
 // A composed NodeSet is to a SlurmCluster, or to a NodeSet of slurm.nebius.ai, what a ReplicaSet is to a Deployment: what is
 // scaled is the latter.
 func TestAnAutoscalerScalesWhatANodeSetIsComposedFrom(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t)
 	operator.Create[nebiusv1.SlurmCluster](o, `{metadata: {name: demo}, spec: {}}`)
 	operator.Create[nebiusv1alpha1.NodeSet](o, `{metadata: {name: big}, spec: {clusterName: demo, replicas: 2, slurmd: {resources: {cpu: "1", memory: 1Gi}}}}`)
@@ -106,6 +110,12 @@ func TestAnAutoscalerScalesWhatANodeSetIsComposedFrom(t *testing.T) {
 	replicas(3)
 	rescale(t, o, named[slinkyv1beta1.NodeSet](o, "demo-big"), 5)
 	replicas(3)
+	apiserver.Eventually(t, func() error { // its host keys take a while
+		if operator.Get[appsv1.Deployment](o, "demo-login") == nil {
+			return errors.New("there is no login Deployment yet")
+		}
+		return nil
+	})
 	expectNothingWritten(t, o, func() {})
 	replicas(3)
 }

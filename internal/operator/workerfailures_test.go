@@ -4,6 +4,7 @@
 package operator_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -380,6 +383,7 @@ func TestAnAnnotationOfTheKubernetesNodeCannotBeRead(t *testing.T) {
 }
 
 func TestTheAnnotationOfTheKubernetesNodeIsTakenAway(t *testing.T) {
+	t.Parallel()
 	o, nodes := workersOn(t, 1, `partition: {enabled: true}`)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) {
 		n.Annotations = map[string]string{slinkyv1beta1.AnnotationTopologySpec: "default:leaf1", slinkyv1beta1.AnnotationFeatures: "a100"}
@@ -400,6 +404,7 @@ func TestTheAnnotationOfTheKubernetesNodeIsTakenAway(t *testing.T) {
 }
 
 func TestWhatSlurmctldForgotIsNotDeleted(t *testing.T) {
+	t.Parallel()
 	o, _ := workersOn(t, 3, `partition: {enabled: true}`)
 	for _, name := range names(3) { // they should have registered long ago
 		o.SetReadySince(name, time.Now().Add(-time.Hour))
@@ -407,6 +412,13 @@ func TestWhatSlurmctldForgotIsNotDeleted(t *testing.T) {
 	o.Slurm.Stop()
 	o.Slurm.Start(false)
 	o.Restart() // the one that starts knows nothing of the nodes that there were
+	// It believes in an absence of two minutes that it has seen itself.
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, false, func(context.Context) (bool, error) {
+		return meta.IsStatusConditionTrue(operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for condition WorkersUnknown: %v", err)
+	}
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", slinkyv1beta1.ConditionWorkersUnknown, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, slinkyv1beta1.ReasonWorkersUnknown)
 	scale(o, 0)
