@@ -69,7 +69,7 @@ func returns(t *testing.T, c *slurmCluster, _ *user) {
 	// slurmctld may take it for idle: it had no time to write down that the worker went, and it has not come back.
 	eventually(t, soon, "worker-2, which has no pod, to take no jobs", func(ctx context.Context) error {
 		out, err := alice.Run(ctx, "sinfo --noheader --Node --nodes=worker-2 --format=%T")
-		if err == nil && !strings.HasPrefix(out, "drained") {
+		if err == nil && !strings.HasPrefix(out, "drained") && !strings.HasPrefix(out, "down") {
 			err = fmt.Errorf("sinfo says %q", out)
 		}
 		return err
