@@ -54,6 +54,12 @@ func TestHighAvailability(t *testing.T) {
 	s.awaitActive(t, "slurm-controller-0")
 	s.awaitCondition(t, patient, c, "HighlyAvailable", metav1.ConditionTrue)
 	t.Logf("the first slurmctld was in charge again after %s", time.Since(begin).Round(100*time.Millisecond))
+	// A backup that hands over while it runs may save its state after the primary has read it.
+	for _, c := range s.pod(t, "slurm-controller-1").Status.ContainerStatuses {
+		if c.Name == "slurmctld" && c.RestartCount == 0 {
+			t.Error("the backup did not end before the primary took over")
+		}
+	}
 	release(t)
 	alice.awaits(t, job, "COMPLETED")
 	alice.awaits(t, second, "COMPLETED")
