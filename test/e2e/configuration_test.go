@@ -21,7 +21,7 @@ import (
 )
 
 // 50 make a benchmark: go test -v ./test/e2e -run TestConfiguration -e2e.edits 50.
-var edits = flag.Int("e2e.edits", 8, "`number` of edits of a configuration that are timed")
+var edits = flag.Int("e2e.edits", 8, "`number` of edits of a configuration that are timed; from 50 on those that take too long fail the test")
 
 // editIsLive is the time in which an edit has to be live in slurmctld.
 const editIsLive = 5 * time.Second
@@ -91,7 +91,8 @@ func TestConfiguration(t *testing.T) {
 	slices.Sort(took)
 	slow := slices.IndexFunc(took, func(d time.Duration) bool { return d > editIsLive })
 	t.Logf("%d edits were live after p50 %s, p99 %s", len(took), took[len(took)/2].Round(time.Millisecond), took[(len(took)*99)/100].Round(time.Millisecond))
-	if slow >= 0 && (len(took)-slow)*100 > len(took) {
+	// A few edits, beside other tests, say nothing about the slowest of a hundred.
+	if *edits >= 50 && slow >= 0 && (len(took)-slow)*100 > len(took) {
 		t.Errorf("%d of %d edits took longer than %s: %v", len(took)-slow, len(took), editIsLive, took)
 	}
 	last := fmt.Sprintf("KillWait=%d\n", 30+*edits)

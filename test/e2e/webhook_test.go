@@ -32,7 +32,10 @@ func TestWebhook(t *testing.T) {
 	eventually(t, patient, "the webhook to refuse", func(ctx context.Context) error {
 		err := mistake(ctx)
 		if err == nil {
-			return errors.New("the mistake is admitted")
+			// A mistake that is there already is admitted again.
+			o := mistaken(t, `{apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {name: mistake}}`)
+			o.SetNamespace(s.namespace)
+			return errors.Join(errors.New("the mistake is admitted"), s.Delete(ctx, o))
 		}
 		if !strings.Contains(err.Error(), "spec.extraConf: Invalid value: line 1: ClusterName: it is set by the operator") {
 			t.Fatalf("the refusal does not say what is wrong: %v", err)
