@@ -5,7 +5,6 @@ package nodeset
 
 import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
@@ -23,6 +22,6 @@ func Protection(n *slinkyv1beta1.NodeSet) plans.Protection {
 // bornProtected says that workers are made with the protect label: a job may start as soon as slurmd has registered. Without
 // a way to ask Slurm nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
-	_, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	_, ok := r.linkOf(n)
 	return ok && Protection(n) == plans.UntilDrained
 }

@@ -5,6 +5,7 @@ package nodeset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ import (
 // tidy looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
 // and those whose Kubernetes nodes are gone are deleted, if the spec says so.
 func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) error {
-	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
 		return nil
 	}
@@ -75,11 +76,12 @@ func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.
 	}
 	var failure error
 	vacant := plans.Vacant(records, n.Name, func(name string) bool {
-		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: name})
-		if err != nil {
-			failure = err
+		if expected[name] {
+			return true
 		}
-		return expected[name] || there || err != nil
+		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: name})
+		failure = errors.Join(failure, err)
+		return there
 	})
 	if failure != nil || len(vacant) == 0 {
 		return failure

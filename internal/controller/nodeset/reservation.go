@@ -58,7 +58,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 
 // book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
 func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *plans.Maintenance, workers hostlist.Set) (plans.Booking, error) {
-	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	l, ok := r.linkOf(n)
 	if !ok {
 		return plans.Booking{Message: "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"}, nil
 	}
@@ -163,7 +163,7 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) err
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 		return nil
 	}
-	if l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}); ok {
+	if l, ok := r.linkOf(n); ok {
 		name := plans.ReservationName(n.Name)
 		if err := l.DeleteReservation(ctx, name); err != nil {
 			return fmt.Errorf("deleting the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)

@@ -18,12 +18,17 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
+// linkOf is the link to the Slurm cluster that the workers belong to, if there is one.
+func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
+	return r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+}
+
 // ask adds to the facts what Slurm says now of the workers' nodes, and returns the names of those that it has. Without a
 // fresh answer everything stays Unknown.
 func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
 	facts.Lost, facts.AskedJobs = Lost(n), r.asking.since(client.ObjectKeyFromObject(n))
-	l, ok := r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+	l, ok := r.linkOf(n)
 	if !ok {
 		return registered, nil
 	}
