@@ -53,11 +53,11 @@ func (s *Server) Manager(t testing.TB, scheme *runtime.Scheme, setup func(manage
 	return mgr
 }
 
-// Eventually polls until check returns nil, and fails the test with its last answer after half a minute: with the race
+// Eventually polls until check returns nil, and fails the test with its last answer after a minute: with the race
 // detector and other tests beside it, what takes a tenth of a second otherwise can take seconds.
 func Eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -66,7 +66,7 @@ func Eventually(t testing.TB, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still wrong after half a minute: %v", err)
+			t.Fatalf("still wrong after a minute: %v", err)
 		}
 		<-tick.C
 	}

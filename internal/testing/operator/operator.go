@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -191,22 +192,26 @@ func Delete[T any, P interface {
 	}
 }
 
-// quiet is how long nothing must have been written for the operator to be at rest.
-const quiet = time.Second
+// quiet is how long nothing must have been written for the operator to be at rest: it looks at a worker again a second after
+// it has changed the state of its node, when Slurm has not told of it by then.
+const quiet = 1500 * time.Millisecond
 
-// Settle waits until the operator has written nothing for a second, and returns how many writes it made meanwhile.
+// Settle waits until the operator has written nothing for a while, to Kubernetes or to Slurm, and has seen what Slurm is like
+// since: on a machine that is busy with other things it asks less often than once a second. It returns how many writes were
+// made to Kubernetes meanwhile.
 func (o *Operator) Settle() int {
 	o.t.Helper()
-	before := len(o.Writes.All())
-	last, since := before, time.Now()
-	deadline := time.Now().Add(20 * time.Second)
+	before, slurm := len(o.Writes.All()), len(o.Slurm.Writes())
+	last, asked, since := before, o.asked(), time.Now()
+	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for now := range tick.C {
-		if n := len(o.Writes.All()); n != last {
-			last, since = n, now
+		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); n != last || m != slurm {
+			last, slurm, asked, since = n, m, o.asked(), now
 		}
-		if now.Sub(since) > quiet {
+		// The first answer may have been under way before the last write.
+		if now.Sub(since) > quiet && (o.asked() >= asked+2 || !o.linked()) {
 			break
 		}
 		if now.After(deadline) {
@@ -214,6 +219,20 @@ func (o *Operator) Settle() int {
 		}
 	}
 	return last - before
+}
+
+// asked is how often Slurm was asked for its nodes.
+func (o *Operator) asked() int { return o.Slurm.Counters().Calls["GET nodes"] }
+
+// linked says that the operator has a link that works, and so will ask Slurm again.
+func (o *Operator) linked() bool {
+	var controllers slinkyv1beta1.ControllerList
+	if err := o.User.List(o.t.Context(), &controllers, client.InNamespace(o.Namespace)); err != nil {
+		o.t.Fatalf("listing Controllers: %v", err)
+	}
+	return slices.ContainsFunc(controllers.Items, func(c slinkyv1beta1.Controller) bool {
+		return meta.IsStatusConditionTrue(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+	})
 }
 
 // ExpectCondition waits until an object has a condition with this status and reason, and returns its message.
