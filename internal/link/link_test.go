@@ -541,7 +541,7 @@ func TestOverARealConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	until := func(what string, done func() bool) {
 		t.Helper()
 		for !done() {

@@ -25,9 +25,9 @@ import (
 
 const (
 	// soon is the time for what needs a reconcile and an answer of Slurm.
-	soon = 30 * time.Second
+	soon = time.Minute
 	// patient is the time for what needs pods to start.
-	patient = 3 * time.Minute
+	patient = 5 * time.Minute
 	// often is the time between two looks.
 	often = 250 * time.Millisecond
 )

@@ -125,7 +125,7 @@ func (s *sidecar) read(name string) string {
 // await waits until a file has a content.
 func (s *sidecar) await(name, want string) {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
@@ -144,7 +144,7 @@ func (s *sidecar) exit() error {
 	select {
 	case err := <-s.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatalf("it does not end\n%s", s.out.String())
 		return nil
 	}
@@ -241,7 +241,7 @@ func TestLogfileOutlivesItsDaemonAndHearsSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, line := range []string{"first daemon\n", "second daemon\n"} {
 		for {
 			f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
@@ -270,7 +270,7 @@ func TestLogfileOutlivesItsDaemonAndHearsSignals(t *testing.T) {
 		if err != nil {
 			t.Errorf("told to end, it says %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it does not end")
 	}
 }

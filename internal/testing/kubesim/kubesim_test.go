@@ -206,7 +206,7 @@ func (p *play) pods() {
 
 // watches notes what a watch with a label selector sees of objects that come under it and leave it.
 func (p *play) watches() {
-	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	for name, label := range map[string]string{"in": "1", "out": "2"} {
 		if err := p.client.Create(ctx, parse[corev1.ConfigMap](p, fmt.Sprintf(`{metadata: {name: %s, labels: {l: "%s"}}}`, name, label))); err != nil {
