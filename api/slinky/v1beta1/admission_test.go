@@ -6,6 +6,10 @@ package v1beta1_test
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
 // admission is one object before the API server. Without a word on refusal it must be admitted, otherwise the refusal
@@ -24,7 +28,7 @@ func runAdmissions(t *testing.T, kind string, tests []admission) {
 		t.Fatalf("no definition of %s", kind)
 	}
 	body := func(text string) map[string]any {
-		object := parse(t, text)
+		object := crdcheck.Parse(t, text)
 		object["apiVersion"], object["kind"] = "slinky.slurm.net/v1beta1", kind
 		if object["metadata"] == nil {
 			object["metadata"] = map[string]any{"name": "demo", "namespace": "ns1"}
@@ -33,12 +37,13 @@ func runAdmissions(t *testing.T, kind string, tests []admission) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var old map[string]any
-			if tt.old != "" {
-				old = body(tt.old)
-			}
 			object := body(tt.object)
-			errs := crd.admit(object, old)
+			var errs field.ErrorList
+			if tt.old != "" {
+				errs = crd.Update(t.Context(), object, body(tt.old))
+			} else {
+				errs = crd.Create(t.Context(), object)
+			}
 			switch {
 			case tt.refusal == "" && len(errs) > 0:
 				t.Errorf("refused: %v", errs.ToAggregate())

@@ -4,17 +4,13 @@
 package v1beta1_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
 func TestAllKindsHaveADefinition(t *testing.T) {
@@ -33,9 +29,7 @@ func TestAllKindsHaveADefinition(t *testing.T) {
 func TestTheAPIServerAcceptsTheDefinitions(t *testing.T) {
 	for kind, crd := range loadCRDs(t) {
 		t.Run(kind, func(t *testing.T) {
-			internal := crd.internal.DeepCopy()
-			internal.Status.StoredVersions = []string{"v1beta1"}
-			for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
+			for _, err := range crd.Problems(t.Context()) {
 				t.Error(err)
 			}
 		})
@@ -46,17 +40,10 @@ func TestTheAPIServerAcceptsTheDefinitions(t *testing.T) {
 func TestDefinitionsFitIntoTheAnnotationOfKubectlApply(t *testing.T) {
 	const limit = 256 << 10
 	for kind, crd := range loadCRDs(t) {
-		raw, err := yaml.YAMLToJSON(crd.written)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, raw); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %d bytes", kind, compact.Len())
-		if compact.Len() > limit/2 {
-			t.Errorf("%s has %d bytes, more than half of what fits", kind, compact.Len())
+		size := len(crd.JSON(t))
+		t.Logf("%s: %d bytes", kind, size)
+		if size > limit/2 {
+			t.Errorf("%s has %d bytes, more than half of what fits", kind, size)
 		}
 	}
 }
@@ -64,13 +51,9 @@ func TestDefinitionsFitIntoTheAnnotationOfKubectlApply(t *testing.T) {
 // "kubectl explain" has something to say about each field.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	for kind, crd := range loadCRDs(t) {
-		schema := crd.internal.Spec.Validation
-		if schema == nil {
-			schema = crd.internal.Spec.Versions[0].Schema
-		}
 		for _, name := range []string{"spec", "status"} {
-			property := schema.OpenAPIV3Schema.Properties[name]
-			walkSchema(kind+"."+name, &property, func(path string, s *apiextensions.JSONSchemaProps) {
+			property := crd.Schema.Properties[name]
+			crdcheck.Walk(kind+"."+name, &property, func(path string, s *apiextensions.JSONSchemaProps) {
 				if strings.TrimSpace(s.Description) == "" {
 					t.Errorf("%s has no description", path)
 				}
@@ -79,28 +62,11 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// walkSchema visits the properties below a schema, in order.
-func walkSchema(path string, s *apiextensions.JSONSchemaProps, visit func(string, *apiextensions.JSONSchemaProps)) {
-	visit(path, s)
-	for s.Items != nil && s.Items.Schema != nil {
-		s, path = s.Items.Schema, path+"[]"
-	}
-	names := make([]string, 0, len(s.Properties))
-	for name := range s.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		property := s.Properties[name]
-		walkSchema(path+"."+name, &property, visit)
-	}
-}
-
 // "kubectl explain" does not show defaults, so the text of a field has to.
 func TestDescriptionsNameTheDefault(t *testing.T) {
 	for kind, crd := range loadCRDs(t) {
-		spec := crd.internal.Spec.Validation.OpenAPIV3Schema.Properties["spec"]
-		walkSchema(kind+".spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+		spec := crd.Schema.Properties["spec"]
+		crdcheck.Walk(kind+".spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
 			if s.Default == nil || s.Type == "object" || *s.Default == "" {
 				return
 			}

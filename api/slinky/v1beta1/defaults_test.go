@@ -20,7 +20,7 @@ func TestDefaultsOfTheSchemaAndOfTheMethodsAgree(t *testing.T) {
 	crds := loadCRDs(t)
 	admitted := func(kind string, spec map[string]any) any {
 		o := object(kind, spec)
-		if errs := crds[kind].admit(o, nil); len(errs) > 0 {
+		if errs := crds[kind].Create(t.Context(), o); len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
 		return typed(t, o)

@@ -157,10 +157,21 @@ func (c *CRD) Default(object map[string]any) {
 // errors are sorted by their text, since the API server's order changes from run to run.
 func (c *CRD) Create(ctx context.Context, object map[string]any) field.ErrorList {
 	c.Default(object)
-	errs := apiservervalidation.ValidateCustomResource(nil, object, c.openapi)
+	return c.check(ctx, object, nil, apiservervalidation.ValidateCustomResource(nil, object, c.openapi))
+}
+
+// Update does with an object what the API server does when it takes the place of old, like Create.
+func (c *CRD) Update(ctx context.Context, object, old map[string]any) field.ErrorList {
+	c.Default(object)
+	c.Default(old)
+	return c.check(ctx, object, old, apiservervalidation.ValidateCustomResourceUpdate(nil, object, old, c.openapi))
+}
+
+// check adds to what is against the schema what is against the rules. old is an untyped nil, or the object before.
+func (c *CRD) check(ctx context.Context, object map[string]any, old any, errs field.ErrorList) field.ErrorList {
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	if !blocksRules(errs) {
-		broken, _ := c.rules.Validate(ctx, nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		broken, _ := c.rules.Validate(ctx, nil, c.structural, object, old, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, broken...)
 	}
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
