@@ -55,14 +55,11 @@ func program() command.Program {
 It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objects they stand for.
 Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
-		Ignored: map[string]string{
+		Ignored: []map[string]string{logging.Ignored(), {
 			"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
 			"slurmclient-workers":        "there is one link for each Slurm cluster",
-			"zap-devel":                  "use --log-format=plain and --log-level=debug",
-			"zap-stacktrace-level":       "logs carry no stack traces",
-			"zap-time-encoding":          "times are RFC 3339",
 			"feature-gates":              "there are none",
-		},
+		}},
 	}
 }
 

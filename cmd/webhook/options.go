@@ -31,13 +31,10 @@ func program() command.Program {
 
 Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
-		Ignored: map[string]string{
+		Ignored: []map[string]string{logging.Ignored(), {
 			"leader-elect":           "every replica serves",
 			"leader-elect-namespace": "every replica serves",
-			"zap-devel":              "use --log-format=plain and --log-level=debug",
-			"zap-stacktrace-level":   "logs carry no stack traces",
-			"zap-time-encoding":      "times are RFC 3339",
-		},
+		}},
 	}
 }
 

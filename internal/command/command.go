@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 )
 
@@ -17,8 +18,8 @@ import (
 type Program struct {
 	// Name is that of the program, and About what --help says before the flags.
 	Name, About string
-	// Ignored are the predecessors' flags that have no meaning here, each with the reason.
-	Ignored map[string]string
+	// Ignored are the predecessors' flags that have no meaning here, each with the reason; several lists count as one.
+	Ignored []map[string]string
 }
 
 // Parse reads a command line without the program's name into the flags that bind declares. What has no effect is told to
@@ -28,7 +29,11 @@ func (p Program) Parse(args []string, output io.Writer, bind func(*flag.FlagSet)
 	// Mistakes are told by the error alone, without the list of all flags around it.
 	fs.SetOutput(io.Discard)
 	bind(fs)
-	for name, why := range p.Ignored {
+	ignored := map[string]string{}
+	for _, list := range p.Ignored {
+		maps.Copy(ignored, list)
+	}
+	for name, why := range ignored {
 		fs.Var(&anything{switches: isSwitch(name)}, name, "accepted without effect: "+why)
 	}
 	if err := fs.Parse(args); err != nil {
@@ -43,7 +48,7 @@ func (p Program) Parse(args []string, output io.Writer, bind func(*flag.FlagSet)
 		return fmt.Errorf("unexpected argument %q: the %s takes flags only, see --help", fs.Arg(0), p.Name)
 	}
 	fs.Visit(func(f *flag.Flag) {
-		if why, ok := p.Ignored[f.Name]; ok {
+		if why, ok := ignored[f.Name]; ok {
 			fmt.Fprintf(output, "--%s has no effect: %s\n", f.Name, why)
 		}
 	})

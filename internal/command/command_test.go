@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var said bytes.Buffer
-			p := Program{Name: "test", About: "A test.\n", Ignored: map[string]string{"old": "because", "zap-devel": "reasons"}}
+			p := Program{Name: "test", About: "A test.\n", Ignored: []map[string]string{{"old": "because"}, {"zap-devel": "reasons"}}}
 			err := p.Parse(tt.args, &said, func(fs *flag.FlagSet) { fs.String("a", "", "a letter") })
 			if err == nil {
 				err = errors.New("")

@@ -21,6 +21,15 @@ func Bind(fs *flag.FlagSet, level, format *string) {
 	}
 }
 
+// Ignored are the predecessors' flags about logs that have no meaning here, each with the reason.
+func Ignored() map[string]string {
+	return map[string]string{
+		"zap-devel":            "use --log-format=plain and --log-level=debug",
+		"zap-stacktrace-level": "logs carry no stack traces",
+		"zap-time-encoding":    "times are RFC 3339",
+	}
+}
+
 // Handler writes records of at least a level (debug, info, warn, error) to w, as json or plain text; console is another
 // name for plain. The errors name the flags that the values come from.
 func Handler(w io.Writer, level, format string) (slog.Handler, error) {
