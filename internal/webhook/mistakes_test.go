@@ -98,7 +98,7 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 		{name: "capitals in the name of the cluster", kind: "Controller", object: `{spec: {clusterName: HPC}}`,
 			warnings: []string{`spec.clusterName: Slurm keeps names of clusters in lower case; it will say "hpc"`}},
 		{name: "a claim that only one slurmctld can use", kind: "Controller", object: `{spec: {ha: {enabled: true}, persistence: {existingClaim: rwo}}}`,
-			refusal: "spec.persistence.existingClaim: Invalid value: PersistentVolumeClaim rwo does not have access mode ReadWriteMany, and with ha.enabled all slurmctld pods share it"},
+			refusal: "spec.persistence.existingClaim: Invalid value: PersistentVolumeClaim rwo has not access mode ReadWriteMany, but [ReadWriteOnce]; all slurmctlds need it at the same time"},
 
 		{name: "a NodeSet is fine", kind: "NodeSet", object: `{spec: {controllerRef: {name: a}}}`},
 		{name: "a mistyped field in slurmd", kind: "NodeSet", object: `{spec: {controllerRef: {name: a}, slurmd: {resource: {}}}}`,

@@ -115,18 +115,18 @@ func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f 
 	if c.Spec.HA == nil || !c.Spec.HA.Enabled || c.Spec.Persistence == nil || c.Spec.Persistence.ExistingClaim == "" {
 		return nil
 	}
-	const path = "spec.persistence.existingClaim"
 	claim := &corev1.PersistentVolumeClaim{}
-	switch found, err := l.get(ctx, c.Namespace, c.Spec.Persistence.ExistingClaim, claim); {
+	found, err := l.get(ctx, c.Namespace, c.Spec.Persistence.ExistingClaim, claim)
+	switch {
 	case err != nil:
 		return err
 	case !found:
-		f.warnings = append(f.warnings, fmt.Sprintf("%s: PersistentVolumeClaim %s does not exist yet", path, c.Spec.Persistence.ExistingClaim))
-	case !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany):
-		f.mistakes = append(f.mistakes, problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec,
-			"PersistentVolumeClaim %s does not have access mode ReadWriteMany, and with ha.enabled all slurmctld pods share it", claim.Name))
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: PersistentVolumeClaim %s does not exist yet", controller.ExistingClaimPath, c.Spec.Persistence.ExistingClaim))
+		return nil
 	}
-	return nil
+	problems, err := problem.FromError(controller.CheckSharedClaim(claim))
+	f.mistakes = append(f.mistakes, problems...)
+	return err
 }
 
 // get reads an object of a namespace and says whether it is there.

@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -84,19 +85,15 @@ func (r *reconciler) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controlle
 	if c.Replicas() < 2 {
 		return nil
 	}
-	const path = "spec.persistence.existingClaim"
 	var claim corev1.PersistentVolumeClaim
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.ExistingClaim()}, &claim)
 	switch {
 	case apierrors.IsNotFound(err):
-		return problem.Waitingf(path, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
+		return problem.Waitingf(render.ExistingClaimPath, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
 	case err != nil:
 		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", c.Namespace, c.ExistingClaim(), err)
-	case !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany):
-		return problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "PersistentVolumeClaim %s has not access mode ReadWriteMany, but %v; "+
-			"all slurmctlds need it at the same time", claim.Name, claim.Spec.AccessModes)
 	}
-	return nil
+	return render.CheckSharedClaim(&claim)
 }
 
 // exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
@@ -186,4 +187,17 @@ func ReferencedConfigMaps(c *slinkyv1beta1.Controller) []string {
 	}
 	slices.SortFunc(names, cmp.Compare[string])
 	return slices.Compact(names)
+}
+
+// ExistingClaimPath is the field that names the claim with slurmctld's state.
+const ExistingClaimPath = "spec.persistence.existingClaim"
+
+// CheckSharedClaim returns a problem when the slurmctlds of a Controller with backups cannot all have the claim at the same
+// time.
+func CheckSharedClaim(claim *corev1.PersistentVolumeClaim) error {
+	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
+		return nil
+	}
+	return problem.Errorf(ExistingClaimPath, slinkyv1beta1.ReasonInvalidSpec, "PersistentVolumeClaim %s has not access mode ReadWriteMany, but %v; "+
+		"all slurmctlds need it at the same time", claim.Name, claim.Spec.AccessModes)
 }
