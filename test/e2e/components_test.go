@@ -58,6 +58,7 @@ func TestComponents(t *testing.T) {
 		alice.usesToken(t, s, "privileged-jwt-slurm", true)
 	})
 	t.Run("tokens are signed with RS256, too", func(t *testing.T) { alice.usesAsymmetricToken(t, s) })
+	t.Run("the operator has metrics", func(t *testing.T) { s.scrapesOperator(t, "slurm", 2) })
 	t.Run("slurmctld has metrics", func(t *testing.T) { alice.scrapesSlurmctld(t, "http://slurm-controller:6817") })
 	t.Run("files come and go", func(t *testing.T) {
 		if err := alice.Put(t.Context(), "batch.sh", []byte("#!/bin/sh\necho from a file\n")); err != nil {

@@ -5,13 +5,16 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,6 +118,7 @@ func TestConfiguration(t *testing.T) {
 	s.setExtraConf(t, c, last)
 	s.awaitCondition(t, soon, c, "ConfigApplied", metav1.ConditionTrue)
 	s.awaitCondition(t, soon, c, "Stalled", metav1.ConditionFalse)
+	s.losesConfiguration(t)
 	if now := s.pod(t, pod.Name); now.UID != pod.UID || now.Status.ContainerStatuses[0].RestartCount > 0 {
 		t.Errorf("slurmctld was restarted by a configuration that it does not take: %+v", now.Status.ContainerStatuses)
 	}
@@ -124,6 +128,28 @@ func TestConfiguration(t *testing.T) {
 	s.awaitPod(t, pod.Name, s.deletePod(t, pod.Name))
 	alice.seesSetting(t, "KillWait", "99 sec")
 	s.awaitCondition(t, soon, c, "ConfigApplied", metav1.ConditionTrue)
+}
+
+// losesConfiguration deletes the ConfigMap that slurmctld's configuration is mounted from, which comes back as it was.
+func (s *scene) losesConfiguration(t *testing.T) {
+	t.Helper()
+	var before corev1.ConfigMap
+	if err := s.Get(t.Context(), s.name("slurm-config"), &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), before.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "the ConfigMap to come back", func(ctx context.Context) error {
+		var now corev1.ConfigMap
+		if err := s.Get(ctx, s.name(before.Name), &now); err != nil {
+			return err
+		}
+		if now.UID == before.UID || !maps.Equal(now.Data, before.Data) {
+			return errors.New("it is not deleted yet, or has another content")
+		}
+		return nil
+	})
 }
 
 func (s *scene) configDigest(t *testing.T, o *unstructured.Unstructured) string {
