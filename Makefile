@@ -84,7 +84,7 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 
 # Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
 .PHONY: unit
-unit: bin/localkube ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs without, which takes a third of the time); compare the operator's rights with those it used, and our CRDs with the contract's.
+unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves

@@ -53,7 +53,8 @@ func Setup(mgr ctrl.Manager, o Options, c Certificates) (func(*http.Request) err
 	}, nil
 }
 
-// rotate has the certificate made and renewed, and the API server told of its CA.
+// rotate has the certificate made and renewed, and the API server told of its CA. The library tells it with each look at the
+// Secret or a configuration, as after a restart of the API server, whether that has changed or not; what is the same is not stored.
 func rotate(mgr ctrl.Manager, c Certificates, ready chan struct{}) error {
 	var configurations []rotator.WebhookInfo
 	if c.Validating != "" {

@@ -5,8 +5,16 @@ package webhook_test
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,4 +67,47 @@ func TestAConfigurationThatIsMadeAnewLearnsTheAuthority(t *testing.T) {
 		return nil
 	})
 	s.called()
+}
+
+func TestACertificateIsRenewedBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var secret corev1.Secret
+	must(t, s.user.Get(t.Context(), s.secret, &secret))
+	authority, soon := secret.Data["ca.crt"], endsIn(t, secret.Data, 30*24*time.Hour)
+	maps.Copy(secret.Data, soon)
+	must(t, s.user.Update(t.Context(), &secret))
+	apiserver.Eventually(t, func() error {
+		must(t, s.user.Get(t.Context(), s.secret, &secret))
+		certificate, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		if err != nil {
+			return err
+		}
+		if left := time.Until(certificate.Leaf.NotAfter); left < 300*24*time.Hour {
+			return fmt.Errorf("it ends in %s", left)
+		}
+		return nil
+	})
+	if !bytes.Equal(secret.Data["ca.crt"], authority) {
+		t.Error("its authority was made anew, too, which the API server has to learn")
+	}
+	s.called()
+}
+
+// endsIn is a certificate like the one in a Secret, signed by the same authority, that ends after d.
+func endsIn(t *testing.T, data map[string][]byte, d time.Duration) map[string][]byte {
+	t.Helper()
+	authority, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])
+	must(t, err)
+	like, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+	must(t, err)
+	template := *like.Leaf
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(d)
+	key, ok := like.PrivateKey.(*rsa.PrivateKey)
+	if !ok {
+		t.Fatalf("the key is %T", like.PrivateKey)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, authority.Leaf, key.Public(), authority.PrivateKey)
+	must(t, err)
+	return map[string][]byte{"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }

@@ -23,22 +23,27 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/yaml"
 )
 
-// UsesEnv names the environment variable with a directory into which Main writes what the operator's account was used
-// for: one file for each test binary, with lines of group/resource and verb. hack/check-rbac compares their union with the role.
+// UsesEnv names the environment variable with a directory into which Main writes what each account was used for: a directory
+// for the account, and in it a file for each test binary, with lines of group/resource and verb. hack/check-rbac compares their
+// union with the account's role.
 const UsesEnv = "COXSWAIN_RBAC_USES"
+
+// operatorAccount is the account of AsOperator.
+const operatorAccount = "operator"
 
 const (
 	operatorUser  = "system:serviceaccount:coxswain-system:coxswain"
 	operatorGroup = "coxswain:operators"
 )
 
-// uses collects what an account was used for.
+// uses collects what accounts were used for.
 type uses struct {
 	mu   sync.Mutex
-	seen map[string]bool
+	seen map[string]map[string]bool
 }
 
 // AsOperator returns Config with the rights of the operator instead of every right: those of config/rbac/role.yaml, in all
@@ -50,7 +55,14 @@ func (s *Server) AsOperator(t testing.TB) *rest.Config {
 	}
 	config := rest.CopyConfig(s.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{operatorGroup}}
-	config.Wrap(theShared.uses.wrap)
+	config.Wrap(theShared.uses.wrap(operatorAccount))
+	return config
+}
+
+// Noted returns Config with every right, and notes what it is used for under the name of an account, see UsesEnv.
+func (s *Server) Noted(account string) *rest.Config {
+	config := rest.CopyConfig(s.Config)
+	config.Wrap(theShared.uses.wrap(account))
 	return config
 }
 
@@ -96,8 +108,12 @@ func granted(ctx context.Context, clientset kubernetes.Interface) bool {
 	return err == nil && review.Status.Allowed
 }
 
-// wrap is a transport that notes what it is used for.
-func (u *uses) wrap(next http.RoundTripper) http.RoundTripper {
+// wrap makes a transport that notes what an account is used for.
+func (u *uses) wrap(account string) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper { return u.noting(account, next) }
+}
+
+func (u *uses) noting(account string, next http.RoundTripper) http.RoundTripper {
 	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -113,21 +129,24 @@ func (u *uses) wrap(next http.RoundTripper) http.RoundTripper {
 		if info.Subresource != "" {
 			resource += "/" + info.Subresource
 		}
-		u.note(resource, info.Verb)
+		u.note(account, resource, info.Verb)
 		if info.Verb == "patch" && response != nil && response.StatusCode == http.StatusCreated {
-			u.note(resource, "create") // an apply that creates needs both
+			u.note(account, resource, "create") // an apply that creates needs both
 		}
 		return response, err
 	})
 }
 
-func (u *uses) note(resource, verb string) {
+func (u *uses) note(account, resource, verb string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.seen == nil {
-		u.seen = map[string]bool{}
+		u.seen = map[string]map[string]bool{}
 	}
-	u.seen[resource+" "+verb] = true
+	if u.seen[account] == nil {
+		u.seen[account] = map[string]bool{}
+	}
+	u.seen[account][resource+" "+verb] = true
 }
 
 // write keeps what was noted in the directory that the environment names, if any.
@@ -135,21 +154,23 @@ func (u *uses) write() error {
 	directory, ok := os.LookupEnv(UsesEnv)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !ok || directory == "" || len(u.seen) == 0 {
+	if !ok || directory == "" {
 		return nil
-	}
-	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // says nothing that the sources do not say
-		return fmt.Errorf("making a directory for the used rights: %w", err)
 	}
 	// Test binaries are named after the last element of their package only.
 	name, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("finding the package: %w", err)
 	}
-	lines := strings.Join(slices.Sorted(maps.Keys(u.seen)), "\n") + "\n"
-	path := filepath.Join(directory, strings.ReplaceAll(strings.Trim(name, "/"), "/", "_"))
-	if err := os.WriteFile(path, []byte(lines), 0o644); err != nil { //nolint:gosec // as above
-		return fmt.Errorf("writing the used rights: %w", err)
+	for account, seen := range u.seen {
+		path := filepath.Join(directory, account, strings.ReplaceAll(strings.Trim(name, "/"), "/", "_"))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // says nothing that the sources do not say
+			return fmt.Errorf("making a directory for the used rights: %w", err)
+		}
+		lines := strings.Join(slices.Sorted(maps.Keys(seen)), "\n") + "\n"
+		if err := os.WriteFile(path, []byte(lines), 0o644); err != nil { //nolint:gosec // as above
+			return fmt.Errorf("writing the used rights: %w", err)
+		}
 	}
 	return nil
 }
