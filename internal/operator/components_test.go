@@ -6,7 +6,6 @@ package operator_test
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,73 +84,32 @@ func allReady(o *operator.Operator) {
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "demo-gpu", "Ready", metav1.ConditionTrue, "Available")
 }
 
+// ours are the objects that the operator has made.
+func ours(t *testing.T, o *operator.Operator) []client.Object {
+	t.Helper()
+	return slices.DeleteFunc(objectsOf(t, o,
+		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{},
+		&appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{},
+	), func(obj client.Object) bool { return obj.GetLabels()["app.kubernetes.io/managed-by"] != "coxswain" })
+}
+
 // children lists what the operator has made, as "kind name", with the labels and the owners.
 func children(t *testing.T, o *operator.Operator) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, list := range []client.ObjectList{
-		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{},
-		&appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &policyv1.PodDisruptionBudgetList{},
-	} {
-		if err := o.User.List(t.Context(), list, client.InNamespace(o.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		for _, obj := range items(list) {
-			if obj.GetLabels()["app.kubernetes.io/managed-by"] != "coxswain" {
-				continue
+	for _, obj := range ours(t, o) {
+		var owners []string
+		for _, r := range obj.GetOwnerReferences() {
+			controls := ""
+			if r.Controller != nil && *r.Controller {
+				controls = "*"
 			}
-			var owners []string
-			for _, r := range obj.GetOwnerReferences() {
-				controls := ""
-				if r.Controller != nil && *r.Controller {
-					controls = "*"
-				}
-				owners = append(owners, r.Kind+"/"+r.Name+controls)
-			}
-			slices.Sort(owners)
-			l := obj.GetLabels()
-			kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
-			out[kind+" "+obj.GetName()] = l["app.kubernetes.io/name"] + " " + l["app.kubernetes.io/instance"] + " " + l["app.kubernetes.io/component"] + " of " + strings.Join(owners, ",")
+			owners = append(owners, r.Kind+"/"+r.Name+controls)
 		}
-	}
-	return out
-}
-
-func items(list client.ObjectList) []client.Object {
-	var out []client.Object
-	switch l := list.(type) {
-	case *corev1.ConfigMapList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *corev1.SecretList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *corev1.ServiceList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *corev1.PodList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *corev1.PersistentVolumeClaimList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *appsv1.StatefulSetList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *appsv1.DeploymentList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *policyv1.PodDisruptionBudgetList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
+		slices.Sort(owners)
+		l := obj.GetLabels()
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
+		out[kind+" "+obj.GetName()] = l["app.kubernetes.io/name"] + " " + l["app.kubernetes.io/instance"] + " " + l["app.kubernetes.io/component"] + " of " + strings.Join(owners, ",")
 	}
 	return out
 }
@@ -171,7 +130,7 @@ func TestEveryObjectOfTheContractIsMade(t *testing.T) {
 		"ConfigMap demo-config": controller, "Service demo-controller": controller, "StatefulSet demo-controller": controller,
 		"Secret demo-accounting": accounting, "Service demo-accounting": accounting, "StatefulSet demo-accounting": accounting,
 		"Service demo-database": database, "StatefulSet demo-database": database, "Secret demo-auth-database": "   of Accounting/demo",
-		"Service demo-restapi": restapi, "Deployment demo-restapi": restapi,
+		"Service demo-restapi": restapi, "Deployment demo-restapi": restapi, "NetworkPolicy demo-restapi": restapi,
 		"ConfigMap demo-login-ssh-config": login, "ConfigMap demo-login-users": login, "Secret demo-login-ssh-host-keys": "   of LoginSet/demo-login",
 		"Service demo-login": login, "Deployment demo-login": login,
 		"Pod demo-gpu-0": worker, "Pod demo-gpu-1": worker,
@@ -231,41 +190,6 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 	o.Restart()
 	o.Settle()
 	o.Writes.ExpectNone(t)
-}
-
-func TestDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	o := cluster(t)
-	o.Settle()
-	o.Writes.Reset()
-	operator.Change(o, "demo-config", func(cm *corev1.ConfigMap) { cm.Data["slurm.conf"] = "ClusterName=mine\n" })
-	operator.Change(o, "demo-restapi", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
-	operator.Delete[corev1.Service](o, "slurm-workers-demo")
-	operator.Delete[corev1.Secret](o, "demo-accounting")
-	apiserver.Eventually(t, func() error {
-		if text := operator.Get[corev1.ConfigMap](o, "demo-config").Data["slurm.conf"]; !strings.Contains(text, "SlurmctldHost=") {
-			return fmt.Errorf("slurm.conf is %q", text)
-		}
-		if n := *operator.Get[appsv1.Deployment](o, "demo-restapi").Spec.Replicas; n != 1 {
-			return fmt.Errorf("there are %d replicas", n)
-		}
-		if operator.Get[corev1.Service](o, "slurm-workers-demo") == nil {
-			return fmt.Errorf("the Service is gone")
-		}
-		if operator.Get[corev1.Secret](o, "demo-accounting") == nil {
-			return fmt.Errorf("the Secret is gone")
-		}
-		return nil
-	})
-	o.Settle()
-	if writes := o.Writes.All(); len(writes) < 4 {
-		t.Errorf("%d writes: %v", len(writes), writes)
-	}
-	for _, w := range o.Writes.All() {
-		if !strings.HasSuffix(w.Path, "/status") && w.Method != http.MethodPatch {
-			t.Errorf("drift is corrected by server-side apply, not by %v", w)
-		}
-	}
 }
 
 func TestWhatIsMissingIsNamedAndHeals(t *testing.T) {

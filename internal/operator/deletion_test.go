@@ -23,7 +23,16 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// parts are the objects of a cluster by kind, each of which can be the first or the last to be deleted.
+// complete is a cluster with a Token.
+func complete(t *testing.T) *operator.Operator {
+	t.Helper()
+	o := cluster(t)
+	operator.Create[slinkyv1beta1.Token](o, aToken)
+	operator.ExpectCondition[slinkyv1beta1.Token](o, "ci", "Ready", metav1.ConditionTrue, slinkyv1beta1.ReasonTokenIssued)
+	return o
+}
+
+// parts are what a user has made for a complete cluster, each of which can be the first or the last to be deleted.
 func parts() map[string]client.Object {
 	named := func(o client.Object, name string) client.Object {
 		o.SetName(name)
@@ -35,6 +44,9 @@ func parts() map[string]client.Object {
 		"RestApi":    named(&slinkyv1beta1.RestApi{}, "demo"),
 		"LoginSet":   named(&slinkyv1beta1.LoginSet{}, "demo-login"),
 		"NodeSet":    named(&slinkyv1beta1.NodeSet{}, "demo-gpu"),
+		"Token":      named(&slinkyv1beta1.Token{}, "ci"),
+		"slurm key":  named(&corev1.Secret{}, "keys"),
+		"JWT key":    named(&corev1.Secret{}, "jwt"),
 	}
 }
 
@@ -87,11 +99,12 @@ func awaitEnd(t *testing.T, o *operator.Operator, objects ...client.Object) {
 
 func TestAClusterIsDeletedInAnyOrder(t *testing.T) {
 	t.Parallel()
-	all := []string{"Accounting", "Controller", "RestApi", "LoginSet", "NodeSet"}
-	for i := range all { // each is once the first and once the last
+	all := []string{"Accounting", "JWT key", "Controller", "RestApi", "slurm key", "Token", "LoginSet", "NodeSet"}
+	for i := range all { // each is once the first and once the last, and before and after each other one
 		order := append(slices.Clone(all[i:]), all[:i]...)
 		t.Run(strings.Join(order, ", "), func(t *testing.T) {
-			o := cluster(t)
+			t.Parallel()
+			o := complete(t)
 			objects := parts()
 			var deleted []client.Object
 			for _, kind := range order {
@@ -113,7 +126,7 @@ func TestAClusterIsDeletedInAnyOrder(t *testing.T) {
 
 func TestAClusterWithRunningJobsIsDeletedAtOnce(t *testing.T) {
 	t.Parallel()
-	o := cluster(t)
+	o := complete(t)
 	runJobs(t, o)
 	var objects []client.Object
 	for _, obj := range parts() {
