@@ -279,12 +279,17 @@ func problems(obj *unstructured.Unstructured) string {
 }
 
 // poll repeats a check for a minute: there are hundreds of objects.
+// patience is for hundreds of objects on a machine that is busy with other things.
+const patience = 3 * time.Minute
+
 func poll(t *testing.T, check func() error) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return check() == nil, nil
+	var wrong error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		wrong = check()
+		return wrong == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("still wrong after a minute: %v", check())
+		t.Fatalf("still wrong after %s: %v", patience, wrong)
 	}
 }
