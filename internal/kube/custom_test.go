@@ -86,9 +86,15 @@ func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 			}},
 		},
 	}
-	if _, err := envtest.InstallCRDs(s.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+	options := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}
+	if _, err := envtest.InstallCRDs(s.Config, options); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(s.Config, options); err != nil {
+			t.Error(err)
+		}
+	})
 	if found, err := Serves(mapper, kind); err != nil || !found {
 		t.Errorf("after: %v, %v", found, err)
 	}
