@@ -12,10 +12,13 @@ import (
 	"testing"
 )
 
+// named matches the name of a test on a page.
+var named = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
+
 // TestTheTestsThatPagesNameExist keeps "shown by" true.
 func TestTheTestsThatPagesNameExist(t *testing.T) {
-	defined, definition := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, dir := range []string{"api", "cmd", "internal", "test"} {
+	defined, definition := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for _, dir := range []string{"api", "cmd", "docs", "internal", "test"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
@@ -39,10 +42,30 @@ func TestTheTestsThatPagesNameExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllSubmatch(data, -1) {
+		for _, match := range named.FindAllSubmatch(data, -1) {
 			if name := string(match[1]); !defined[name] {
 				t.Errorf("%s names %s, which is no test", page, name)
 			}
 		}
+	}
+}
+
+func TestEveryPromiseNamesATest(t *testing.T) {
+	page, err := os.ReadFile("promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| promise ") {
+			continue
+		}
+		rows++
+		if !named.MatchString(line) {
+			t.Errorf("no test shows this: %s", line)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("there are only %d promises", rows)
 	}
 }
