@@ -1,0 +1,100 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// kills ends the operator in the middle of what it does, and starts another one, whenever something has been written, until
+// nothing is written any more. It returns how often that was.
+func kills(t *testing.T, o *operator.Operator) int {
+	t.Helper()
+	for n := range 100 {
+		o.Writes.Reset()
+		deadline, tick := time.After(2*time.Second), time.NewTicker(time.Millisecond)
+		for len(o.Writes.All()) == 0 {
+			select {
+			case <-deadline:
+				tick.Stop()
+				return n
+			case <-tick.C:
+			}
+		}
+		tick.Stop()
+		o.Restart()
+	}
+	t.Fatal("the operator finds no end")
+	return 0
+}
+
+// The fault suite kills the operator after each write of what it does with workers; here it is killed again and again while it does
+// something with all other kinds.
+func TestAnOperatorThatIsKilledAgainAndAgainComesToTheSameEnd(t *testing.T) {
+	t.Parallel()
+	reference := complete(t)
+	reference.Settle()
+
+	o := operator.Start(t)
+	operator.Create[corev1.Secret](o, keys)
+	operator.Create[corev1.Secret](o, jwt)
+	operator.Create[slinkyv1beta1.Accounting](o, anAccount)
+	operator.Create[slinkyv1beta1.Controller](o, aController)
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
+	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
+	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
+	operator.Create[slinkyv1beta1.Token](o, aToken)
+	t.Logf("killed %d times while a cluster was made", kills(t, o))
+	rise(t, o)
+	kills(t, o)
+	allReady(o)
+	operator.ExpectCondition[slinkyv1beta1.Token](o, "ci", "Ready", metav1.ConditionTrue, slinkyv1beta1.ReasonTokenIssued)
+	if diff := cmp.Diff(children(t, reference), children(t, o)); diff != "" {
+		t.Errorf("it has made something else (-without kills +with):\n%s", diff)
+	}
+	generated := func() map[string]types.UID {
+		return map[string]types.UID{
+			"password": operator.Get[corev1.Secret](o, "demo-auth-database").UID, "host keys": operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").UID,
+			"worker": operator.Get[corev1.Pod](o, "demo-gpu-0").UID,
+		}
+	}
+	before := generated()
+
+	operator.Change(o, "keys", func(s *corev1.Secret) { s.Data["slurm.key"] = []byte("another-slurm-key") })
+	operator.Change(o, "jwt", func(s *corev1.Secret) { s.Data["jwt_hs256.key"] = []byte("another-jwt-key-of-sixteen-bytes") })
+	t.Logf("killed %d times while the keys were replaced", kills(t, o))
+	o.RunWorkloads()
+	kills(t, o)
+	allReady(o)
+	tokenIn(t, o, "ci-jwt-alice", hs256(t, "another-jwt-key-of-sixteen-bytes"), "")
+	if diff := cmp.Diff(before, generated()); diff != "" {
+		t.Errorf("it has made anew what stays as it is:\n%s", diff)
+	}
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
+
+	for _, obj := range parts() {
+		obj.SetNamespace(o.Namespace)
+		if err := o.User.Delete(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("killed %d times while all was deleted", kills(t, o))
+	awaitCollected(t, o)
+	if left, _ := collect(t, o); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
