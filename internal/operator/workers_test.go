@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -394,19 +392,6 @@ func TestDrainTimeoutEndsTheWaiting(t *testing.T) {
 	}
 }
 
-func TestClaimsAreMadeWithWorkersAndKept(t *testing.T) {
-	t.Parallel()
-	o := workers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`)
-	scale(o, 1)
-	expectWorkers(t, o, "w-0")
-	for _, name := range []string{"scratch-w-0", "scratch-w-1"} {
-		claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
-		if claim == nil || claim.DeletionTimestamp != nil || len(claim.OwnerReferences) > 0 {
-			t.Errorf("claim %s is %+v", name, claim)
-		}
-	}
-}
-
 func TestAScaleInCostsFewWrites(t *testing.T) {
 	t.Parallel()
 	o := workers(t, 2, `partition: {enabled: true}`)
@@ -456,155 +441,6 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-func TestOrphanedWorkersAreAdopted(t *testing.T) {
-	t.Parallel()
-	o := workers(t, 2, `partition: {enabled: true}`)
-	before := operator.Get[corev1.Pod](o, "w-1").UID
-	// What "kubectl delete nodeset w --cascade=orphan" and the garbage collector leave, and the same NodeSet again.
-	if err := o.User.Delete(t.Context(), operator.Get[slinkyv1beta1.NodeSet](o, "w"), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names(2) {
-		operator.Change(o, name, func(p *corev1.Pod) { p.OwnerReferences = nil })
-	}
-	revision := "w-" + operator.Get[corev1.Pod](o, "w-1").Labels[slinkyv1beta1.LabelRevisionHash]
-	operator.Change(o, revision, func(c *appsv1.ControllerRevision) { c.OwnerReferences = nil })
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
-		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
-	})
-	apiserver.Eventually(t, func() error {
-		if set := operator.Get[slinkyv1beta1.NodeSet](o, "w"); set != nil {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers)
-		}
-		return nil
-	})
-	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 2, partition: {enabled: true}}}`)
-	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
-	if p := operator.Get[corev1.Pod](o, "w-1"); p.UID != before || len(p.OwnerReferences) != 1 {
-		t.Errorf("w-1 is not the one that was there, or nobody's: %+v", p.ObjectMeta)
-	}
-	if c := operator.Get[appsv1.ControllerRevision](o, revision); len(c.OwnerReferences) != 1 || c.Revision != 1 {
-		t.Errorf("the revision is %+v", c)
-	}
-}
-
-func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	o := operator.Start(t)
-	operator.Create[corev1.Pod](o, `{metadata: {name: w-0}, spec: {containers: [{name: c, image: i}]}}`)
-	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
-	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
-	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Stalled", metav1.ConditionTrue, "NameConflict")
-	if want := "Pod " + o.Namespace + "/w-0 exists and was not made for NodeSet " + o.Namespace + "/w"; !strings.HasPrefix(message, want) {
-		t.Errorf("%q, want %q", message, want)
-	}
-	if p := operator.Get[corev1.Pod](o, "w-0"); p == nil || len(p.OwnerReferences) > 0 {
-		t.Errorf("%+v", p)
-	}
-}
-
-func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
-	t.Parallel()
-	o := workers(t, 1, `revisionHistoryLimit: 1, updateStrategy: {type: OnDelete}`)
-	revisions := func() map[string]int64 {
-		var list appsv1.ControllerRevisionList
-		if err := o.User.List(t.Context(), &list, client.InNamespace(o.Namespace)); err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]int64{}
-		for _, r := range list.Items {
-			out[r.Labels[slinkyv1beta1.LabelRevisionHash]] = r.Revision
-		}
-		return out
-	}
-	var hashes []string
-	for _, extra := range []string{"", "Weight=1", "Weight=2", "Weight=3", "Weight=2"} {
-		operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = extra })
-		operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
-		hashes = append(hashes, operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.NodeSetHash)
-	}
-	if hashes[4] != hashes[2] {
-		t.Errorf("the same spec has revisions %s and %s", hashes[2], hashes[4])
-	}
-	// The first is still that of the worker; of the others the newest is kept.
-	if diff := cmp.Diff(map[string]int64{hashes[0]: 1, hashes[3]: 4, hashes[4]: 5}, revisions()); diff != "" {
-		t.Error(diff)
-	}
-	o.Settle()
-	o.Writes.Reset()
-	o.Restart()
-	o.Settle()
-	o.Writes.ExpectNone(t)
-}
-
-// claimsOf starts a cluster of two workers with a claim each and a retention policy.
-func claimsOf(t *testing.T, policy string) *operator.Operator {
-	t.Helper()
-	return workers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}],
-		persistentVolumeClaimRetentionPolicy: {`+policy+`}`)
-}
-
-// ownersOf are the kinds and names of the owners of a claim.
-func ownersOf(o *operator.Operator, name string) string {
-	claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
-	if claim == nil {
-		return "gone"
-	}
-	var out []string
-	for _, r := range claim.OwnerReferences {
-		out = append(out, r.Kind+"/"+r.Name)
-	}
-	return strings.Join(out, ",")
-}
-
-func expectOwners(t *testing.T, o *operator.Operator, claim, want string) {
-	t.Helper()
-	apiserver.Eventually(t, func() error {
-		if got := ownersOf(o, claim); got != want {
-			return fmt.Errorf("the owners of %s are %q, want %q", claim, got, want)
-		}
-		return nil
-	})
-}
-
-func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
-	t.Parallel()
-	o := claimsOf(t, `whenDeleted: Delete, whenScaled: Delete`)
-	expectOwners(t, o, "scratch-w-0", "NodeSet/w")
-	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
-	o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
-	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
-	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 2 })
-	scale(o, 1)
-	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
-	scale(o, 2)
-	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
-	o.Settle()
-	o.Writes.Reset()
-	o.Restart()
-	o.Settle()
-	o.Writes.ExpectNone(t)
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.PersistentVolumeClaimRetentionPolicy = nil })
-	expectOwners(t, o, "scratch-w-0", "")
-}
-
-func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
-	t.Parallel()
-	o := claimsOf(t, `whenScaled: Delete`)
-	scale(o, 1)
-	expectWorkers(t, o, "w-0")
-	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
-	scale(o, 2)
-	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, "Waiting")
-	if want := "PersistentVolumeClaim scratch-w-1: it goes with Pod w-1; its successor waits for that"; !strings.Contains(message, want) {
-		t.Errorf("%q, want %q", message, want)
-	}
-	// What the garbage collector does.
-	operator.Change(o, "scratch-w-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
-	operator.Delete[corev1.PersistentVolumeClaim](o, "scratch-w-1")
-	expectWorkers(t, o, "w-0", "w-1")
-}
-
 func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
 	t.Parallel()
 	o := workers(t, 1, `partition: {enabled: true}`)
@@ -644,48 +480,6 @@ func TestLoginsToWorkers(t *testing.T) {
 	apiserver.Eventually(t, func() error {
 		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {
 			return fmt.Errorf("the ConfigMap is still there")
-		}
-		return nil
-	})
-}
-
-func TestThePlanIsVisibleAndADryRunOnlyShowsIt(t *testing.T) {
-	t.Parallel()
-	o := workers(t, 3, `updateStrategy: {rollingUpdate: {maxUnavailable: 1}}`)
-	o.Slurm.Submit(fake.Job{NodeList: []string{"w-2"}, CPUs: 1})
-	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 && s.Planned == 0 })
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
-		n.Annotations = map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}
-		n.Spec.Replicas = new(int32(1))
-	})
-	want := []slinkyv1beta1.NodeSetStep{
-		{Pod: "w-1", Action: "Retire", Cause: "scale-in", Message: "its Slurm node is drained first"},
-		{Pod: "w-0", Action: "Retire", Cause: "scale-in", Message: "its Slurm node is drained first"},
-	}
-	plan := func(want []slinkyv1beta1.NodeSetStep) {
-		t.Helper()
-		apiserver.Eventually(t, func() error {
-			s := operator.Get[slinkyv1beta1.NodeSet](o, "w").Status
-			if diff := cmp.Diff(want, s.Plan); diff != "" || int(s.Planned) != len(want) {
-				return fmt.Errorf("the plan of %d steps: %s", s.Planned, diff)
-			}
-			return nil
-		})
-	}
-	plan(want)
-	o.Settle()
-	for _, p := range o.Workers() {
-		if p.Annotations["coxswain.dev/retired"] != "" || p.Annotations[slinkyv1beta1.AnnotationPlan] != "" {
-			t.Errorf("%s is touched in a dry run: %v", p.Name, p.Annotations)
-		}
-	}
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Annotations = nil })
-	expectWorkers(t, o, "w-2")
-	plan(nil)
-	scale(o, 0)
-	apiserver.Eventually(t, func() error {
-		if got := operator.Get[corev1.Pod](o, "w-2").Annotations[slinkyv1beta1.AnnotationPlan]; !strings.HasPrefix(got, "scale-in: waiting for job") {
-			return fmt.Errorf("w-2 says %q", got)
 		}
 		return nil
 	})
