@@ -58,3 +58,30 @@ func TestThePlanIsVisibleAndADryRunOnlyShowsIt(t *testing.T) {
 		return nil
 	})
 }
+
+// What a dry run holds up goes on when it is over, though nothing else happens then.
+func TestTheEndOfADryRunWakesTheWorkers(t *testing.T) {
+	t.Parallel()
+	o := workers(t, 2, `updateStrategy: {type: OnDelete}`)
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	idle := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
+	expectStatus(t, o, func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 2 })
+	operator.Change(o, "w-1", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodDeletionCost] = "-1" })
+	scale(o, 1)
+	expectWaiting(t, o, "w-1", "waiting for jobs to end")
+
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Annotations = map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}
+	})
+	operator.Change(o, "w-0", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodCordon] = "true" })
+	o.Slurm.Finish(job)
+	o.Slurm.Finish(idle)
+	o.Settle()
+	expectWorkers(t, o, names(2)...)
+	if got := nodeState(o, "w-0"); got != "IDLE+DYNAMIC_NORM " {
+		t.Errorf("w-0 is drained in a dry run: %s", got)
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Annotations = nil })
+	expectWorkers(t, o, "w-0")
+	expectNode(t, o, "w-0", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned")
+}

@@ -33,6 +33,8 @@ type departure struct {
 	// controller says that the Controller is there to stay, and asked that a RestApi of it is there: that there is a Slurm
 	// whose jobs matter, and a way to ask it.
 	controller, asked bool
+	// dryRun says that nothing is done to the workers.
+	dryRun bool
 }
 
 // holds says why the NodeSet has to stay; nothing when it may go. It never stays for what nobody will ever answer: with
@@ -40,6 +42,9 @@ type departure struct {
 func (d departure) holds() string {
 	if d.workers == 0 || d.orphaned || !d.controller || !d.asked {
 		return ""
+	}
+	if d.dryRun {
+		return fmt.Sprintf("annotation %s keeps its %d workers, so that it stays, too", slinkyv1beta1.AnnotationDryRun, d.workers)
 	}
 	return fmt.Sprintf("%d workers are drained and deleted first, which takes as long as their jobs do; set spec.drainTimeout to bound the waiting, as with 1s", d.workers)
 }
@@ -71,7 +76,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 }
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {
-	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents)}
+	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents), dryRun: DryRun(n)}
 	var err error
 	if d.workers, err = r.remaining(ctx, n); err != nil {
 		return d, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)

@@ -13,6 +13,7 @@ func TestADeletedNodeSetStaysOnlyForWhatCanBeAnswered(t *testing.T) {
 		holds bool
 	}{
 		{"workers that Slurm can be asked about", func(*departure) {}, true},
+		{"workers that a dry run keeps", func(d *departure) { d.dryRun = true }, true},
 		{"no workers", func(d *departure) { d.workers = 0 }, false},
 		{"workers that are to be kept", func(d *departure) { d.orphaned = true }, false},
 		{"workers of a cluster that goes as well", func(d *departure) { d.controller = false }, false},

@@ -25,10 +25,11 @@ type terms struct {
 	protection   nodeset.Protection
 	departs      bool
 	lost         bool
+	dryRun       bool
 }
 
 func termsOf(n *slinkyv1beta1.NodeSet) terms {
-	t := terms{protection: nodesets.Protection(n), departs: departs(n), lost: nodesets.Lost(n)}
+	t := terms{protection: nodesets.Protection(n), departs: departs(n), lost: nodesets.Lost(n), dryRun: nodesets.DryRun(n)}
 	if n.Spec.DrainTimeout != nil {
 		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}

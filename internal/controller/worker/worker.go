@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	scope.action = nodeset.Next(scope.worker)
 	if nodesets.DryRun(&set) {
-		scope.action.Drain, scope.action.Undrain, scope.action.Delete = "", false, false
+		scope.action.Drain, scope.action.Undrain, scope.action.Revive, scope.action.Delete = "", false, false, false
 	}
 	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err
