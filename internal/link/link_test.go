@@ -471,7 +471,7 @@ func TestRegistryFollowsChanges(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			failures := first.Drain(t.Context(), []string{"worker-0"}, "r")
-			if len(failures) != 1 {
+			if len(failures) != 1 || !errors.Is(failures["worker-0"], ErrClosed) {
 				t.Errorf("a write to a link that ends has %v", failures)
 			}
 		})

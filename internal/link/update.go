@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// ErrClosed says that a link ended before it made a write.
+// ErrClosed says that a link ended before it made a write, or before it was known what became of it.
 var ErrClosed = errors.New("the link to Slurm is closed")
 
 // Failures says, by node, why it was not changed. Nodes that were are not in it; nil is success.

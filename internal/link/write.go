@@ -60,6 +60,11 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 		}
 		maps.Copy(failures, l.writeChunk(ctx, some, c))
 	}
+	if ctx.Err() != nil { // which is what became of the call that was cut short
+		for name := range failures {
+			failures[name] = ErrClosed
+		}
+	}
 	return failures
 }
 

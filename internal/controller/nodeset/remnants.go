@@ -44,10 +44,14 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 			records = append(records, record)
 		}
 	}
-	if err := r.prune(ctx, l, n, records, facts); err != nil {
-		return err
+	err := r.prune(ctx, l, n, records, facts)
+	if err == nil {
+		err = r.vacate(ctx, l, n, records, plan)
 	}
-	return r.vacate(ctx, l, n, records, plan)
+	if errors.Is(err, link.ErrClosed) {
+		return nil // the cluster goes, or another link follows and tells of all its nodes
+	}
+	return err
 }
 
 // prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone.

@@ -6,6 +6,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,7 +73,10 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changed bool, err 
 		return false, nil
 	}
 	r.memory.wrote(client.ObjectKeyFromObject(s.pod), r.Clock.Now())
-	if err := failures[s.node]; err != nil {
+	switch err := failures[s.node]; {
+	case errors.Is(err, link.ErrClosed):
+		return true, nil // the cluster goes, or another link follows; either wakes the worker
+	case err != nil:
 		return false, fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
 	}
 	log.FromContext(ctx).Info("Changed the state of a Slurm node", "node", s.node, "change", what, "reason", s.action.Drain)
