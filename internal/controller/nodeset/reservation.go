@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -37,13 +38,19 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	if desired == 0 {
 		wanted = nil
 	}
-	if wanted == nil && !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
+	var booking plans.Booking
+	switch held := controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation); {
+	case wanted == nil && !held && meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) == nil:
 		return time.Time{}, nil
-	}
-	booking, err := r.book(ctx, n, wanted, workers)
-	if err != nil {
-		// What was known stays; the error is tried again.
-		return time.Time{}, err
+	case wanted == nil && !held:
+		// The reconcile that took the finalizer off could not write the status: the object had changed.
+		booking.Message, n.Status.Reservation = "none is asked for", nil
+	default:
+		var err error
+		if booking, err = r.book(ctx, n, wanted, workers); err != nil {
+			// What was known stays; the error is tried again.
+			return time.Time{}, err
+		}
 	}
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionReservationCreated, Status: metav1.ConditionFalse,
