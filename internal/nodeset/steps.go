@@ -33,7 +33,7 @@ type Step struct {
 	Message string
 }
 
-// Text is the step in a few words, for the pod: "update: waiting for job 812, which ends at 2026-11-20T14:20:00Z".
+// Text is the step in a few words, for the pod: "update: waiting for job 812, which ends by 2026-11-20T14:20:00Z".
 func (s Step) Text() string {
 	if s.Cause == "" {
 		return s.Message
@@ -78,7 +78,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	for _, p := range order {
 		if cause := causes[p.Name]; cause != "" && !p.Terminating {
 			message := drainedFirst
-			if w := waiting[p.Name]; strings.HasPrefix(w, "waiting for job") {
+			if w := waiting[p.Name]; waitsForJobs(w) {
 				message = w
 			}
 			add(Step{Pod: p.Name, Deed: Retire, Cause: cause, Message: message})
@@ -94,6 +94,11 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		}
 	}
 	return steps, total
+}
+
+// waitsForJobs says of what a worker waits for, see waiting, that it is for jobs to end. Other waits are too short to be told.
+func waitsForJobs(message string) bool {
+	return strings.HasPrefix(message, "waiting for ") && strings.Contains(message, " job")
 }
 
 // Causes are those for which pods are retired once the plan is carried out.

@@ -27,7 +27,11 @@ func tell(in nodeset.Input, all bool, waiting map[string]string) string {
 }
 
 func TestPlansAreTold(t *testing.T) {
-	const job = "waiting for job 812, which ends at 2026-11-20T14:20:00Z"
+	const job = "waiting for job 812 of alice, which ends by 2026-11-20T14:20:00Z"
+	jobs := map[string]string{
+		"w-0": "waiting for 2 jobs, the last of which is job 812, which has no time limit; spec.drainTimeout ends them at 2026-11-20T14:20:00Z",
+		"w-1": "waiting for jobs to end", "w-2": "waiting for Slurm to confirm that nothing runs on it",
+	}
 	var many []nodeset.Pod
 	for i := range 40 {
 		many = append(many, aPod(i, old))
@@ -45,6 +49,7 @@ func TestPlansAreTold(t *testing.T) {
 			aPod(0, old), aPod(1, old, updating, busy), aPod(2, old, busy), aPod(3)}}, map[string]string{"w-1": job}},
 		{"many.txt", false, nodeset.Input{Replicas: 40, Rolling: true, MaxUnavailable: 2, Pods: many}, nil},
 		{"scheduled.txt", false, nodeset.Input{Replicas: 2, Scheduled: true, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
+		{"jobs.txt", false, nodeset.Input{Pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}}, jobs},
 		{"ondelete.txt", true, nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
 	}
 	for _, tt := range tests {
