@@ -38,18 +38,23 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	if desired == 0 {
 		wanted = nil
 	}
+	known := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) != nil
+	l, linked := r.linkOf(n)
 	var booking plans.Booking
 	switch held := controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation); {
-	case wanted == nil && !held && meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) == nil:
+	case wanted == nil && !held && !known:
 		return time.Time{}, nil
 	case wanted == nil && !held:
 		// The reconcile that took the finalizer off could not write the status: the object had changed.
 		booking.Message, n.Status.Reservation = "none is asked for", nil
+	case !linked && known:
+		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
+	case !linked:
+		booking.Message = "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"
 	default:
 		var err error
-		if booking, err = r.book(ctx, n, wanted, workers); err != nil {
-			// What was known stays; the error is tried again.
-			return time.Time{}, err
+		if booking, err = r.book(ctx, n, l, wanted, workers); err != nil {
+			return time.Time{}, err // What was known stays; the error is tried again.
 		}
 	}
 	c := metav1.Condition{
@@ -64,11 +69,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 }
 
 // book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
-func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *plans.Maintenance, workers hostlist.Set) (plans.Booking, error) {
-	l, ok := r.linkOf(n)
-	if !ok {
-		return plans.Booking{Message: "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"}, nil
-	}
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set) (plans.Booking, error) {
 	name := plans.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
