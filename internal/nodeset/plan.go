@@ -78,11 +78,7 @@ type Plan struct {
 }
 
 // wake asks for another look at a time; zero asks for none.
-func (p *Plan) wake(at time.Time) {
-	if !at.IsZero() && (p.Again.IsZero() || at.Before(p.Again)) {
-		p.Again = at
-	}
-}
+func (p *Plan) wake(at time.Time) { p.Again = Sooner(p.Again, at) }
 
 // Make decides what to do next.
 func Make(in Input) Plan {

@@ -61,6 +61,14 @@ func unregister(w Worker, action *Action) {
 	}
 }
 
+// Sooner is the earlier of two times, of which zero is none.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -52,8 +52,4 @@ func (a *Action) trouble(reason, format string, args ...any) {
 }
 
 // wake asks for another look at a time.
-func (a *Action) wake(at time.Time) {
-	if a.Again.IsZero() || at.Before(a.Again) {
-		a.Again = at
-	}
-}
+func (a *Action) wake(at time.Time) { a.Again = Sooner(a.Again, at) }

@@ -50,7 +50,7 @@ func Facts(p *corev1.Pod) plans.Pod {
 	if deadline, err := time.Parse(time.RFC3339, p.Annotations[slinkyv1beta1.AnnotationPodDeadline]); err == nil {
 		out.Deadline, out.DeadlineKnown = deadline, true
 	}
-	if c := condition(p, corev1.PodReady); c != nil {
+	if c := Condition(p, corev1.PodReady); c != nil {
 		out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 	}
 	return out
@@ -58,11 +58,12 @@ func Facts(p *corev1.Pod) plans.Pod {
 
 // says is whether Slurm, when it last said something about the worker's node, said this state; see node.AllConditions.
 func says(p *corev1.Pod, state string) bool {
-	c := condition(p, corev1.PodConditionType(node.ConditionPrefix+state))
+	c := Condition(p, corev1.PodConditionType(node.ConditionPrefix+state))
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+// Condition is the condition of that type, or nil.
+func Condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == kind {
 			return &p.Status.Conditions[i]

@@ -184,17 +184,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	}
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(n, facts, plan, out)...)
-	out.Again = earlier(plan.Again, again)
+	out.Again = plans.Sooner(plan.Again, again)
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
-}
-
-// earlier is the earlier of two times that are set.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // maxUnavailable is the number that the spec means, at least one: with none nothing would ever be updated.

@@ -85,7 +85,7 @@ func retiring(pods []corev1.Pod) string {
 	told, more := 0, 0
 	for i := range pods {
 		p := &pods[i]
-		c := condition(p, RetiringCondition)
+		c := Condition(p, RetiringCondition)
 		switch {
 		case plans.Cause(p.Annotations[RetiredAnnotation]) == "" || p.DeletionTimestamp != nil || c == nil:
 		case told < most:

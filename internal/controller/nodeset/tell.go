@@ -23,7 +23,7 @@ func DryRun(n *slinkyv1beta1.NodeSet) bool {
 func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) map[string]string {
 	waiting := map[string]string{}
 	for i := range pods {
-		if c := condition(&pods[i], RetiringCondition); c != nil {
+		if c := Condition(&pods[i], RetiringCondition); c != nil {
 			waiting[pods[i].Name] = c.Message
 		}
 	}

@@ -36,7 +36,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	}
 	r.wantJobs(s)
 	if changed, err := r.setState(ctx, s); changed || err != nil {
-		s.action.Again = soonest(s.action.Again, r.Clock.Now().Add(time.Second))
+		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return err
 	}
 	r.writeRecord(s)
@@ -95,14 +95,6 @@ func (r *reconciler) wantJobs(s *scope) {
 	}
 }
 
-// soonest is the earlier of two times, of which zero is none.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // confirming bounds how long to wait for Slurm's last word.
 const confirming = 30 * time.Second
 
@@ -134,18 +126,18 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
 		s.action.Delete, s.action.Message = false, "waiting for Slurm to confirm that nothing runs on it"
-		s.action.Again = soonest(s.action.Again, now.Add(10*time.Second))
+		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
 	r.look(s, snapshot)
 	if s.action = nodeset.Next(s.worker); !s.action.Delete {
-		s.action.Again = soonest(s.action.Again, now.Add(time.Second))
+		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}
 	if granted, again := s.link.Spend(now, 1); granted == 0 {
 		s.action.Delete = false
 		s.action.Message += "; waiting, because this cluster has seen as many deletions within a minute as it may"
-		s.action.Again = soonest(s.action.Again, again)
+		s.action.Again = nodeset.Sooner(s.action.Again, again)
 		return false
 	}
 	return true

@@ -32,7 +32,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 	status := corev1ac.PodStatus()
 	for _, c := range wanted {
 		since := metav1.NewTime(r.Clock.Now())
-		if have := condition(pod, c.Type); have != nil && have.Status == c.Status {
+		if have := nodesets.Condition(pod, c.Type); have != nil && have.Status == c.Status {
 			since = have.LastTransitionTime
 		}
 		applied := corev1ac.PodCondition().WithType(c.Type).WithStatus(c.Status).WithMessage(c.Message).WithLastTransitionTime(since)
@@ -46,7 +46,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, versionOf(apply))
-	if now, before := attention(s.action), condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
+	if now, before := attention(s.action), nodesets.Condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
 		(before == nil || before.Reason != now.Reason) {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)
 	}
@@ -81,7 +81,7 @@ func ourConditions() []corev1.PodConditionType {
 func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, kind := range ourConditions() {
-		have := condition(pod, kind)
+		have := nodesets.Condition(pod, kind)
 		switch {
 		case kind == slinkyv1beta1.PodConditionNeedsAttention:
 			if c := attention(action); c != nil {
@@ -119,7 +119,7 @@ func reasonOf(cause nodeset.Cause) string {
 // same says whether the pod has exactly these conditions of ours.
 func same(pod *corev1.Pod, wanted []corev1.PodCondition) bool {
 	for _, kind := range ourConditions() {
-		have := condition(pod, kind)
+		have := nodesets.Condition(pod, kind)
 		i := slices.IndexFunc(wanted, func(c corev1.PodCondition) bool { return c.Type == kind })
 		if (i >= 0) != (have != nil) {
 			return false
@@ -129,13 +129,4 @@ func same(pod *corev1.Pod, wanted []corev1.PodCondition) bool {
 		}
 	}
 	return true
-}
-
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }
