@@ -49,6 +49,11 @@ deps: ## Install the Debian packages that building, the local Kubernetes and the
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES)) ## Build the operator's binaries into bin/.
 
+.PHONY: run
+run: bin/manager ## Run the operator on this machine, for the cluster of KUBECONFIG and the slurmrestd at SLURMRESTD_URL (CONTRIBUTING.md). RUN_FLAGS=… adds flags.
+	@bin/manager --leader-elect=false --metrics-addr=0 --health-addr=127.0.0.1:18081 --log-format=plain \
+		--image-registry=$(REGISTRY) --image-tag=$(TAG) $(if $(SLURMRESTD_URL),--slurmrestd-url=$(SLURMRESTD_URL)) $(RUN_FLAGS)
+
 LDFLAGS := -s -w -X main.version=$(VERSION)
 $(addprefix bin/,$(BINARIES)): bin/%: $(GO_FILES)
 	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/$*

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/command"
 	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
@@ -123,6 +124,11 @@ func (o *options) validate() error {
 	for _, kind := range operator.Kinds() {
 		if n := *o.workers[kind]; n < 0 {
 			errs = append(errs, fmt.Errorf("--%s-workers is %d: it must not be negative", kind, n))
+		}
+	}
+	if o.slurmrestdURL != "" {
+		if _, err := rest.ParseEndpoint(o.slurmrestdURL); err != nil {
+			errs = append(errs, fmt.Errorf("--slurmrestd-url: %w", err))
 		}
 	}
 	if o.serveWebhooks {

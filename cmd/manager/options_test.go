@@ -152,6 +152,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"--log-format=xml"}, `--log-format is "xml": use json or plain`},
 		{[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
 		{[]string{"--nodeset-workers=-1"}, "--nodeset-workers is -1: it must not be negative"},
+		{[]string{"--slurmrestd-url=10.0.0.7:6820"}, "--slurmrestd-url: reading the endpoint of slurmrestd: it is no URL"},
+		{[]string{"--slurmrestd-url=slurm"}, "--slurmrestd-url: reading the endpoint of slurmrestd: it is not like http://host:port"},
 		{[]string{"--image-tag="}, "--image-registry and --image-tag must not be empty"},
 		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
 		{[]string{"start"}, `unexpected argument "start": the manager takes flags only, see --help`},

@@ -67,18 +67,27 @@ type Client struct {
 	version string // chosen by asking, "" before
 }
 
-// NewClient returns a client of the slurmrestd at an endpoint like "http://slurm-restapi.default:6820". It makes no call.
-func NewClient(endpoint string, issuer token.Issuer, options Options) (*Client, error) {
+// ParseEndpoint reads an endpoint like "http://slurm-restapi.default:6820". Errors do not repeat it: it may hold a password.
+func ParseEndpoint(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	switch {
-	case err != nil:
-		// url.Error quotes the whole endpoint, which may hold a password.
+	case err != nil: // url.Error quotes all of it
 		return nil, errors.New("reading the endpoint of slurmrestd: it is no URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("reading the endpoint of slurmrestd: it is not like http://host:port")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("reading the endpoint of slurmrestd: it has more than scheme, host, port and path")
-	case issuer == nil:
+	}
+	return u, nil
+}
+
+// NewClient returns a client of the slurmrestd at an endpoint, see ParseEndpoint. It makes no call.
+func NewClient(endpoint string, issuer token.Issuer, options Options) (*Client, error) {
+	u, err := ParseEndpoint(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if issuer == nil {
 		return nil, errors.New("making a client of slurmrestd: there is no token issuer")
 	}
 	c := &Client{endpoint: strings.TrimRight(u.String(), "/"), issuer: issuer, options: options, close: func() {}}
