@@ -69,3 +69,23 @@ func TestEveryPromiseNamesATest(t *testing.T) {
 		t.Errorf("there are only %d promises", rows)
 	}
 }
+
+// TestEveryFailureHasATest keeps each row of the table of what fails shown by something.
+func TestEveryFailureHasATest(t *testing.T) {
+	page, err := os.ReadFile("workers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "| what happens | what becomes of jobs |")
+	_, table, begun := strings.Cut(table, "|---|---|---|---|---|\n")
+	table, _, ended := strings.Cut(table, "\n\n")
+	if !found || !begun || !ended {
+		t.Fatal("workers.md has no table of what fails")
+	}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		if !strings.Contains(cells[len(cells)-1], "`Test") {
+			t.Errorf("no test shows what becomes of jobs when %s", cells[0])
+		}
+	}
+}
