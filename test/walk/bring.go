@@ -11,7 +11,7 @@ type Options struct {
 	Images     Images
 	// Kubeconfig leads to a Kubernetes of the user; empty for a local one.
 	Kubeconfig string
-	// Nodes is the number of nodes of a local Kubernetes.
+	// Nodes is the number of nodes that a local Kubernetes has at least.
 	Nodes int
 }
 

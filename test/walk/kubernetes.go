@@ -4,10 +4,12 @@
 package walk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,10 +57,14 @@ func BuildPrograms(ctx context.Context, r Repository, p *Progress, local bool) e
 	return err
 }
 
-// StartKubernetes starts a local Kubernetes with so many nodes, or uses, repairs and grows the one that runs.
+// StartKubernetes starts a local Kubernetes with so many nodes, or uses, repairs and grows the one that runs. One that has
+// more keeps them.
 func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int) (*Kubernetes, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("starting a local Kubernetes needs root: run as root, or name a cluster of yours with KUBECONFIG=…")
+	}
+	if before, err := statusOf(ctx, r); err == nil {
+		nodes = max(nodes, before.Nodes)
 	}
 	out, err := r.run(ctx, p, "bin/localkube", "up", "--nodes", fmt.Sprint(nodes))
 	if err != nil {
@@ -68,17 +74,30 @@ func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int) 
 	if err != nil {
 		return nil, err
 	}
-	out, err = r.run(ctx, nil, "bin/localkube", "status", "--json")
+	after, err := statusOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	var status struct{ Logs, Host string }
-	if err := json.Unmarshal([]byte(out), &status); err != nil {
-		return nil, fmt.Errorf("reading the status of the local Kubernetes: %w", err)
-	}
-	k.Local, k.Host = true, status.Host
-	k.AuditLog = filepath.Join(status.Logs, "audit.log")
+	k.Local, k.Host = true, after.Host
+	k.AuditLog = filepath.Join(after.Logs, "audit.log")
 	return k, nil
+}
+
+// localStatus is what localkube says about the local Kubernetes.
+type localStatus struct {
+	Nodes      int
+	Logs, Host string
+}
+
+// statusOf asks localkube, which says it of one that is ill, too, and nothing where there is none.
+func statusOf(ctx context.Context, r Repository) (localStatus, error) {
+	var out bytes.Buffer
+	failed := r.execute(ctx, &out, io.Discard, "bin/localkube", "status", "--json")
+	var status localStatus
+	if err := json.Unmarshal(out.Bytes(), &status); err != nil {
+		return localStatus{}, fmt.Errorf("reading the status of the local Kubernetes: %w", errors.Join(failed, err))
+	}
+	return status, nil
 }
 
 // Connect connects to the cluster of a kubeconfig and fails if nothing answers there.
