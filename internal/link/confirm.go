@@ -6,12 +6,14 @@ package link
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // Confirm asks Slurm now and returns the Snapshot that the answer made: the last look before something is destroyed that
-// the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh.
+// the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. That Slurm does
+// not have a node is confirmed by a list, and not by the word that nothing changed since one.
 //
 // Any number of callers share one question, as long as it is asked after each of them called. While questions have taken
 // more of slurmrestd's time than they may, Confirm waits; the context bounds that.
@@ -19,7 +21,7 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	fail := func(err error) (*Snapshot, error) {
 		return nil, fmt.Errorf("asking Slurm cluster %s about %s once more: %w", l.key, hostlist.Compress(nodes), err)
 	}
-	if err := l.ask(ctx); err != nil {
+	if err := l.ask(ctx, !l.snapshot.Load().has(nodes)); err != nil {
 		return fail(err)
 	}
 	snapshot := l.Snapshot()
@@ -29,13 +31,23 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	return snapshot, nil
 }
 
-// ask polls, or waits for a poll of somebody else that begins after the call.
-func (l *Link) ask(ctx context.Context) error {
+// Relist lets the next question be for all nodes instead of for what changed: to the question what changed since a list that
+// lacked a node by mistake, Slurm says for ever that nothing did. An answer that is on its way may undo that, so whoever needs
+// a later Snapshot.Listed says so again until it is there.
+func (l *Link) Relist() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.since = time.Time{}
+}
+
+// ask polls, or waits for a poll of somebody else that begins after the call; with list, the answer has to be a list.
+func (l *Link) ask(ctx context.Context, list bool) error {
 	select {
 	case <-l.done:
 		return ErrClosed
 	default:
 	}
+	called := l.options.Clock.Now()
 	l.mu.Lock()
 	before := l.polls
 	l.mu.Unlock()
@@ -47,11 +59,15 @@ func (l *Link) ask(ctx context.Context) error {
 	l.mu.Lock()
 	asked, failed := l.polls > before, l.failed
 	l.mu.Unlock()
-	if asked {
+	list = list && l.snapshot.Load().Listed.Before(called)
+	if asked && (failed != nil || !list) {
 		return failed
 	}
 	if err := l.afford(ctx, &l.nodeTime); err != nil {
 		return err
+	}
+	if list {
+		l.Relist()
 	}
 	return l.poll(ctx)
 }

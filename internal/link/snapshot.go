@@ -37,6 +37,9 @@ const sameTime = 30 * time.Second
 type Snapshot struct {
 	// Taken is when Slurm was asked for what the snapshot says, by the link's clock; zero when it never answered.
 	Taken time.Time
+	// Listed is when Slurm was asked for its last list; since then it has only said that nothing changed. What it does not
+	// have is known from then.
+	Listed time.Time
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
 	// Ahead is how far slurmctld's clock is ahead of the link's, or negative behind it. It is zero for clocks that show
@@ -65,7 +68,7 @@ type Snapshot struct {
 
 // NewSnapshot returns a snapshot with just that content, for tests and tools.
 func NewSnapshot(taken time.Time, trust Trust, nodes ...rest.Node) *Snapshot {
-	s := &Snapshot{Taken: taken, Updated: taken, Trust: trust, nodes: make(map[string]*rest.Node, len(nodes)), trusted: len(nodes)}
+	s := &Snapshot{Taken: taken, Listed: taken, Updated: taken, Trust: trust, nodes: make(map[string]*rest.Node, len(nodes)), trusted: len(nodes)}
 	for _, n := range nodes {
 		s.nodes[n.Name] = &n
 	}
@@ -126,7 +129,7 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 	}
 	next.Taken = asked
 	if !list.Unchanged {
-		next.Updated, next.Meta = list.Updated, list.Meta
+		next.Listed, next.Updated, next.Meta = asked, list.Updated, list.Meta
 		if ahead := list.Updated.Sub(asked); !list.Updated.IsZero() && (ahead-s.Ahead).Abs() > sameTime {
 			next.Ahead = ahead.Round(time.Second)
 		}
@@ -146,6 +149,11 @@ func (s *Snapshot) distrust(err error) {
 		return
 	}
 	s.Trust = Suspect
+}
+
+// has says whether all these nodes are in the last list.
+func (s *Snapshot) has(nodes []string) bool {
+	return !slices.ContainsFunc(nodes, func(name string) bool { return s.nodes[name] == nil })
 }
 
 // lacks says whether a node is missing that an earlier snapshot has.

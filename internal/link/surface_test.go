@@ -35,6 +35,71 @@ func TestConfirmSeesWhatJustHappened(t *testing.T) {
 	})
 }
 
+// A list that lacked a node by mistake stands for as long as nothing changes: Slurm says that nothing did.
+func TestThatANodeIsAbsentIsToldByAList(t *testing.T) {
+	for name, look := range map[string]func(t *testing.T, l *Link) *Snapshot{
+		"which Confirm asks for": func(t *testing.T, l *Link) *Snapshot {
+			t.Helper()
+			snapshot, err := l.Confirm(t.Context(), "worker-0", "late")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return snapshot
+		},
+		"and Relist": func(_ *testing.T, l *Link) *Snapshot {
+			l.Relist()
+			after(1100 * time.Millisecond)
+			return l.Snapshot()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+				after(10 * time.Second)
+				s.SetFault(func(*http.Request) *fake.Fault {
+					return &fake.Fault{KeepNode: func(name string) bool { return name != "late" }}
+				})
+				s.Register(fake.Node{Name: "late"})
+				after(10 * time.Second)
+				s.SetFault(nil)
+				after(time.Minute)
+				before := l.Snapshot()
+				if _, exists := before.Node("late"); exists != node.No || before.Trust != Fresh || time.Since(before.Listed) < time.Minute {
+					t.Fatalf("the test is in vain: %s, %s, listed %s ago", exists, before.Trust, time.Since(before.Listed))
+				}
+				called := time.Now()
+				if s := look(t, l); s.Listed.Before(called) || !s.has([]string{"late"}) {
+					t.Errorf("listed %s before, %s", called.Sub(s.Listed), states(s))
+				}
+				s.ResetCounters()
+				after(10 * time.Second)
+				if c := s.Counters(); c.Unchanged < c.Calls["GET nodes"] {
+					t.Errorf("and then %d of %d answers were lists", c.Calls["GET nodes"]-c.Unchanged, c.Calls["GET nodes"])
+				}
+			})
+		})
+	}
+}
+
+func TestConfirmationsOfAbsentNodesShareOneList(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(10 * time.Second)
+		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 200 * time.Millisecond} })
+		s.ResetCounters()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if _, err := l.Confirm(t.Context(), fmt.Sprintf("absent-%d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["GET nodes"]; calls > 2 {
+			t.Errorf("a hundred confirmations took %d questions", calls)
+		}
+	})
+}
+
 func TestConfirmationsShareOneQuestion(t *testing.T) {
 	simulate(t, 100, func(t *testing.T, s *fake.Slurm, l *Link) {
 		after(10 * time.Second)

@@ -87,7 +87,7 @@ func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failure
 	case len(nodes) == 1, !errors.Is(err, rest.Absent) && !busy(err):
 		return all(nodes, err)
 	}
-	if err := l.ask(ctx); err != nil {
+	if err := l.ask(ctx, false); err != nil {
 		return all(nodes, fmt.Errorf("finding out which of %d nodes Slurm refuses: %w", len(nodes), err))
 	}
 	possible, failures := c.sort(l.Snapshot(), nodes)

@@ -57,7 +57,7 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			in := nodeset.Input{Now: noon, Asked: noon, Revision: "new", Replicas: tt.replicas, Pods: tt.pods}
+			in := nodeset.Input{Now: noon, Asked: noon, Listed: noon, Revision: "new", Replicas: tt.replicas, Pods: tt.pods}
 			if tt.since > 0 {
 				in.AskedJobs = noon.Add(-tt.since)
 			}

@@ -33,6 +33,8 @@ type Input struct {
 	Pods     []Pod
 	// Asked is when Slurm was asked about the pods' nodes; zero while it says nothing.
 	Asked time.Time
+	// Listed is when it was asked for its last list of nodes: what is not in it was not there then.
+	Listed time.Time
 	// AskedJobs is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it
 	// named none.
 	AskedJobs time.Time
@@ -73,6 +75,8 @@ type Plan struct {
 	Ask []string
 	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
 	Lost int
+	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that some are absent.
+	Relist bool
 	// Again is when the plan may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }

@@ -89,7 +89,7 @@ func TestMake(t *testing.T) {
 		{"who was retired before is retired still, and nobody else",
 			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodeset.Plan{}},
 		{"one that turns out to have jobs stays when an idle one can go instead",
-			nodeset.Input{Asked: noon, Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
+			nodeset.Input{Asked: noon, Listed: noon, Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
 			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0"), Reprieve: []string{"w-2"}}},
 		{"of two with jobs the one that was chosen goes, whatever ends first",
 			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodeset.Plan{}},

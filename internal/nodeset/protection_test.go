@@ -18,7 +18,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := nodeset.Worker{
-			Now: noon, Asked: noon, Known: node.Yes, Protection: nodeset.UntilDrained, Pod: aPod(1),
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: nodeset.UntilDrained, Pod: aPod(1),
 			State: node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
 			Reason: node.Reason{
 				Text: rapid.SampledFrom([]string{"", "bad disk", cordonReason, drainReason, "slurm-operator: Pod is terminating"}).Draw(t, "reason"),

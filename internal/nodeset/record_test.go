@@ -18,7 +18,7 @@ import (
 func registered(options ...func(*nodeset.Worker)) nodeset.Worker {
 	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
 	w := nodeset.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
+		Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
 		Host:   nodeset.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
 		Record: nodeset.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
 	}
@@ -189,7 +189,7 @@ func TestDeadlines(t *testing.T) {
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
 	absent := func(d time.Duration, options ...func(*nodeset.Pod)) nodeset.Worker {
-		return nodeset.Worker{Now: noon, Asked: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d)}
+		return nodeset.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d)}
 	}
 	unregistered := func(p *nodeset.Pod) { p.Retired = nodeset.Unregistered }
 	lost := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {

@@ -22,10 +22,11 @@ func missing(w Worker, action *Action) {
 	switch {
 	case w.Lost && w.DrainTimeout == 0:
 		// It may have been there a moment ago, with jobs of which Slurm knows nothing any more.
-	case !w.Asked.Before(settled): // it is not enough that the time is over: Slurm must have been asked since then
+	case !w.Listed.Before(settled): // it is not enough that the time is over: Slurm must have listed its nodes since then
 		gone = true
 	case !starts && (w.Pod.Retired != "" || w.Protection != Unprotected):
 		action.wake(later(settled, w.Now.Add(time.Second)))
+		action.Relist = !w.Now.Before(settled)
 	}
 	if gone && !starts {
 		action.Protected = node.No // one that starts may be evicted in any case, and is to be protected when it has

@@ -17,21 +17,28 @@ const unregisteredFor = 2 * time.Minute
 
 // repair retires workers that run and that Slurm does not have, because somebody deleted the node's record: slurmd does
 // not register again by itself. No more go at once than may be unavailable. When Slurm has lost its state, jobs may still
-// run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are.
+// run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are. Nor is anything done that
+// was not done before while the last list is older than what it is to tell.
 func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	var missing []Pod
 	present := 0
+	plan.Relist = in.outdated()
+	if plan.Relist {
+		plan.wake(in.Now.Add(time.Second))
+	}
 	for _, p := range candidates {
 		switch {
 		case p.Registered == node.Unknown && p.Retired == Unregistered:
 			retired[p.Name] = Unregistered
 			continue
 		case p.Registered == node.No:
-			if in.overdue(p) {
-				missing = append(missing, p)
+			if in.overdue(p, in.Listed) {
+				if !plan.Relist || p.Retired == Unregistered {
+					missing = append(missing, p)
+				}
 				continue
 			}
-			if due := p.due(); p.Ready && in.Asked.Before(due) {
+			if due := p.due(); p.Ready && in.Listed.Before(due) {
 				if p.Retired == Unregistered { // nobody remembers since when it is absent
 					retired[p.Name] = Unregistered
 					continue
@@ -53,10 +60,19 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	}
 }
 
-// overdue says of a worker that it has been ready for so long, by a list asked for since, that Slurm should have it.
-func (in Input) overdue(p Pod) bool {
+// overdue says of a worker that it had been ready for so long when Slurm was asked that Slurm should have had it.
+func (in Input) overdue(p Pod, asked time.Time) bool {
 	due := p.due()
-	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !in.Asked.Before(due)
+	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !asked.Before(due)
+}
+
+// outdated says that a worker of the cluster is overdue by Slurm's word that nothing changed, and not by its last list. If the
+// worker is missing there by mistake, Slurm would say so for ever.
+func (in Input) outdated() bool {
+	doubtful := func(p Pod) bool {
+		return p.Registered == node.No && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed)
+	}
+	return slices.ContainsFunc(in.Pods, doubtful) || slices.ContainsFunc(in.Others, doubtful)
 }
 
 // due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
@@ -72,7 +88,7 @@ func (in Input) lost() int {
 		switch {
 		case p.Registered == node.Yes:
 			registered++
-		case p.Registered == node.No && (in.overdue(p) || in.Lost && p.Phase == "Running" && !p.Terminating):
+		case p.Registered == node.No && (in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating):
 			missing++
 			if i < len(in.Pods) {
 				ours++

@@ -69,14 +69,31 @@ func TestRepair(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, nodeset.Input{
-				Now: noon, Asked: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
+				Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
 			}, tt.want)
 		})
 	}
 	t.Run("an answer from before the worker had its time does not count, and the next one is waited for", func(t *testing.T) {
 		check(t, nodeset.Input{
-			Now: noon, Asked: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []nodeset.Pod{aPod(0, missing)}, Others: []nodeset.Pod{aPod(7, there)},
+			Now: noon, Asked: noon.Add(-time.Hour), Listed: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []nodeset.Pod{aPod(0, missing)}, Others: []nodeset.Pod{aPod(7, there)},
 		}, nodeset.Plan{Again: noon.Add(time.Second)})
+	})
+	for name, pods := range map[string][]nodeset.Pod{
+		"nor does the word that nothing changed since such a list, and another list is asked for": {aPod(0, missing), aPod(1, there)},
+		"not even for a loss of state": {aPod(0, missing), aPod(1, missing)},
+		"and a mark stays meanwhile":   {aPod(0, missing, repairing), aPod(1, there)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, nodeset.Input{
+				Now: noon, Asked: noon, Listed: noon.Add(-time.Hour), Replicas: 2, Revision: "new", MaxUnavailable: 1, Pods: pods,
+			}, nodeset.Plan{Relist: true, Again: noon.Add(time.Second)})
+		})
+	}
+	t.Run("nor is it enough that the list is new enough for one of them", func(t *testing.T) {
+		check(t, nodeset.Input{
+			Now: noon, Asked: noon, Listed: noon.Add(-time.Minute), Replicas: 2, Revision: "new", MaxUnavailable: 1,
+			Pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing, absentFor(150*time.Second))}, Others: []nodeset.Pod{aPod(7, there), aPod(8, there)},
+		}, nodeset.Plan{Relist: true, Again: noon.Add(time.Second)})
 	})
 }
 
@@ -86,7 +103,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 12).Draw(t, "workers")
 		in := nodeset.Input{
-			Now: noon, Asked: noon, Replicas: size, Revision: "new", Rolling: true, MaxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
+			Now: noon, Asked: noon, Listed: noon, Replicas: size, Revision: "new", Rolling: true, MaxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
 		}
 		for i := range size {
 			in.Pods = append(in.Pods, aPod(i, known(node.Yes)))
@@ -132,6 +149,9 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 			}
 			in.Now = in.Now.Add(time.Minute)
 			in.Asked = in.Now
+			if plan.Relist || rapid.Bool().Draw(t, "something changed") {
+				in.Listed = in.Now
+			}
 		}
 	})
 }

@@ -25,6 +25,8 @@ type Worker struct {
 	NodeMarked bool
 	// Asked is when Slurm was asked for what follows.
 	Asked time.Time
+	// Listed is when it was asked for its last list of nodes: what is not in it was not there then.
+	Listed time.Time
 	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now.
 	Known node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
@@ -76,6 +78,8 @@ type Action struct {
 	NodeMark node.Answer
 	// Topology is what the pod's annotation says about its place, nil leaves it as it is.
 	Topology *string
+	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that this one is absent.
+	Relist bool
 	// WantJobs says that it must be known which jobs run on the node, and when they end.
 	WantJobs bool
 	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, what the

@@ -107,13 +107,13 @@ func TestNext(t *testing.T) {
 		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
 		{name: "nor on a list that is older than that", known: node.No, age: time.Minute, pod: aPod(1, scaledIn, readyFor(90*time.Second)),
-			want: nodeset.Action{Protected: node.No, Again: noon.Add(time.Second), Message: "waiting to see whether the node registers"}},
+			want: nodeset.Action{Protected: node.No, Relist: true, Again: noon.Add(time.Second), Message: "waiting to see whether the node registers"}},
 		{name: "which counts from its creation when it does not say", known: node.No, pod: aPod(1, scaledIn, unready, readyFor(1e6*time.Hour), createdBefore(time.Second)),
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(59 * time.Second), Message: "waiting to see whether the node registers"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}

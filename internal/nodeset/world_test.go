@@ -102,7 +102,7 @@ func (w *world) input() nodeset.Input {
 		MaxUnavailable: w.maxUnavailable, MinReady: 10 * time.Second,
 	}
 	if !w.mute {
-		in.Asked = w.now
+		in.Asked, in.Listed = w.now, w.now
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.kube)) {
 		in.Nodes = append(in.Nodes, w.kube[name])
@@ -260,7 +260,7 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := nodeset.Worker{Now: w.now, Asked: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No}
+	in := nodeset.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"

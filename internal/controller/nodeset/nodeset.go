@@ -173,6 +173,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	out.Problems = append(out.Problems, problems...)
 	plan := plans.Make(facts)
 	r.askJobs(n, list.Items, plan, facts.Now)
+	if l, ok := r.linkOf(n); ok && plan.Relist {
+		l.Relist()
+	}
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	texts := tell(n, list.Items, facts, plan)

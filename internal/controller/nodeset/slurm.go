@@ -36,7 +36,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 	if snapshot.Trust != link.Fresh {
 		return registered, nil
 	}
-	facts.Asked = snapshot.Taken
+	facts.Asked, facts.Listed = snapshot.Taken, snapshot.Listed
 	reservation, missing := plans.ReservationName(n.Name), false
 	for i := range pods {
 		name := SlurmNode(&pods[i])

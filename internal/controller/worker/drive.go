@@ -35,6 +35,9 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		}
 	}
 	r.wantJobs(s)
+	if s.action.Relist {
+		s.link.Relist()
+	}
 	if changed, err := r.setState(ctx, s); changed || err != nil {
 		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return err

@@ -117,7 +117,7 @@ func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
 // take reads a node out of a snapshot.
 func take(w *nodeset.Worker, snapshot *link.Snapshot, name string) {
 	n, known := snapshot.Node(name)
-	w.Asked, w.Known, w.State = snapshot.Taken, known, snapshot.State(name)
+	w.Asked, w.Listed, w.Known, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
 	if n == nil {
 		return
 	}
