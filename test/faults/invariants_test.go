@@ -197,10 +197,15 @@ func available(pod *unstructured.Unstructured) bool {
 	if pod.GetDeletionTimestamp() != nil || pod.GetAnnotations()["coxswain.dev/retired"] != "" {
 		return false
 	}
-	conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+	return says(pod, string(corev1.PodReady))
+}
+
+// says tells whether a condition of an object is True.
+func says(obj *unstructured.Unstructured, condition string) bool {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		fields, ok := c.(map[string]any)
-		return ok && fields["type"] == string(corev1.PodReady) && fields["status"] == "True"
+		return ok && fields["type"] == condition && fields["status"] == "True"
 	})
 }
 

@@ -322,6 +322,15 @@ func gone[T any, P interface {
 	}
 }
 
+// known waits until Slurm shows of which pod a node is.
+func (w *world) known(node string) {
+	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
+		if status, ok := w.slurm.Node(node); ok && status.Comment != "" {
+			return
+		}
+	}
+}
+
 // remove deletes an object as a user does.
 func remove[T any, P interface {
 	*T
