@@ -31,6 +31,8 @@ type fault struct {
 	// always says that it is there from the beginning, before any write; then clocks is how the clocks differ.
 	always bool
 	clocks clocks
+	// forgets says that an operator starts that does not know what the one before had seen.
+	forgets bool
 	// otherEnd says that the end may be another one than the reference, moreDeeds that more is to be done until then.
 	otherEnd, moreDeeds bool
 }
@@ -54,7 +56,7 @@ func faults() []fault {
 		}}
 	}
 	all := []fault{
-		{name: "crash", single: true, strike: func(w *world, _ call) verdict { return verdict{then: w.crash} }},
+		{name: "crash", single: true, forgets: true, strike: func(w *world, _ call) verdict { return verdict{then: w.crash} }},
 		{name: lost, single: true, strike: func(*world, call) verdict { return verdict{lose: true} }},
 		held("stale watches"),
 		held("stale pods", "pods"),
@@ -64,7 +66,7 @@ func faults() []fault {
 			w.after(lie, func() { w.sim.Expire() })
 			return verdict{}
 		}},
-		{name: "two leaders", lasts: 15 * time.Second, moreDeeds: true, strike: func(w *world, _ call) verdict {
+		{name: "two leaders", lasts: 15 * time.Second, forgets: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.overtake(15 * time.Second) }}
 		}},
 		{name: "an administrator drains", otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},

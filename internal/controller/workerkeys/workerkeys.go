@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -81,18 +83,23 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, rest
 	}
 	if known := r.known(req.NamespacedName); known != "" && known != digest {
-		if err := r.stamp(ctx, c, digest); err != nil {
+		missed, err := r.stamp(ctx, c, digest)
+		if err != nil {
 			return ctrl.Result{}, err
+		}
+		if missed {
+			return ctrl.Result{RequeueAfter: time.Second}, nil
 		}
 	}
 	r.remember(req.NamespacedName, digest)
 	return ctrl.Result{}, nil
 }
 
-func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, digest string) error {
+// stamp stamps the workers that do not have the stamp. missed says that one changed meanwhile: no event tells of that here.
+func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, digest string) (missed bool, err error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: c.Name}); err != nil {
-		return fmt.Errorf("listing the workers of %s/%s: %w", c.Namespace, c.Name, err)
+		return false, fmt.Errorf("listing the workers of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	var failures []error
 	stamped := 0
@@ -104,13 +111,15 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 			break
 		}
 		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{WantedKey: digest})
-		if err := component.IgnoreGone(r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)); err != nil {
+		err := r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)
+		missed = missed || apierrors.IsConflict(err)
+		if component.IgnoreGone(err) != nil {
 			failures = append(failures, fmt.Errorf("stamping Pod %s/%s: %w", p.Namespace, p.Name, err))
 		}
 		stamped++
 	}
 	log.FromContext(ctx).Info("Let kubelets look at the changed auth/slurm key", "workers", stamped)
-	return errors.Join(failures...)
+	return missed, errors.Join(failures...)
 }
 
 func (r *reconciler) known(key types.NamespacedName) string {
