@@ -81,11 +81,12 @@ check-generate: ## Fail when a generated file is not current.
 	@hack/check-generate
 
 .PHONY: lint
-lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellcheck-like syntax checks and helm lint.
+lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellcheck-like syntax checks and helm lint, and render the charts.
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd dev && CGO_ENABLED=0 ../bin/golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
+	@hack/check-charts
 
 # Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
 .PHONY: unit

@@ -61,7 +61,7 @@ func TestEveryPromiseNamesATest(t *testing.T) {
 			continue
 		}
 		rows++
-		if !named.MatchString(line) {
+		if !named.MatchString(line) && !strings.Contains(line, "`hack/check-") {
 			t.Errorf("no test shows this: %s", line)
 		}
 	}
