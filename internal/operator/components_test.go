@@ -220,7 +220,7 @@ func TestWhatIsMissingIsNamedAndHeals(t *testing.T) {
 	operator.Create[corev1.Secret](o, `{metadata: {name: keys}, stringData: {other.key: x}}`)
 	expectMessage(t, ready, "spec.slurmKeyRef: Secret keys has no key slurm.key, or an empty one")
 	operator.Change(o, "keys", func(s *corev1.Secret) { s.Data["slurm.key"] = []byte("the-slurm-key") })
-	expectMessage(t, ready, "spec.jwtKeyRef: Secret jwt does not exist; create it with the key jwt_hs256.key")
+	expectMessage(t, ready, "spec.jwtHs256KeyRef: Secret jwt does not exist; create it with the key jwt_hs256.key")
 	operator.Create[corev1.Secret](o, jwt)
 	expectMessage(t, ready, "spec.jwksKeyRef: ConfigMap jwks does not exist; create it or remove the reference")
 	operator.Create[corev1.ConfigMap](o, `{metadata: {name: jwks}, data: {keys.json: "{}"}}`)

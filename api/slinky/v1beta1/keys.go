@@ -30,6 +30,11 @@ func (c *Controller) AuthJwtRef() *corev1.SecretKeySelector {
 	return firstSelector(c.Name+"-auth-jwt", JwtKeyName, c.Spec.JwtKeyRef, c.Spec.JwtHs256KeyRef)
 }
 
+// AuthJwtPath returns the field that AuthJwtRef comes from, or the one in which another Secret could be named.
+func (c *Controller) AuthJwtPath() string {
+	return jwtPath(c.Spec.JwtKeyRef, c.Spec.JwtHs256KeyRef != nil)
+}
+
 // GeneratesSlurmKey is true when the operator has to generate the auth/slurm key.
 func (c *Controller) GeneratesSlurmKey() bool {
 	return !c.Spec.External && c.Spec.SlurmKeyRef == nil
@@ -48,6 +53,11 @@ func (a *Accounting) AuthSlurmRef() *corev1.SecretKeySelector {
 // AuthJwtRef returns where slurmdbd's JWT key is: where the spec says, or where the operator generates it.
 func (a *Accounting) AuthJwtRef() *corev1.SecretKeySelector {
 	return firstSelector(a.Name+"-auth-jwt", JwtKeyName, a.Spec.JwtKeyRef, a.Spec.JwtHs256KeyRef)
+}
+
+// AuthJwtPath returns the field that AuthJwtRef comes from, or the one in which another Secret could be named.
+func (a *Accounting) AuthJwtPath() string {
+	return jwtPath(a.Spec.JwtKeyRef, a.Spec.JwtHs256KeyRef != nil)
 }
 
 // GeneratesSlurmKey is true when the operator has to generate the auth/slurm key.
@@ -86,6 +96,9 @@ func (t *Token) AuthJwtRef() *corev1.SecretKeySelector {
 	}
 }
 
+// AuthJwtPath returns the field that AuthJwtRef comes from, or the one in which the key should be named.
+func (t *Token) AuthJwtPath() string { return jwtPath(t.Spec.JwtKeyRef, t.Spec.JwtHs256KeyRef != nil) }
+
 // AuthJwtInNamespace returns nil unless the deprecated reference to the key names another namespace; the error says what
 // to write instead.
 func (t *Token) AuthJwtInNamespace() error {
@@ -115,6 +128,14 @@ func (t *Token) User() string {
 		return "nobody"
 	}
 	return t.Spec.Username
+}
+
+// jwtPath is the field that names the JWT key: the deprecated one only where it counts.
+func jwtPath(ref *corev1.SecretKeySelector, deprecated bool) string {
+	if ref == nil && deprecated {
+		return "spec.jwtHs256KeyRef"
+	}
+	return "spec.jwtKeyRef"
 }
 
 // firstSelector returns a copy of the first reference that is there, or else one to the Secret of the given name.

@@ -76,7 +76,7 @@ func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (c
 	a.Status.ObservedGeneration = a.Generation
 	if a.Spec.External {
 		meta.RemoveStatusCondition(&a.Status.Conditions, slinkyv1beta1.ConditionKeysPresent) // of an Accounting that ran here before
-		return component.Plan{}, nil
+		return component.Plan{Output: render.Render(render.Input{Accounting: a})}, nil
 	}
 	in := render.Input{Accounting: a, Images: r.Images}
 	keys, keysErr := r.keys(ctx, a, &in)

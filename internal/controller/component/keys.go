@@ -23,6 +23,7 @@ type KeyHolder interface {
 	client.Object
 	AuthSlurmRef() *corev1.SecretKeySelector
 	AuthJwtRef() *corev1.SecretKeySelector
+	AuthJwtPath() string
 	GeneratesSlurmKey() bool
 	GeneratesJwtKey() bool
 }
@@ -79,7 +80,7 @@ func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 // keys.
 func (b *Base) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {
 	ref := holder.AuthJwtRef()
-	key, err := b.SecretValue(ctx, holder.GetNamespace(), *ref, "spec.jwtKeyRef")
+	key, err := b.SecretValue(ctx, holder.GetNamespace(), *ref, holder.AuthJwtPath())
 	if err != nil || jwks == nil {
 		return KeyDigest(*ref, key), err
 	}

@@ -114,7 +114,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 		f.Missing = [2]string{slinkyv1beta1.ReasonNoRestAPI, "no RestApi refers to this Controller; create one, so that Slurm can be asked about its nodes"}
 		return f, nil
 	}
-	secret, err := r.SecretValue(ctx, c.Namespace, *c.AuthJwtRef(), "spec.jwtKeyRef")
+	secret, err := r.SecretValue(ctx, c.Namespace, *c.AuthJwtRef(), c.AuthJwtPath())
 	if err != nil {
 		problems, rest := problem.FromError(err)
 		if rest != nil {

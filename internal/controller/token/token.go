@@ -82,15 +82,12 @@ func (r *reconciler) decide(ctx context.Context, t *slinkyv1beta1.Token) (compon
 
 // key reads the key that signs, and asks its Secret whether it may sign for this user.
 func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render.Input) error {
-	path, ref := "spec.jwtKeyRef", t.AuthJwtRef()
-	switch {
-	case ref == nil:
+	path, ref := t.AuthJwtPath(), t.AuthJwtRef()
+	if ref == nil {
 		return problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "must be set")
-	case t.Spec.JwtKeyRef == nil:
-		path = "spec.jwtHs256KeyRef"
-		if err := t.AuthJwtInNamespace(); err != nil {
-			return problem.Errorf(path+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err)
-		}
+	}
+	if err := t.AuthJwtInNamespace(); err != nil {
+		return problem.Errorf(path+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err)
 	}
 	secret, err := r.Secret(ctx, t.Namespace, *ref, path)
 	if err != nil {

@@ -47,6 +47,11 @@ func Render(in Input) render.Output {
 	var out render.Output
 	a := in.Accounting
 	if a.Spec.External {
+		const elsewhere = " (slurmdbd runs elsewhere)"
+		out.Ignore(a.Spec.StorageConfig != nil, "spec.storageConfig"+elsewhere)
+		out.Ignore(a.Spec.EmbeddedDatabase != nil, "spec.embeddedDatabase"+elsewhere)
+		out.Ignore(a.Spec.ExtraConf != "", "spec.extraConf"+elsewhere)
+		out.Ignore(a.Spec.JwksKeyRef != nil, "spec.jwksKeyRef"+elsewhere)
 		return out
 	}
 	set := Labels(a)

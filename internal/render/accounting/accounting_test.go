@@ -63,8 +63,13 @@ func TestRender(t *testing.T) {
 
 func TestExternalNeedsNothing(t *testing.T) {
 	out := accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}}`))
-	if len(out.Objects)+len(out.Problems) > 0 {
+	if len(out.Objects)+len(out.Problems)+len(out.Ignored) > 0 {
 		t.Errorf("%+v", out)
+	}
+	out = accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}, embeddedDatabase: {}, extraConf: "A=1"}`))
+	want := []string{"spec.embeddedDatabase (slurmdbd runs elsewhere)", "spec.extraConf (slurmdbd runs elsewhere)"}
+	if diff := cmp.Diff(want, out.Ignored); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -90,6 +90,7 @@ func Render(in Input) Output {
 	files := out.configuration(in)
 	out.Add(&corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(c, c.ConfigName(), set), Data: files})
 	if c.Spec.External {
+		out.ignoreElsewhere(c)
 		return out
 	}
 
@@ -112,6 +113,23 @@ func Render(in Input) Output {
 	monitor := c.Spec.Metrics.ServiceMonitor
 	out.Ignore(monitor != nil && monitor.Enabled && !c.Spec.Metrics.Enabled, "spec.metrics.serviceMonitor (without spec.metrics.enabled)")
 	return out
+}
+
+// ignoreElsewhere names what an external slurmctld has of its own: the slurm.conf that is rendered for it is for slurmrestd.
+// Overlays of containers, which charts set in any case, are not named.
+func (out *Output) ignoreElsewhere(c *slinkyv1beta1.Controller) {
+	s := &c.Spec
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"extraConf", s.ExtraConf != ""}, {"configFileRefs", len(s.ConfigFileRefs) > 0},
+		{"prologScriptRefs", len(s.PrologScriptRefs) > 0}, {"epilogScriptRefs", len(s.EpilogScriptRefs) > 0},
+		{"prologSlurmctldScriptRefs", len(s.PrologSlurmctldScriptRefs) > 0}, {"epilogSlurmctldScriptRefs", len(s.EpilogSlurmctldScriptRefs) > 0},
+		{"jwksKeyRef", s.JwksKeyRef != nil}, {"ha", s.HA != nil && s.HA.Enabled}, {"metrics", s.Metrics.Enabled},
+	} {
+		out.Ignore(field.set, "spec."+field.name+" (slurmctld runs elsewhere)")
+	}
 }
 
 // internalService is the headless Service that the StatefulSet needs to have for its pods.

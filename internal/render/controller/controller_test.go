@@ -386,6 +386,11 @@ func TestIgnoredFieldsAreNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor (without spec.metrics.enabled)"}, out.Ignored); diff != "" {
 		t.Error(diff)
 	}
+	external := `{external: true, externalConfig: {host: h, port: 1}, slurmctld: {image: a}, extraConf: "A=1", epilogScriptRefs: [{name: a}], metrics: {enabled: true}}`
+	want := []string{"spec.extraConf (slurmctld runs elsewhere)", "spec.epilogScriptRefs (slurmctld runs elsewhere)", "spec.metrics (slurmctld runs elsewhere)"}
+	if diff := cmp.Diff(want, controller.Render(input(t, external)).Ignored); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestNothingSecretIsRendered(t *testing.T) {
