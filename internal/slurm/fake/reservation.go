@@ -74,16 +74,34 @@ func (s *Slurm) turnReservations(from, to time.Time) (turned bool) {
 			continue
 		}
 		s.nodeTime, s.resvTime, turned = r.End, r.End, true
-		switch days := map[bool]int{r.has("DAILY"): 1, r.has("WEEKLY"): 7}[true]; days {
-		case 0:
+		if r.recurs(r.Start).IsZero() {
 			delete(s.reservations, name)
-		default:
-			for !to.Before(r.End) {
-				r.Start, r.End = r.Start.AddDate(0, 0, days), r.End.AddDate(0, 0, days)
-			}
+			continue
+		}
+		for length := r.End.Sub(r.Start); !to.Before(r.End); r.End = r.Start.Add(length) {
+			r.Start = r.recurs(r.Start)
 		}
 	}
 	return turned
+}
+
+// recurs is when a reservation that began at start begins anew; zero when it does not.
+func (r *Reservation) recurs(start time.Time) time.Time {
+	day := start.AddDate(0, 0, 1)
+	switch {
+	case r.has("HOURLY"):
+		return start.Add(time.Hour)
+	case r.has("DAILY"):
+		return day
+	case r.has("WEEKLY"):
+		return start.AddDate(0, 0, 7)
+	case r.has("WEEKDAY"), r.has("WEEKEND"):
+		for r.has("WEEKEND") != (day.Weekday() == time.Saturday || day.Weekday() == time.Sunday) {
+			day = day.AddDate(0, 0, 1)
+		}
+		return day
+	}
+	return time.Time{}
 }
 
 // reservationMessage is the body of POST reservation.

@@ -111,6 +111,27 @@ func TestReservationsAreChangedRefusedAndDeleted(t *testing.T) {
 	}
 }
 
+func TestReservationsRecur(t *testing.T) {
+	first := noon.Add(time.Hour)
+	if first.Weekday() != time.Friday {
+		t.Fatalf("noon is on a %s", first.Weekday())
+	}
+	for flag, want := range map[string]time.Time{
+		"HOURLY": first.Add(time.Hour), "DAILY": first.AddDate(0, 0, 1), "WEEKLY": first.AddDate(0, 0, 7),
+		"WEEKDAY": first.AddDate(0, 0, 3), "WEEKEND": first.AddDate(0, 0, 1),
+	} {
+		c := withNodes(t, fake.Slurm2605)
+		r := rest.Reservation{Name: "r", Start: first, End: first.Add(30 * time.Minute), Nodes: "a", Flags: []string{flag}, Users: []string{"root"}}
+		if err := c.client.PutReservation(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		c.clock.Step(time.Hour + 45*time.Minute)
+		if got := c.Reservations(); len(got) != 1 || !got[0].Start.Equal(want) || got[0].End.Sub(got[0].Start) != 30*time.Minute {
+			t.Errorf("after the first time a %s one is %+v, want it at %s", flag, got, want)
+		}
+	}
+}
+
 func TestWhatElseCanBeAsked(t *testing.T) {
 	c := withNodes(t, fake.Slurm2605)
 	ctx := t.Context()

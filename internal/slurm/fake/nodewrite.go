@@ -1,0 +1,100 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// post updates the nodes of a body, or the one of the path.
+func (s *Slurm) post(version, user, name string, body []byte) reply {
+	var message struct {
+		Name           []string  `json:"name"`
+		State          []string  `json:"state"`
+		Reason         string    `json:"reason"`
+		Comment        *string   `json:"comment"`
+		Extra          *string   `json:"extra"`
+		Topology       *string   `json:"topology_str"`
+		Features       *[]string `json:"features"`
+		FeaturesActive *[]string `json:"features_act"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return reply{status: http.StatusBadRequest, body: []byte("Failure during parsing"), text: true}
+	}
+	lists := message.Name
+	if name != "" {
+		lists = []string{name}
+	}
+	c := change{
+		reason: message.Reason, comment: message.Comment, extra: message.Extra, topology: message.Topology,
+		features: message.Features, active: message.FeaturesActive,
+	}
+	if len(message.State) > 0 {
+		c.state = strings.Join(message.State, ",")
+	}
+	before := s.nodeTime
+	s.nodeTime = time.Time{}
+	e := s.update(user, lists, c)
+	touched := !s.nodeTime.IsZero()
+	if !touched {
+		s.nodeTime = before
+	}
+	nodes := strings.Join(lists, ",")
+	if touched {
+		s.writes = append(s.writes, Write{
+			Time: s.clock, User: user, Verb: "update", Nodes: nodes, State: c.state, Reason: c.reason, Comment: c.comment,
+		})
+	}
+	if e != nil {
+		return s.refuse(version, "Failure to update node "+nodes, e)
+	}
+	return s.result(version, http.StatusOK, nil)
+}
+
+func (s *Slurm) deleteNodes(version, user, list string) reply {
+	if user != "slurm" && user != "root" {
+		return s.refuse(version, "Failure to delete node "+list, &Error{Number: 2010, Text: "Invalid user id"})
+	}
+	if e := s.remove(list); e != nil {
+		return s.refuse(version, "Failure to delete node "+list, e)
+	}
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "delete", Nodes: list})
+	return s.result(version, http.StatusOK, nil)
+}
+
+// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory and Feature are understood.
+func (s *Slurm) create(version, user string, body []byte) reply {
+	var message struct {
+		Line string `json:"node_conf"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return reply{status: http.StatusBadRequest, body: []byte("Failure during parsing"), text: true}
+	}
+	fields := map[string]string{}
+	for field := range strings.FieldsSeq(message.Line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
+	}
+	names, err := hostlist.Expand(fields["NodeName"], maxNodes)
+	if user != "slurm" && user != "root" || err != nil || len(names) == 0 {
+		return s.refuse(version, "Failure to create nodes", &Error{Number: 2010, Text: "Invalid user id"})
+	}
+	for _, name := range names {
+		registration := Node{Name: name}
+		registration.CPUs, _ = strconv.Atoi(fields["CPUs"])
+		registration.RealMemory, _ = strconv.ParseInt(fields["RealMemory"], 10, 64)
+		if fields["Feature"] != "" {
+			registration.Features = strings.Split(fields["Feature"], ",")
+		}
+		s.register(registration)
+	}
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "create", Nodes: fields["NodeName"]})
+	return s.result(version, http.StatusOK, nil)
+}
