@@ -447,7 +447,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			patience := time.Minute
-			if test.read == context.DeadlineExceeded {
+			if errors.Is(test.read, context.DeadlineExceeded) {
 				patience = 200 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
