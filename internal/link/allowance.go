@@ -8,53 +8,77 @@ import (
 	"time"
 )
 
-// Questions take at most a twentieth of slurmrestd's time, whatever is asked and by whom. The reciprocals of the parts for
-// each kind: together they leave a little for what was saved up. None can use up what another has, or a configuration on its
-// way would keep the list of nodes from being asked for, and a large list the configuration.
+// A subject is what slurmrestd is asked about.
+type subject int
+
 const (
-	nodeShare   = 33
-	jobShare    = 110
-	daemonShare = 200
+	aboutNodes subject = iota
+	aboutJobs
+	aboutDaemons
+	subjects
 )
 
-// An allowance is the time of slurmrestd that may still be taken. It grows with the time that passes, up to what a minute
-// gives, and every answer takes off it what slurmrestd worked for it. Questions that somebody waits for may be asked while
-// it is not less than nothing, others while half of those savings are there.
+// share is the reciprocal of the part of slurmrestd's time that a subject has for itself, and savings is how much of it may
+// be saved up. Together they are a twentieth of ten minutes.
+//
+// None can use up what another has, or a configuration on its way would keep the list of nodes from being asked for, and a
+// large list the configuration. What jobs and daemons do not need goes to the nodes: jobs are seldom asked for.
+func (s subject) share() time.Duration { return [subjects]time.Duration{37, 125, 200}[s] }
+
+func (s subject) savings() time.Duration {
+	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond}[s]
+}
+
+// An allowance is the time of slurmrestd that may still be taken. It grows with the time that passes, up to its savings, and
+// every answer takes off it what slurmrestd worked for it. Questions that somebody waits for may be asked while it is not
+// less than nothing, others while a quarter of those savings are there.
 //
 // So ten minutes see at most half a minute of questions, whatever is asked and by whom, and still the first ones after a
 // rest are asked at once.
 type allowance struct {
-	share time.Duration // the reciprocal of the part of the time
-	left  time.Duration
-	at    time.Time // when left was right; zero: never used
+	left [subjects]time.Duration
+	at   time.Time // when left was right; zero: never used
 }
 
 // grow lets time pass.
 func (a *allowance) grow(now time.Time) {
-	savings := time.Minute / a.share
-	switch {
-	case a.at.IsZero():
-		a.left = savings
-	case now.After(a.at):
-		a.left = min(savings, a.left+now.Sub(a.at)/a.share)
+	if a.at.IsZero() {
+		for s := range subjects {
+			a.left[s] = s.savings()
+		}
+	} else if passed := now.Sub(a.at); passed > 0 {
+		for s := subjects - 1; s >= 0; s-- { // nodes last, which get what others do not need
+			a.left[s] += passed / s.share()
+			over := max(0, a.left[s]-s.savings())
+			a.left[s] -= over
+			a.left[aboutNodes] += over
+		}
+		a.left[aboutNodes] = min(a.left[aboutNodes], aboutNodes.savings())
 	}
 	a.at = now
 }
 
 // take takes what an answer cost.
-func (a *allowance) take(now time.Time, cost time.Duration) {
+func (a *allowance) take(now time.Time, s subject, cost time.Duration) {
 	a.grow(now)
-	a.left -= cost
+	a.left[s] -= cost
 }
 
 // wait is how long to wait until a question may be asked: one that somebody waits for, or one that nobody does.
-func (a *allowance) wait(now time.Time, urgent bool) time.Duration {
+func (a *allowance) wait(now time.Time, s subject, urgent bool) time.Duration {
 	a.grow(now)
-	least := time.Minute / a.share / 2
+	least := s.savings() / 4
 	if urgent {
 		least = 0
 	}
-	return max(0, least-a.left) * a.share
+	missing := max(0, least-a.left[s])
+	rate := 1 / float64(s.share())
+	for other := range subjects {
+		if s == aboutNodes && other != aboutNodes && a.left[other] >= other.savings() {
+			rate += 1 / float64(other.share())
+		}
+	}
+	return time.Duration(float64(missing) / rate)
 }
 
 // durations are how long the last answers took, in turn.

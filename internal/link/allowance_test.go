@@ -15,12 +15,12 @@ func TestAllowancesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1795172262, 0)
 		start := now
-		all := []*allowance{{share: nodeShare}, {share: jobShare}, {share: daemonShare}}
+		var a allowance
 		var spent, longest time.Duration
 		for now.Sub(start) < 10*time.Minute {
-			a := rapid.SampledFrom(all).Draw(t, "kind")
-			now = now.Add(a.wait(now, rapid.Bool().Draw(t, "urgent")))
-			if wait := a.wait(now, true); wait > 0 {
+			about := subject(rapid.IntRange(0, int(subjects)-1).Draw(t, "subject"))
+			now = now.Add(a.wait(now, about, rapid.Bool().Draw(t, "urgent")))
+			if wait := a.wait(now, about, true); wait > time.Microsecond {
 				t.Fatalf("after waiting, %s are left to wait", wait)
 			}
 			if now.Sub(start) > 10*time.Minute {
@@ -28,7 +28,7 @@ func TestAllowancesHold(t *testing.T) {
 			}
 			cost := time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "cost"))
 			now = now.Add(cost)
-			a.take(now, cost)
+			a.take(now, about, cost)
 			spent += cost
 			longest = max(longest, cost)
 		}

@@ -63,7 +63,7 @@ func (l *Link) ask(ctx context.Context, list bool) error {
 	if asked && (failed != nil || !list) {
 		return failed
 	}
-	if err := l.afford(ctx, &l.nodeTime); err != nil {
+	if err := l.afford(ctx, aboutNodes); err != nil {
 		return err
 	}
 	if list {

@@ -72,7 +72,7 @@ func (l *Link) remind() {
 // attend asks the slurmctlds whenever it is reminded to, and as long as something is waited for or watched.
 func (l *Link) attend(ctx context.Context) {
 	failures := 0
-	for l.afford(ctx, &l.daemonTime) == nil && ctx.Err() == nil {
+	for l.afford(ctx, aboutDaemons) == nil && ctx.Err() == nil {
 		l.mu.Lock()
 		client, interest := l.client, l.interest
 		l.mu.Unlock()
@@ -127,8 +127,8 @@ func (l *Link) recess(interest Interest, d Daemons, failures int, took time.Dura
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.options.Clock.Now()
-	l.daemonTime.take(now, l.talks.add(took))
-	return max(pause, l.daemonTime.wait(now, !settled)), !settled || interest.Watch
+	l.may.take(now, aboutDaemons, l.talks.add(took))
+	return max(pause, l.may.wait(now, aboutDaemons, !settled)), !settled || interest.Watch
 }
 
 // learn keeps an answer and tells subscribers what is new.

@@ -165,7 +165,7 @@ func (l *Link) pollJobs(ctx context.Context) {
 	wanted := l.wantedNodes()
 	asked := l.options.Clock.Now()
 	l.mu.Lock()
-	client, wait := l.client, l.jobTime.wait(asked, true)
+	client, wait := l.client, l.may.wait(asked, aboutJobs, true)
 	l.mu.Unlock()
 	snapshot := l.snapshot.Load()
 	old := snapshot.jobs
@@ -185,8 +185,8 @@ func (l *Link) pollJobs(ctx context.Context) {
 	}
 	now := l.options.Clock.Now()
 	l.mu.Lock()
-	l.jobTime.take(now, now.Sub(asked))
-	patience := 3*l.jobTime.wait(now, true) + time.Minute
+	l.may.take(now, aboutJobs, l.work[listJobs])
+	patience := 3*l.may.wait(now, aboutJobs, true) + time.Minute
 	l.mu.Unlock()
 	if err != nil {
 		return

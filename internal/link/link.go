@@ -89,12 +89,13 @@ type Link struct {
 	ended    time.Time // when the last one ended
 	failures int       // in a row
 	lists    durations // of answers that were lists
+	listWork durations // of slurmrestd for them
 	shorts   durations // of answers that were "unchanged"
 	talks    durations // of answers of the slurmctlds
 	wanted   map[string]hostlist.Set
 	interest *Interest // in the slurmctlds; nil: nobody's
-	// What may be asked for: nodes, jobs, and how the slurmctlds are.
-	nodeTime, jobTime, daemonTime allowance
+	may      allowance
+	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
 }
 
 // issuer is the current token issuer; clients hold on to it across changes of key.
@@ -113,7 +114,7 @@ func New(key Key, config Config, options Options) (*Link, error) {
 func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Link, error) {
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
-		wanted: map[string]hostlist.Set{}, nodeTime: allowance{share: nodeShare}, jobTime: allowance{share: jobShare}, daemonTime: allowance{share: daemonShare},
+		wanted: map[string]hostlist.Set{}, work: map[string]time.Duration{},
 		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
@@ -156,13 +157,16 @@ func (l *Link) Set(config Config) error {
 	return nil
 }
 
-// observe counts a call, unless the link has ended and its metrics are gone.
+// observe counts a call, unless the link has ended and its metrics are gone, and notes how long slurmrestd worked for it.
 func (l *Link) observe(o rest.Observation) {
 	select {
 	case <-l.done:
 	default:
 		l.metrics.observe(l.key, o)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.work[o.Call] = o.Worked
 }
 
 // Key is the link's name.

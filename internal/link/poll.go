@@ -60,7 +60,7 @@ func (l *Link) silence(urgent bool) time.Duration {
 	if urgent {
 		pause = min(pause, shortest)
 	}
-	return max(l.ended.Add(pause).Sub(now), l.nodeTime.wait(now, urgent))
+	return max(l.ended.Add(pause).Sub(now), l.may.wait(now, aboutNodes, urgent))
 }
 
 // turn waits until nobody else asks Slurm; call what it returns in the end.
@@ -73,11 +73,11 @@ func (l *Link) turn(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// afford waits until an allowance of the link has room for a question that somebody waits for.
-func (l *Link) afford(ctx context.Context, from *allowance) error {
+// afford waits until the allowance has room for a question that somebody waits for.
+func (l *Link) afford(ctx context.Context, about subject) error {
 	for {
 		l.mu.Lock()
-		wait := from.wait(l.options.Clock.Now(), true)
+		wait := l.may.wait(l.options.Clock.Now(), about, true)
 		l.mu.Unlock()
 		if wait == 0 {
 			return nil
@@ -175,6 +175,12 @@ func pollTimeout(took time.Duration, failures int) time.Duration {
 	return min(callTimeout, max(least, share*took)<<min(failures, 4))
 }
 
+// The calls that list nodes and jobs, or the states of jobs, as rest names them.
+const (
+	listNodes = "GET nodes"
+	listJobs  = "GET jobs"
+)
+
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
 
 // account notes what an answer cost and says how long the pause after it is. An answer of an endpoint that is not the
@@ -191,10 +197,11 @@ func (l *Link) account(client *rest.Client, asked time.Time, list rest.NodeList,
 	switch {
 	case err == nil && list.Unchanged:
 		l.failures = 0
-		l.nodeTime.take(now, l.shorts.add(now.Sub(asked)))
+		l.may.take(now, aboutNodes, l.shorts.add(l.work[listNodes]))
 	case err == nil:
 		l.failures, l.since = 0, list.Updated
-		l.nodeTime.take(now, l.lists.add(now.Sub(asked)))
+		l.lists.add(now.Sub(asked))
+		l.may.take(now, aboutNodes, l.listWork.add(l.work[listNodes]))
 	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
 		l.failures++
 	default:
@@ -202,5 +209,5 @@ func (l *Link) account(client *rest.Client, asked time.Time, list rest.NodeList,
 		l.failures++
 		l.since = time.Time{}
 	}
-	return max(rhythm(l.options.Interval, l.failures), l.nodeTime.wait(now, false)), true
+	return max(rhythm(l.options.Interval, l.failures), l.may.wait(now, aboutNodes, false)), true
 }

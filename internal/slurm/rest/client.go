@@ -150,20 +150,21 @@ func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) 
 
 // attempt makes a call once and tells the observer of it.
 func (c *Client) attempt(ctx context.Context, version string, call call) (unchanged bool, err error) {
-	if c.options.Observe == nil {
-		return c.exchange(ctx, version, call, new(int64))
-	}
+	seen := Observation{Call: call.String(), Sent: int64(len(call.body))}
 	began := c.options.Now()
-	var received int64
-	unchanged, err = c.exchange(ctx, version, call, &received)
-	c.options.Observe(Observation{
-		Call: call.String(), Result: resultOf(unchanged, err), Took: c.options.Now().Sub(began), Sent: int64(len(call.body)), Received: received,
-	})
+	unchanged, err = c.exchange(ctx, version, call, &seen)
+	seen.Result, seen.Took = resultOf(unchanged, err), c.options.Now().Sub(began)
+	if seen.Worked == 0 {
+		seen.Worked = seen.Took
+	}
+	if c.options.Observe != nil {
+		c.options.Observe(seen)
+	}
 	return unchanged, err
 }
 
-// exchange makes a call once and counts the bytes of the answer.
-func (c *Client) exchange(ctx context.Context, version string, call call, received *int64) (unchanged bool, err error) {
+// exchange makes a call once, counts the bytes of the answer and notes how long it took to begin.
+func (c *Client) exchange(ctx context.Context, version string, call call, seen *Observation) (unchanged bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	secret, _, err := c.issuer.Token(c.options.Now())
@@ -190,12 +191,16 @@ func (c *Client) exchange(ctx context.Context, version string, call call, receiv
 	if call.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	began := c.options.Now()
 	response, err := c.http.Do(request)
 	if err != nil {
 		return false, &Error{Kind: Unavailable, Err: withoutURL(err)}
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing follows from it
-	response.Body = &counted{ReadCloser: response.Body, n: received}
+	defer response.Body.Close()      //nolint:errcheck // nothing follows from it
+	if response.ContentLength >= 0 { // else it is sent while it is made
+		seen.Worked = c.options.Now().Sub(began)
+	}
+	response.Body = &counted{ReadCloser: response.Body, n: &seen.Received}
 	return c.classify(response, call, secret)
 }
 

@@ -18,6 +18,9 @@ type Observation struct {
 	Result string
 	// Took is the time from the request to the end of the answer.
 	Took time.Duration
+	// Worked is how long slurmrestd worked for the answer: until it began to send it, where it had it all by then. How long the
+	// answer takes to arrive and to be read depends on who reads it.
+	Worked time.Duration
 	// Sent and Received are bytes of bodies.
 	Sent     int64
 	Received int64
