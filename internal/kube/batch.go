@@ -6,28 +6,47 @@ package kube
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // mostAtOnce is how many calls of one batch are under way at a time. The API server takes no more from one client by
 // default (priority and fairness), and what waits there waits as well here.
 const mostAtOnce = 100
 
-// SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on. What fails for all alike, such as a pod
-// that admission refuses, so fails once and not n times: after a batch with a failure no other begins. The error joins
-// those of the batch.
+// SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on, until always as many are under way as may
+// be. What fails for all alike, such as a pod that admission refuses, so fails once and not n times: after a failure no
+// other begins but those of its batch. The error joins those that failed.
 func SlowStart(n int, do func(i int) error) error {
-	for size, from := 1, 0; from < n; size = min(2*size, mostAtOnce) {
-		to := min(from+size, n)
-		failures := make([]error, to-from)
-		var calls sync.WaitGroup
-		for i := from; i < to; i++ {
-			calls.Go(func() { failures[i-from] = do(i) })
-		}
-		calls.Wait()
-		if err := errors.Join(failures...); err != nil {
+	from := 0
+	for size := 1; from < n && size < mostAtOnce; size *= 2 {
+		size = min(size, n-from)
+		if err := atOnce(from, from+size, size, do); err != nil {
 			return err
 		}
-		from = to
+		from += size
 	}
-	return nil
+	return atOnce(from, n, mostAtOnce, do)
+}
+
+// atOnce calls do for from to to-1, so many at a time, until one fails.
+func atOnce(from, to, many int, do func(i int) error) error {
+	failures := make([]error, max(0, to-from))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var calls sync.WaitGroup
+	for range min(many, len(failures)) {
+		calls.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(failures) || i >= many && failed.Load() {
+					return
+				}
+				if failures[i] = do(from + i); failures[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	return errors.Join(failures...)
 }

@@ -50,6 +50,13 @@ func (b *batcher) hand(r *request) bool {
 	return true
 }
 
+// waiting says that there is something in the queue.
+func (b *batcher) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) > 0
+}
+
 func (b *batcher) signal() {
 	select {
 	case b.more <- struct{}{}:

@@ -53,6 +53,9 @@ func (l *Link) Undrain(ctx context.Context, nodes []string) Failures {
 	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "UNDRAIN"}))
 }
 
+// Writing says that writes about the states of nodes are waiting to leave: others than drains may wait until they have.
+func (l *Link) Writing() bool { return l.states.waiting() }
+
 // Revive lets nodes that are DOWN be used again; a drain of them stays. Slurm forgets the reason of those without a drain.
 func (l *Link) Revive(ctx context.Context, nodes []string) Failures {
 	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "IDLE"}))

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,12 +99,19 @@ type Reconciler[T Object] struct {
 	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
 	// the kind; nil does nothing.
 	Finalize func(ctx context.Context, obj T) error
+	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
+	Pause func(obj types.NamespacedName) time.Duration
 	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
 	Prunes []client.Object
 }
 
 // Reconcile brings one object a step further.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if r.Pause != nil {
+		if pause := r.Pause(req.NamespacedName); pause > 0 {
+			return ctrl.Result{RequeueAfter: pause}, nil
+		}
+	}
 	obj := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,7 @@ type reconciler struct {
 	links    *link.Registry
 	asking   asking
 	absences absences
+	pace     pace
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -65,6 +67,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 			return r.observe(ctx, n, nil, plan)
 		},
 		Finalize: r.finalize,
+		Pause:    func(set types.NamespacedName) time.Duration { return r.pace.pause(set, base.Clock.Now()) },
 		Prunes:   []client.Object{&corev1.ConfigMap{}},
 	}
 	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
@@ -150,6 +153,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	if err != nil {
 		return fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
+	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(list.Items), r.Clock.Now()) }()
 	if input == nil || len(out.Problems) > 0 {
 		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
 		return nil

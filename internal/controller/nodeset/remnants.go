@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -101,7 +102,7 @@ func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.
 
 // podExists says whether there is a pod by this name, whoever owns it.
 func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (bool, error) {
-	err := r.Client.Get(ctx, name, &corev1.Pod{})
+	err := r.Client.Get(ctx, name, &corev1.Pod{}, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -116,9 +117,14 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	state := node.Parse(n.State)
 	return plans.Remnant{
-		Name: n.Name, Dead: state.Down().And(state.NotResponding()), Open: state.Down().Not().And(state.Drain().Not()), Comment: comment,
+		Name: n.Name, Dead: dead(state), Open: open(state), Comment: comment,
 	}, ok && comment.NodeSetName != ""
 }
+
+// dead says that Slurm has given a node up, open that it would send jobs there.
+func dead(state node.State) node.Answer { return state.Down().And(state.NotResponding()) }
+
+func open(state node.State) node.Answer { return state.Down().Not().And(state.Drain().Not()) }
 
 // wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
 // and the NodeSets that wait to hear of its jobs.
@@ -132,6 +138,10 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 	}
 	found, _ := l.Snapshot().Node(change.Node)
 	if found == nil {
+		return
+	}
+	state := node.Parse(found.State)
+	if dead(state) != node.Yes && open(state) != node.Yes {
 		return
 	}
 	record, ok := remnantOf(found)

@@ -65,7 +65,8 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 // askOthers adds the workers of other NodeSets of the cluster to the facts.
 func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *plans.Input) error {
 	var all corev1.PodList
-	err := r.Client.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name})
+	err := r.Client.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
+		client.UnsafeDisableDeepCopy) // they are only read
 	if err != nil {
 		return fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
 	}

@@ -57,6 +57,15 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 	return part
 }
 
+// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, by what was counted last.
+func Growing(n *slinkyv1beta1.NodeSet) bool {
+	wanted := n.Status.Desired
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+		wanted = n.Replicas()
+	}
+	return 10*n.Status.Replicas < 9*wanted
+}
+
 func minReady(n *slinkyv1beta1.NodeSet) time.Duration {
 	return time.Duration(n.Spec.MinReadySeconds) * time.Second
 }

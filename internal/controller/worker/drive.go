@@ -30,7 +30,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	}
 	if s.action.Undrain || s.action.Revive {
 		// A job may start at once, and an eviction may be under way.
-		if err := r.mark(ctx, s.pod, s.action); err != nil {
+		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if err := r.mark(ctx, s.pod, s.action); err != nil {
+	if marked, err := r.mark(ctx, s); !marked || err != nil {
 		return err
 	}
 	return r.show(ctx, s)

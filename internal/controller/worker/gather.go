@@ -29,6 +29,8 @@ type scope struct {
 	link *link.Link
 	// node is its name in Slurm.
 	node string
+	// most is how many pods may be written to at once now.
+	most int
 	// pending says that Slurm has not been asked since we last changed the node: only then is there something to decide.
 	pending bool
 	// worker is what was gathered, action what follows from it.
@@ -42,7 +44,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod)}
+	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod), most: mostWrites}
 	s.worker = nodeset.Worker{
 		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set), Lost: nodesets.Lost(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
@@ -63,6 +65,9 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	key := link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
 	if l, ok := r.links.Get(key); ok {
 		s.link = l
+		if l.Writing() || nodesets.Growing(set) {
+			s.most = fewWrites
+		}
 		r.look(s, l.Snapshot())
 	} else {
 		s.worker.Now, s.worker.Why = r.Clock.Now(), "no RestApi refers to Controller "+set.Spec.ControllerRef.Name

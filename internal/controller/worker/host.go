@@ -31,7 +31,7 @@ func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error
 		return nodeset.Host{Cordoned: node.No}, nil
 	}
 	var n corev1.Node
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nodeset.Host{Name: name}, nil
 		}

@@ -30,29 +30,44 @@ const owner = kube.FieldManager + "-worker"
 // marks are labels and annotations of ours.
 type marks struct{ labels, annotations map[string]string }
 
-// mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off.
-func (r *reconciler) mark(ctx context.Context, pod *corev1.Pod, action nodeset.Action) error {
+// mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off. It says whether
+// the pod has them: when it waits for its turn, it has not.
+func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
+	pod := s.pod
 	have := marksOf(pod)
-	want := have.with(action)
+	want := have.with(s.action)
 	if name := nodesets.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
 		want.labels[slinkyv1beta1.LabelPodHostname] = name // which nobody knew before the pod had its Kubernetes node
 	}
+	if have.equal(want) {
+		return true, nil
+	}
 	_, is := have.labels[slinkyv1beta1.LabelPodProtect]
-	if _, stays := want.labels[slinkyv1beta1.LabelPodProtect]; is && !stays {
+	_, wanted := want.labels[slinkyv1beta1.LabelPodProtect]
+	// Jobs may start on a node that somebody else has undrained.
+	used := s.action.Undrain || s.action.Revive
+	most := s.most
+	if used {
+		most = mostWrites // or the undrains that are under way would slow down the others
+	}
+	if !r.turns.take(client.ObjectKeyFromObject(pod), most, wanted && !is && !used) {
+		return false, nil
+	}
+	if is && !wanted {
 		if err := r.unprotect(ctx, pod); err != nil {
-			return err
+			return false, err
 		}
 		delete(have.labels, slinkyv1beta1.LabelPodProtect)
 	}
-	if maps.Equal(have.labels, want.labels) && maps.Equal(have.annotations, want.annotations) {
-		return nil
+	if have.equal(want) {
+		return true, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
 	if err := component.IgnoreGone(r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
-		return fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return false, fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, versionOf(apply))
-	return nil
+	return true, nil
 }
 
 // unprotect takes the protect label off. Pods are made with it, by the controller of NodeSets: what an apply leaves out
@@ -90,6 +105,10 @@ func marksOf(pod *corev1.Pod) marks {
 		keep(m.annotations, pod.Annotations, slinkyv1beta1.AnnotationPodCordon)
 	}
 	return m
+}
+
+func (m marks) equal(o marks) bool {
+	return maps.Equal(m.labels, o.labels) && maps.Equal(m.annotations, o.annotations)
 }
 
 // with returns the marks that the action asks for. What it does not know stays.

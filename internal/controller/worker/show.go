@@ -26,7 +26,7 @@ import (
 func (r *reconciler) show(ctx context.Context, s *scope) error {
 	pod := s.pod
 	wanted := wantedConditions(pod, s.worker, s.action)
-	if same(pod, wanted) {
+	if same(pod, wanted) || !r.turns.take(client.ObjectKeyFromObject(pod), s.most, false) {
 		return nil
 	}
 	status := corev1ac.PodStatus()

@@ -7,9 +7,11 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
@@ -27,4 +29,12 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 	for i := range pods.Items {
 		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
 	}
+}
+
+// wakeWhenItsTurn lets pods come back that waited for a turn.
+func (r *reconciler) wakeWhenItsTurn() source.Source {
+	return source.Func(func(_ context.Context, queue component.Queue) error {
+		r.turns.wake = func(pod types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: pod}) }
+		return nil
+	})
 }

@@ -42,8 +42,9 @@ const (
 )
 
 // concurrency is how many workers are looked after at once. Most of the time of a reconcile is waiting for a write to Slurm
-// that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls.
-const concurrency = 256
+// that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls. How many write
+// to the API server is limited by turns.
+const concurrency = 512
 
 type reconciler struct {
 	component.Base
@@ -52,6 +53,7 @@ type reconciler struct {
 	propagated []string
 	memory     memory
 	written    written
+	turns      turns
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
@@ -85,6 +87,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 		Watches(&corev1.Node{}, first(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(component.SlurmChanges(r.links, r.wake)).
+		WatchesRawSource(r.wakeWhenItsTurn()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)
 	if err != nil {
@@ -100,9 +103,14 @@ func nodeKey(cluster, node string) string { return cluster + "/" + node }
 
 // Reconcile brings one worker a step further.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	defer func() { result.Priority = new(usual) }() // whatever it comes back for is not urgent any more
+	most := mostWrites
+	defer func() {
+		result.Priority = new(usual) // whatever it comes back for is not urgent any more
+		r.turns.end(req.NamespacedName, most)
+	}()
+	// Here and below, what the cache has is only read.
 	var pod corev1.Pod
-	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
+	if err := r.Client.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName)
 		}
@@ -116,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{}, nil
 	}
 	var set slinkyv1beta1.NodeSet
-	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set, client.UnsafeDisableDeepCopy); err != nil {
 		// Without its NodeSet the pod is being collected.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -124,6 +132,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	most = scope.most
 	if scope.pending {
 		// A list that was asked for before the change may show it already; then no other change follows.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
