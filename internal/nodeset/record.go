@@ -134,6 +134,10 @@ func displaced(w Worker, have topology.Spec, update *RecordUpdate, action *Actio
 	if w.Placed == "" {
 		return
 	}
+	if w.Recording || !w.Asked.After(w.Recorded) {
+		action.wake(w.Now.Add(time.Second)) // Slurm has not been asked since the node was put somewhere
+		return
+	}
 	text := ""
 	if was, err := topology.Parse(w.Placed); err == nil && len(was) > 0 && have.Same(was) {
 		update.Topology = &text

@@ -276,3 +276,22 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestThePodForgetsItsPlaceWhenSlurmShowsAnother(t *testing.T) {
+	for name, tc := range map[string]struct {
+		option  func(*nodeset.Worker)
+		forgets bool
+	}{
+		"Slurm shows another place":                         {func(*nodeset.Worker) {}, true},
+		"Slurm was asked before the node was put there":     {func(w *nodeset.Worker) { w.Recorded = noon.Add(time.Millisecond) }, false},
+		"the node is being put there":                       {func(w *nodeset.Worker) { w.Recording = true }, false},
+		"Slurm was asked after the node had been put there": {func(w *nodeset.Worker) { w.Recorded = noon.Add(-time.Millisecond) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := nodeset.Next(registered(placedBefore("topo:s1"), tc.option))
+			if forgets := got.Topology != nil && *got.Topology == ""; forgets != tc.forgets {
+				t.Errorf("the pod forgets its place: %t", forgets)
+			}
+		})
+	}
+}
