@@ -28,10 +28,20 @@ func (b *bench) drains(from, n int) map[string]time.Time {
 	b.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.Now().Add(longest)
+	deadline, at, posts := time.Now().Add(b.longest()), map[string]time.Time{}, -1
 	for now := range tick.C {
-		at := map[string]time.Time{}
-		for _, w := range b.slurm.Writes()[from:] {
+		b.process.check(b.t)
+		if now.After(deadline) {
+			b.t.Fatalf("%d of %d nodes are drained", len(at), n)
+		}
+		if calls := b.slurm.Counters().Calls["POST nodes"]; calls != posts {
+			posts = calls
+		} else {
+			continue // looking is dear, and nothing has come
+		}
+		writes := b.slurm.Writes()[from:]
+		from += len(writes)
+		for _, w := range writes {
 			if w.State != "DRAIN" {
 				continue
 			}
@@ -45,10 +55,6 @@ func (b *bench) drains(from, n int) map[string]time.Time {
 		}
 		if len(at) >= n {
 			return at
-		}
-		b.process.check(b.t)
-		if now.After(deadline) {
-			b.t.Fatalf("%d of %d nodes are drained", len(at), n)
 		}
 	}
 	panic("a ticker does not end")
@@ -79,6 +85,13 @@ func (b *bench) cordonOne() {
 // coming, and more often only at first.
 func calls(took time.Duration) int { return 10 + int(4*took.Seconds()) }
 
+// looks is how often the NodeSet may be looked at, and its status written, during something: a large one is left alone for
+// half a second.
+func (b *bench) looks(c cost) int {
+	pause := min(time.Second, time.Duration(b.size)*500*time.Microsecond)
+	return 20 + b.size/50 + int(c.took/max(pause, 100*time.Millisecond))
+}
+
 // cordonAll cordons all Kubernetes nodes, sixteen at a time, and then none.
 func (b *bench) cordonAll() {
 	const scenario = "cordon of all nodes"
@@ -86,6 +99,7 @@ func (b *bench) cordonAll() {
 	var began, ended time.Time
 	var at map[string]time.Time
 	cordoned := map[string]time.Time{}
+	var requests []time.Duration
 	cost := b.cost(func() {
 		from := len(b.slurm.Writes())
 		began = time.Now()
@@ -95,6 +109,7 @@ func (b *bench) cordonAll() {
 			mu.Lock()
 			defer mu.Unlock()
 			cordoned[fmt.Sprintf("w-%d", i)] = now
+			requests = append(requests, time.Since(now))
 			return nil
 		})
 		ended = time.Now()
@@ -110,12 +125,13 @@ func (b *bench) cordonAll() {
 		}
 	}
 	b.tell(scenario, "cordoning them", ended.Sub(began).Seconds(), "s")
+	b.spread(scenario, "request of a cordon", requests)
 	b.spread(scenario, "cordon to drain", took)
 	b.tell(scenario, "last cordon to last drain", last.Sub(ended).Seconds(), "s")
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), calls(ended.Sub(began)))
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
 	b.tell(scenario, "CPU", cost.cpu.Seconds(), "s")
-	b.hold(scenario, "API writes", cost.api.writes(), 3*b.size+b.size/50+60)
+	b.hold(scenario, "API writes", cost.api.writes(), 3*b.size+b.looks(cost))
 
 	cost = b.cost(func() {
 		began = time.Now()
@@ -125,5 +141,5 @@ func (b *bench) cordonAll() {
 	})
 	b.tell("uncordon of all nodes", "last uncordon to all workers idle", last.Sub(ended).Seconds(), "s")
 	b.hold("uncordon of all nodes", "Slurm writes", cost.slurm.posts(), calls(last.Sub(began)))
-	b.hold("uncordon of all nodes", "API writes", cost.api.writes(), 3*b.size+b.size/50+60)
+	b.hold("uncordon of all nodes", "API writes", cost.api.writes(), 3*b.size+b.looks(cost))
 }

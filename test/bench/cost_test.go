@@ -85,21 +85,21 @@ type proxy struct {
 	calls tally
 }
 
-func newProxy(t *testing.T, server *apiserver.Server) *proxy {
+func newProxy(t *testing.T, config *rest.Config) *proxy {
 	t.Helper()
 	p := &proxy{calls: tally{}, resolver: request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
-	target, err := url.Parse(server.Config.Host)
+	target, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := rest.TransportFor(server.Config)
+	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reverse := &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1,
+		Transport: transport, FlushInterval: -1, BufferPool: &buffers{},
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +112,20 @@ func newProxy(t *testing.T, server *apiserver.Server) *proxy {
 	})
 	return p
 }
+
+// buffers are used again and again.
+type buffers struct{ pool sync.Pool }
+
+// Get is part of httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[]byte); ok {
+		return *buffer
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put is part of httputil.BufferPool.
+func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
 func (p *proxy) note(r *http.Request) {
 	what := r.Method + " " + r.URL.Path
@@ -142,6 +156,8 @@ type cost struct {
 	bodies, wire int64
 	// cpu is the processor time that it used.
 	cpu time.Duration
+	// took is how long it was until what was to happen had happened.
+	took time.Duration
 }
 
 func (b *bench) spent() cost {
@@ -150,17 +166,18 @@ func (b *bench) spent() cost {
 	for what, n := range counters.Calls {
 		slurm[what] = int64(n)
 	}
-	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load(), 0}
+	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load(), 0, 0}
 }
 
 // cost is what the operator does for something, until it comes to rest.
 func (b *bench) cost(do func()) cost {
 	b.t.Helper()
-	before, process, used := b.spent(), b.process, b.process.cpu()
+	before, process, used, began := b.spent(), b.process, b.process.cpu(), time.Now()
 	do()
+	took := time.Since(began)
 	b.settle()
 	after := b.spent()
-	out := cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire, 0}
+	out := cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire, 0, took}
 	if b.process == process {
 		out.cpu = b.process.cpu() - used
 	}
@@ -177,9 +194,9 @@ func (b *bench) quiet() time.Duration {
 // the link pays for its lists with time in which it asks for none.
 func (b *bench) seen() {
 	b.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	last, deadline := b.slurm.Counters(), time.Now().Add(longest)
+	last, deadline := b.slurm.Counters(), time.Now().Add(b.longest())
 	for now := range tick.C {
 		next := b.slurm.Counters()
 		if asked := next.Calls["GET nodes"] - last.Calls["GET nodes"]; asked > 0 {
@@ -200,7 +217,7 @@ func (b *bench) settle() {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	last, since, deadline := int64(-1), time.Now(), time.Now().Add(longest)
+	last, since, deadline := int64(-1), time.Now(), time.Now().Add(b.longest())
 	for now := range tick.C {
 		spent := b.spent()
 		if n := spent.api.writes().total() + spent.slurm.posts().total(); n != last {
@@ -219,7 +236,7 @@ func (b *bench) settle() {
 // TestTheProxyCounts sees that a write cannot pass unseen, whatever its form.
 func TestTheProxyCounts(t *testing.T) {
 	server := apiserver.StartBare(t)
-	p := newProxy(t, server)
+	p := newProxy(t, server.Config)
 	c, err := kubernetes.NewForConfig(&rest.Config{Host: p.server.URL})
 	if err != nil {
 		t.Fatal(err)

@@ -25,10 +25,11 @@ func (b *bench) create() {
 		all = b.kubelets.wait(b.t, "creating the workers", func(pods map[string]*corev1.Pod) bool { return workers(pods, exists) == b.size })
 		idle = b.kubelets.wait(b.t, "registering the workers", func(pods map[string]*corev1.Pod) bool { return workers(pods, serves) == b.size })
 	})
-	b.tell("create", "all pods exist", all.Sub(began).Seconds(), "s")
+	b.created = all.Sub(began)
+	b.tell("create", "all pods exist", b.created.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
 	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
-	b.hold("create", "API writes", cost.api.writes(), 2*b.size+b.size/50+60)
+	b.hold("create", "API writes", cost.api.writes(), 2*b.size+30+b.looks(cost))
 	b.tell("create", "Events", float64(cost.api.events().total()), "")
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
@@ -71,6 +72,7 @@ func (b *bench) compare() {
 	}
 	all := b.kubelets.wait(b.t, "creating the StatefulSet's pods", bare(exists))
 	b.tell("compare", "all pods of a bare StatefulSet exist", all.Sub(began).Seconds(), "s")
+	b.tell("compare", "time until all workers exist, in such times", float64(b.created)/float64(all.Sub(began)), "")
 	ready := b.kubelets.wait(b.t, "running the StatefulSet's pods", bare(func(p *corev1.Pod) bool { return has(p, "Ready") }))
 	b.tell("compare", "all pods of a bare StatefulSet are ready", ready.Sub(began).Seconds(), "s")
 	b.settle()

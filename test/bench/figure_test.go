@@ -64,6 +64,20 @@ func (b *bench) hold(scenario, what string, of tally, limit int) {
 	}
 }
 
+// tellLoad tells how busy the machine is, which is what times depend on: the operator is not the only one on it.
+func (b *bench) tellLoad(scenario string) {
+	b.t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var load float64
+	if _, err := fmt.Sscan(string(text), &load); err != nil {
+		b.t.Fatal(err)
+	}
+	b.tell(scenario, "load of the machine in the last minute", load, "")
+}
+
 // spread tells the middle and the worst of several times.
 func (b *bench) spread(scenario, what string, took []time.Duration) {
 	b.t.Helper()

@@ -195,8 +195,10 @@ func slurmNode(pod *corev1.Pod) string {
 // wait waits until the pods are as check wants them, and says when they were.
 func (k *kubelets) wait(t *testing.T, what string, check func(pods map[string]*corev1.Pod) bool) time.Time {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
+	// Looking at thousands of pods with every change would take most of the machine's time.
+	tick := time.NewTicker(max(5*time.Millisecond, time.Duration(k.bench.size)*20*time.Microsecond))
 	defer tick.Stop()
+	longest := k.bench.longest()
 	deadline, looked := time.Now().Add(longest), -1
 	for now := range tick.C {
 		k.mu.Lock()

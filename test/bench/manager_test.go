@@ -40,6 +40,7 @@ func (b *bench) start() *process {
 	arguments := []string{
 		"--metrics-addr=0", "--health-addr=127.0.0.1:0", "--leader-elect-namespace=" + b.server.Namespace,
 		"--namespaces=" + b.server.Namespace, "--slurmrestd-url=" + b.rest.URL,
+		"--destructive-actions-per-minute=1000000", // which is not what is measured
 	}
 	if *flags != "" {
 		arguments = append(arguments, strings.Split(*flags, ",")...)
@@ -62,12 +63,18 @@ func (b *bench) start() *process {
 // check fails when the operator has ended by itself, as one does that has lost its lease: nothing more would happen.
 func (p *process) check(t *testing.T) {
 	t.Helper()
+	if p.over() && !p.stopped.Load() {
+		t.Fatal("the operator has ended by itself")
+	}
+}
+
+// over says that it has ended.
+func (p *process) over() bool {
 	select {
 	case <-p.ended:
-		if !p.stopped.Load() {
-			t.Fatal("the operator has ended by itself")
-		}
+		return true
 	default:
+		return false
 	}
 }
 

@@ -69,13 +69,14 @@ func (b *bench) restarts() {
 	before := b.spent()
 	b.process = b.start()
 	led := b.led()
-	time.Sleep(*window)
+	awhile := min(*window, time.Minute)
+	time.Sleep(awhile)
 	after := b.spent()
 	b.tell("restart", "start to leading", led.Sub(b.process.started).Seconds(), "s")
 	b.hold("restart", "API writes", after.api.since(before.api).writes(), 0)
 	b.hold("restart", "Events", after.api.since(before.api).events(), 1) // who leads now
 	b.hold("restart", "Slurm writes", after.slurm.since(before.slurm).posts(), 0)
-	b.tell("restart", fmt.Sprintf("Slurm reads until %s later", *window), float64(after.slurm.since(before.slurm).gets().total()), "")
+	b.tell("restart", fmt.Sprintf("Slurm reads until %s later", awhile), float64(after.slurm.since(before.slurm).gets().total()), "")
 	b.tellMemory("restart")
 
 	b.process.stop()
@@ -93,7 +94,7 @@ func (b *bench) led() time.Time {
 	b.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	before, deadline := b.slurm.Counters().Calls["GET nodes"], time.Now().Add(longest)
+	before, deadline := b.slurm.Counters().Calls["GET nodes"], time.Now().Add(b.longest())
 	for now := range tick.C {
 		if b.slurm.Counters().Calls["GET nodes"] > before {
 			return now
@@ -118,7 +119,7 @@ func (b *bench) ready() {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.Now().Add(longest)
+	deadline := time.Now().Add(b.longest())
 	for now := range tick.C {
 		waiting := ""
 		for _, obj := range []interface {

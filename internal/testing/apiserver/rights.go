@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -36,8 +37,10 @@ const UsesEnv = "COXSWAIN_RBAC_USES"
 const operatorAccount = "operator"
 
 const (
-	operatorUser  = "system:serviceaccount:coxswain-system:coxswain"
-	operatorGroup = "coxswain:operators"
+	operatorNamespace = "coxswain-system"
+	operatorName      = "coxswain"
+	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":" + operatorName
+	operatorGroup     = "coxswain:operators"
 )
 
 // uses collects what accounts were used for.
@@ -47,14 +50,17 @@ type uses struct {
 }
 
 // AsOperator returns Config with the rights of the operator instead of every right: those of config/rbac/role.yaml, in all
-// namespaces. What it is used for is noted, see UsesEnv.
+// namespaces. What it is used for is noted, see UsesEnv. The operator is a service account there, whose requests the server
+// limits (priority and fairness), which it does not with an administrator's.
 func (s *Server) AsOperator(t testing.TB) *rest.Config {
 	t.Helper()
 	if err := theShared.plane.grantRole(); err != nil {
 		t.Fatal(err)
 	}
 	config := rest.CopyConfig(s.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{operatorGroup}}
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: operatorUser, Groups: append(serviceaccount.MakeGroupNames(operatorNamespace), operatorGroup),
+	}
 	config.Wrap(theShared.uses.wrap(operatorAccount))
 	return config
 }
