@@ -288,7 +288,7 @@ func TestThePodForgetsItsPlaceWhenSlurmShowsAnother(t *testing.T) {
 		"Slurm was asked after the node had been put there": {func(w *nodeset.Worker) { w.Recorded = noon.Add(-time.Millisecond) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := nodeset.Next(registered(placedBefore("topo:s1"), tc.option))
+			got := nodeset.Next(registered(placedBefore("topo:s3"), tc.option))
 			if forgets := got.Topology != nil && *got.Topology == ""; forgets != tc.forgets {
 				t.Errorf("the pod forgets its place: %t", forgets)
 			}
