@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
@@ -75,5 +76,28 @@ func TestDescriptionsNameTheDefault(t *testing.T) {
 				t.Errorf("%s: the description does not say %q", path, want)
 			}
 		})
+	}
+}
+
+// "kubectl get" answers whether it is up, and why not; the other columns are those of the contract (slinky.md, section 1).
+func TestColumnsSayWhetherItIsUp(t *testing.T) {
+	const (
+		ready  = `READY .status.conditions[?(@.type=="Ready")].status`
+		reason = `REASON .status.conditions[?(@.type=="Ready")].reason`
+		age    = "AGE .metadata.creationTimestamp"
+	)
+	want := map[string][]string{
+		"Accounting": {ready, reason, age},
+		"Controller": {ready, reason, "CLUSTER .status.clusterName", age},
+		"LoginSet":   {"REPLICAS .status.replicas", ready, reason, age},
+		"NodeSet": {"DESIRED .status.desired", "REPLICAS .status.replicas", "UPDATED .status.updatedReplicas", "READY .status.readyReplicas", reason,
+			age},
+		"RestApi": {ready, reason, "REPLICAS .status.replicas", age},
+		"Token":   {"USER .spec.username", "IAT .status.issuedAt", ready, reason, age},
+	}
+	for kind, crd := range loadCRDs(t) {
+		if diff := cmp.Diff(want[kind], crd.Columns()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
 	}
 }

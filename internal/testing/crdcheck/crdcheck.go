@@ -132,6 +132,21 @@ func (c *CRD) Problems(ctx context.Context) field.ErrorList {
 	return crdvalidation.ValidateCustomResourceDefinition(ctx, internal)
 }
 
+// Columns are what "kubectl get" prints, as "NAME path"; those that it prints with "-o wide" only are left out.
+func (c *CRD) Columns() []string {
+	columns := c.internal.Spec.AdditionalPrinterColumns // where conversion puts those of a single version
+	if len(columns) == 0 {
+		columns = c.internal.Spec.Versions[0].AdditionalPrinterColumns
+	}
+	var out []string
+	for _, column := range columns {
+		if column.Priority == 0 {
+			out = append(out, column.Name+" "+column.JSONPath)
+		}
+	}
+	return out
+}
+
 // JSON is the definition as client-side "kubectl apply" keeps it in an annotation. Annotations end at 256 KiB.
 func (c *CRD) JSON(t testing.TB) []byte {
 	t.Helper()
