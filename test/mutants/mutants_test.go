@@ -92,7 +92,7 @@ func theirs() []mutation {
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
 				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
-				{"internal/nodeset/register.go", `case !w.Asked.Before(settled):`, `case true:`},
+				{"internal/nodeset/register.go", `case !w.Listed.Before(settled):`, `case true:`},
 				{"internal/nodeset/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
 				{"internal/controller/worker/gather.go", `Lost: nodesets.Lost(set),`, `Lost: false,`},
 			},
