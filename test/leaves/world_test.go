@@ -278,10 +278,10 @@ func problems(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// poll repeats a check for a minute: there are hundreds of objects.
 // patience is for hundreds of objects on a machine that is busy with other things.
 const patience = 3 * time.Minute
 
+// poll repeats a check until it is satisfied.
 func poll(t *testing.T, check func() error) {
 	t.Helper()
 	var wrong error
