@@ -65,7 +65,6 @@ func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
 		if err := unstructured.SetNestedField(o.Object, image, "spec", daemon, "image"); err != nil {
 			t.Fatal(err)
 		}
-		unstructured.RemoveNestedField(o.Object, "spec", daemon, "command")
 		changed = append(changed, o)
 	}
 	s.apply(t, changed)
