@@ -192,9 +192,13 @@ func Delete[T any, P interface {
 	}
 }
 
-// quiet is how long nothing must have been written for the operator to be at rest: it looks at a worker again a second after
-// it has changed the state of its node, when Slurm has not told of it by then.
-const quiet = 1500 * time.Millisecond
+// look is the time between two looks for writes, and quiet the number of looks in a row without one for the operator to be at
+// rest: 1.5 s, and longer when this process or the API server, which is asked now and then, gets no time to run. The operator
+// looks at a worker again a second after it has changed the state of its node, when Slurm has not told of it by then.
+const (
+	look  = 20 * time.Millisecond
+	quiet = 75
+)
 
 // Settle waits until the operator has written nothing for a while, to Kubernetes or to Slurm, and has seen what Slurm is like
 // since: on a machine that is busy with other things it asks less often than once a second. It returns how many writes were
@@ -202,23 +206,26 @@ const quiet = 1500 * time.Millisecond
 func (o *Operator) Settle() int {
 	o.t.Helper()
 	before, slurm := len(o.Writes.All()), len(o.Slurm.Writes())
-	last, asked, since := before, o.asked(), time.Now()
-	deadline := time.Now().Add(time.Minute)
-	tick := time.NewTicker(20 * time.Millisecond)
+	last, asked, still := before, o.asked(), 0
+	deadline := time.Now().Add(2 * time.Minute)
+	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for now := range tick.C {
+	for linked := false; ; still++ {
+		now := <-tick.C
+		if still%10 == 0 {
+			linked = o.linked()
+		}
 		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); n != last || m != slurm {
-			last, slurm, asked, since = n, m, o.asked(), now
+			last, slurm, asked, still = n, m, o.asked(), 0
 		}
 		// The first answer may have been under way before the last write.
-		if now.Sub(since) > quiet && (o.asked() >= asked+2 || !o.linked()) {
-			break
+		if still >= quiet && (o.asked() >= asked+2 || !linked) {
+			return last - before
 		}
 		if now.After(deadline) {
 			o.t.Fatalf("the operator does not come to rest; its last writes: %v", o.Writes.All()[max(0, last-10):])
 		}
 	}
-	return last - before
 }
 
 // asked is how often Slurm was asked for its nodes.
