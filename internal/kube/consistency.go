@@ -54,10 +54,11 @@ func newConsistency(cached, live client.Reader, scheme *runtime.Scheme) *consist
 	return &consistency{cached: cached, live: live, scheme: scheme, owners: lru.New(ownersRemembered)}
 }
 
-// Behind says whether the cache still lacks something that was written for owner. If so, the reconciler returns without
-// deciding anything: the event that closes the gap wakes it.
+// Behind says whether the cache still lacks something that was written for owner, or lacked it when owner was read from there.
+// If so, the reconciler returns without deciding anything: the event that closes the gap wakes it, or has it come back when it
+// arrived meanwhile.
 func (a *Applier) Behind(ctx context.Context, owner client.Object) (bool, error) {
-	return a.writes.behind(ctx, owner.GetUID())
+	return a.writes.behind(ctx, owner)
 }
 
 // Wrote notes a write that a controller made by itself on behalf of owner (a pod it created, its own status), for
@@ -94,12 +95,15 @@ func (c *consistency) note(owner client.Object, key unseenKey, write unseen) {
 	writes[key] = write
 }
 
-func (c *consistency) behind(ctx context.Context, owner types.UID) (bool, error) {
+func (c *consistency) behind(ctx context.Context, owner client.Object) (bool, error) {
 	c.mu.Lock()
-	writes, _ := c.writesOf(owner)
+	writes, _ := c.writesOf(owner.GetUID())
 	pending := maps.Clone(writes)
 	c.mu.Unlock()
 	for key, write := range pending {
+		if write.uid == owner.GetUID() && !reached(owner, write) {
+			return true, nil
+		}
 		seen, err := c.seen(ctx, key, write)
 		if err != nil {
 			return false, fmt.Errorf("comparing the cache with what was written: %w", err)
@@ -107,9 +111,15 @@ func (c *consistency) behind(ctx context.Context, owner types.UID) (bool, error)
 		if !seen {
 			return true, nil
 		}
-		c.forget(owner, key, write)
+		c.forget(owner.GetUID(), key, write)
 	}
 	return false, nil
+}
+
+// reached says whether an object is as it was written, or newer.
+func reached(obj client.Object, write unseen) bool {
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), write.resourceVersion)
+	return err != nil || order >= 0 // incomparable versions must not stop a reconciler for ever
 }
 
 // seen says whether the cache shows the write or something newer.
@@ -122,8 +132,7 @@ func (c *consistency) seen(ctx context.Context, key unseenKey, write unseen) (bo
 	case write.resourceVersion == "":
 		return cached == nil || cached.GetUID() != write.uid || cached.GetDeletionTimestamp() != nil, nil
 	case cached != nil:
-		order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), write.resourceVersion)
-		return err != nil || order >= 0, nil //nolint:nilerr // incomparable versions must not stop a reconciler for ever
+		return reached(cached, write), nil
 	}
 	// Not in the cache: not yet, or not any more, or it has lost the label that the cache selects by. Only in the first
 	// case will an event come, and only then is the object on the server just as we wrote it.

@@ -5,12 +5,15 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
 // staleClient reads the ConfigMaps of an earlier moment and writes to the real server: a cache that lags behind.
@@ -121,5 +124,34 @@ func TestBehindWaitsForDeletions(t *testing.T) {
 	cached.earlier = e.staleReads().earlier
 	if e.behind(a) {
 		t.Error("behind although the cache shows the deletion")
+	}
+}
+
+// While the rest of what was written is looked for, which may ask the API server, the cache may catch up.
+func TestAnOwnerThatWasReadBeforeTheCacheCaughtUpIsBehind(t *testing.T) {
+	e := newEngine(t)
+	a := NewApplier(e.mgr.GetClient(), e.mgr.GetAPIReader())
+	read := e.owner.DeepCopyObject().(client.Object)
+	after := e.owner.DeepCopyObject().(client.Object)
+	after.SetAnnotations(map[string]string{"a": "b"})
+	if err := e.outsider.Update(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	a.Wrote(e.owner, after)
+	apiserver.Eventually(t, func() error {
+		cached := &corev1.ConfigMap{}
+		if err := e.mgr.GetClient().Get(t.Context(), client.ObjectKeyFromObject(read), cached); err != nil {
+			return err
+		}
+		if cached.ResourceVersion == read.GetResourceVersion() {
+			return errors.New("the cache lags")
+		}
+		return nil
+	})
+	if behind, err := a.Behind(t.Context(), read); err != nil || !behind {
+		t.Errorf("it decides by what was read before: %t, %v", !behind, err)
+	}
+	if behind, err := a.Behind(t.Context(), after); err != nil || behind {
+		t.Errorf("it waits for what it has: %t, %v", behind, err)
 	}
 }
