@@ -97,6 +97,7 @@ func breaking() []scenario {
 			w.sleep(time.Minute)
 			w.cordon("")
 		}},
+		{name: "evictions", nodeSet: threeWorkers, act: evictions},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {
 			if err := w.slurm.Delete("w-1"); err != nil {

@@ -109,6 +109,7 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		began := time.Now()
 		w.mu.Lock()
 		w.start, w.calls, w.writes = began, nil, 0
+		w.untouched = f.strike == nil
 		w.inject = f.at(w, k)
 		w.mu.Unlock()
 		s.act(w)

@@ -53,6 +53,7 @@ func (w *world) surroundings() {
 			w.kubelet(pod)
 		}
 		w.collect()
+		w.budgets()
 		w.configuration()
 		if w.sim.Version() != before {
 			w.touch()
@@ -145,10 +146,9 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
 	case nodeName == "":
-		host := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-		host.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		host.SetName("node-" + pod.GetName())
-		w.sim.Put(host)
+		if !w.schedulable("node-" + pod.GetName()) {
+			return
+		}
 		w.edit(podKind, pod.GetNamespace(), pod.GetName(), func(p *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(p.Object, "node-"+pod.GetName(), "spec", "nodeName")
 		})
@@ -158,6 +158,21 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 			w.register(pod)
 		}
 	}
+}
+
+// schedulable says whether a Kubernetes node takes pods. One that is not there yet is made.
+func (w *world) schedulable(name string) bool {
+	for _, n := range w.sim.Objects(nodeKind) {
+		if n.GetName() == name {
+			cordoned, _, _ := unstructured.NestedBool(n.Object, "spec", "unschedulable")
+			return !cordoned
+		}
+	}
+	host := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	host.SetGroupVersionKind(nodeKind)
+	host.SetName(name)
+	w.sim.Put(host)
+	return true
 }
 
 // goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone.

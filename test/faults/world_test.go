@@ -66,6 +66,7 @@ type world struct {
 	calls      []call
 	writes     int // by the operator, counted when they are made
 	inject     func(call) verdict
+	untouched  bool            // nothing is done to the operator's calls
 	changed    time.Time       // last change by the operator or by what is around it
 	busy       time.Time       // until when something is still to happen
 	lying      time.Time       // since when Slurm does not tell the truth; zero: it does

@@ -126,6 +126,21 @@ func ours() []mutation {
 			caught: "TestManyWorkers",
 		},
 		{
+			name:   "an idle worker may be evicted, and so may one on which a job has just started",
+			edits:  []edit{{"internal/nodeset/protection.go", `node.AnswerOf(w.Free() != node.Yes || action.Undrain`, `node.AnswerOf(w.State.Busy() != node.No || action.Undrain`}},
+			caught: "TestFaults/evictions/none",
+		},
+		{
+			name:   "a worker takes jobs again before it is protected",
+			edits:  []edit{{drive, `if s.action.Undrain || s.action.Revive {`, `if s.action.Revive {`}},
+			caught: "TestFaults/evictions/none",
+		},
+		{
+			name:   "a list of nodes is believed for as long as nothing changes",
+			edits:  []edit{{"internal/controller/nodeset/slurm.go", `snapshot.Taken, snapshot.Listed`, `snapshot.Taken, snapshot.Taken`}},
+			caught: "TestFaults/create/Slurm_lists",
+		},
+		{
 			name:   "Slurm's clock is taken for ours",
 			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
 			caught: "TestFaults/drain_time-out/Slurm's_clock_is_behind",

@@ -155,7 +155,7 @@ func (r *request) route(parts []string) error {
 	}
 	parts = append(parts, "", "")
 	r.gvr.Resource, r.name, r.subresource = parts[0], parts[1], parts[2]
-	if r.subresource != "" && r.subresource != "status" {
+	if r.subresource != "" && r.subresource != "status" && !(r.subresource == "eviction" && r.gvr.Resource == "pods" && r.method == http.MethodPost) {
 		return fmt.Errorf("subresource %s of %s is not served", r.subresource, r.gvr.Resource)
 	}
 	return nil
@@ -179,7 +179,11 @@ func refusal(err error) *http.Response {
 		status = known.Status()
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
-	return reply(int(status.Code), status)
+	response := reply(int(status.Code), status)
+	if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
+		response.Header.Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
+	}
+	return response
 }
 
 func uid(n int) types.UID {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -204,6 +205,52 @@ func (p *play) pods() {
 	p.say("read of what is gone", p.client.Get(ctx, client.ObjectKeyFromObject(bound), bound), nil)
 }
 
+// evictions are asked for with a budget whose status somebody has written.
+func (p *play) evictions() {
+	ctx := p.t.Context()
+	evict := func(what, name string) {
+		err := p.client.SubResource("eviction").Create(ctx, parse[corev1.Pod](p, fmt.Sprintf("{metadata: {name: %s}}", name)), &policyv1.Eviction{})
+		p.log = append(p.log, fmt.Sprintf("%s: %s, %d", what, apierrors.ReasonForError(err), code(err)))
+	}
+	pod := func(name, ready string) {
+		obj := parse[corev1.Pod](p, fmt.Sprintf(`{metadata: {name: %s, labels: {app: a}}, spec: {nodeName: n, containers: [{name: c, image: i}]}}`, name))
+		p.say("create", p.client.Create(ctx, obj, client.FieldOwner("me")), obj)
+		obj.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionStatus(ready)}}}
+		p.say("run", p.client.Status().Update(ctx, obj, client.FieldOwner("kubelet")), obj)
+	}
+	budget := func(name, minimum string, status policyv1.PodDisruptionBudgetStatus) {
+		obj := parse[policyv1.PodDisruptionBudget](p, fmt.Sprintf(`{metadata: {name: %s}, spec: {minAvailable: %s, selector: {matchLabels: {app: a}}}}`, name, minimum))
+		p.say("create a budget", p.client.Create(ctx, obj, client.FieldOwner("me")), obj)
+		status.ObservedGeneration = obj.Generation
+		obj.Status = status
+		p.say("and its status", p.client.Status().Update(ctx, obj, client.FieldOwner("controller")), obj)
+	}
+	evict("eviction of what is not there", "z")
+	pending := parse[corev1.Pod](p, aPod)
+	p.say("create", p.client.Create(ctx, pending, client.FieldOwner("me")), pending)
+	pod("r", "True")
+	pod("u", "False")
+	pod("v", "True")
+	budget("b", "2147483647", policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 2147483647, CurrentHealthy: 2, ExpectedPods: 3})
+	evict("eviction of a pod that does not run", "p")
+	p.say("which is gone", p.client.Get(ctx, client.ObjectKeyFromObject(pending), pending), pending)
+	evict("eviction of one that runs", "r")
+	evict("eviction of one that is not ready", "u")
+	budget("c", "1", policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 1, CurrentHealthy: 2, ExpectedPods: 3, DisruptionsAllowed: 1})
+	evict("eviction of one with two budgets", "r")
+	p.say("delete the first", p.client.Delete(ctx, parse[policyv1.PodDisruptionBudget](p, "{metadata: {name: b}}")), &policyv1.PodDisruptionBudget{})
+	evict("eviction of an unready one while there are enough", "u")
+	p.say("which goes", nil, read[corev1.Pod](p, "u"))
+	evict("eviction that is allowed", "r")
+	p.say("which goes", nil, read[corev1.Pod](p, "r"))
+	p.log = append(p.log, fmt.Sprintf("and %d are left", read[policyv1.PodDisruptionBudget](p, "c").Status.DisruptionsAllowed))
+	evict("and the next one", "v")
+	evict("once more what goes", "r")
+	p.say("without the label", p.client.Patch(ctx, read[corev1.Pod](p, "v"),
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":null}}}`)), client.FieldOwner("me")), read[corev1.Pod](p, "v"))
+	evict("it is nobody's business", "v")
+}
+
 // watches notes what a watch with a label selector sees of objects that come under it and leave it.
 func (p *play) watches() {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
@@ -248,7 +295,7 @@ func (p *play) watches() {
 }
 
 func TestItAnswersAsKubeAPIServerDoes(t *testing.T) {
-	for name, steps := range map[string]func(*play){"ConfigMaps": (*play).configMaps, "Pods": (*play).pods, "watches": (*play).watches} {
+	for name, steps := range map[string]func(*play){"ConfigMaps": (*play).configMaps, "Pods": (*play).pods, "evictions": (*play).evictions, "watches": (*play).watches} {
 		t.Run(name, func(t *testing.T) {
 			server := apiserver.StartBare(t)
 			real, err := client.NewWithWatch(server.Config, client.Options{Scheme: clientgoscheme.Scheme})

@@ -7,7 +7,7 @@
 // It speaks HTTP through a transport, without a network, so that the manager under test is the real one: its informers
 // list and watch, its clients patch. It has resource versions, generations, UIDs, server-side apply with field managers
 // (by Kubernetes' own library), merge and strategic merge patches, status subresources, preconditions, graceful deletion
-// of pods and finalizers. It has no admission, no validation, no defaults, no garbage collector and no controllers. What
+// and eviction of pods, and finalizers. It has no admission, no validation, no defaults, no garbage collector and no controllers. What
 // it answers is compared with what kube-apiserver answers in this package's tests; what hangs on more than that belongs
 // to tests with internal/testing/apiserver.
 //

@@ -24,10 +24,12 @@ import (
 // write carries out a changing request; the caller holds the lock. The answer is the object, or a Status.
 func (s *Server) write(r *request, res *resource) (int, *unstructured.Unstructured, error) {
 	live := res.objects[key{r.namespace, r.name}]
-	switch r.method {
-	case http.MethodPost:
+	switch {
+	case r.subresource == "eviction":
+		return s.evict(r, res)
+	case r.method == http.MethodPost:
 		return s.create(r, res)
-	case http.MethodPut:
+	case r.method == http.MethodPut:
 		obj, err := r.object()
 		if err != nil {
 			return 0, nil, err
@@ -36,9 +38,9 @@ func (s *Server) write(r *request, res *resource) (int, *unstructured.Unstructur
 			return 0, nil, r.absent()
 		}
 		return s.change(r, res, live, obj)
-	case http.MethodPatch:
+	case r.method == http.MethodPatch:
 		return s.patch(r, res, live)
-	case http.MethodDelete:
+	case r.method == http.MethodDelete:
 		if live == nil {
 			return 0, nil, r.absent()
 		}
