@@ -32,6 +32,21 @@ func protect(w Worker, action *Action) {
 		action.Protected = w.State.Busy()
 	case UntilDrained:
 		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
-		action.Protected = node.AnswerOf(w.Free() != node.Yes || action.Undrain || action.Revive)
+		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Undrain || action.Revive)
 	}
+}
+
+// arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an
+// earlier one has left, and a node that is DOWN and not drained is used the moment at which the new one registers. A pod that
+// starts may be evicted in any case.
+func (w Worker) arriving(action *Action) bool {
+	if w.Pod.Phase == "Pending" {
+		return true
+	}
+	arrived := later(w.Pod.ReadySince, w.Pod.Created).Add(registering)
+	if w.State.Drain() == node.Yes || !w.Now.Before(arrived) {
+		return false
+	}
+	action.wake(arrived)
+	return true
 }

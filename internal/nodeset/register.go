@@ -28,8 +28,11 @@ func missing(w Worker, action *Action) {
 		action.wake(later(settled, w.Now.Add(time.Second)))
 		action.Relist = !w.Now.Before(settled)
 	}
-	if gone && !starts {
-		action.Protected = node.No // one that starts may be evicted in any case, and is to be protected when it has
+	switch {
+	case gone && !starts && w.Protection != Unprotected:
+		action.Protected = node.No
+	case w.Protection == UntilDrained: // one that starts may be evicted in any case, and is to be protected when it has
+		action.Protected = node.Yes
 	}
 	switch {
 	case w.Pod.Retired == "": // Make decides whether it is made anew

@@ -31,7 +31,7 @@ const owner = kube.FieldManager + "-worker"
 type marks struct{ labels, annotations map[string]string }
 
 // mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off. It says whether
-// the pod has them: when it waits for its turn, it has not.
+// the pod has them: when it waits for its turn, or has changed meanwhile, it has not.
 func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
@@ -63,7 +63,12 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
-	if err := component.IgnoreGone(r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
+	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
+	switch {
+	case err != nil && component.IgnoreGone(err) == nil:
+		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, versionOf(apply))

@@ -155,7 +155,8 @@ func (r *request) route(parts []string) error {
 	}
 	parts = append(parts, "", "")
 	r.gvr.Resource, r.name, r.subresource = parts[0], parts[1], parts[2]
-	if r.subresource != "" && r.subresource != "status" && !(r.subresource == "eviction" && r.gvr.Resource == "pods" && r.method == http.MethodPost) {
+	evicts := r.subresource == "eviction" && r.gvr.Resource == "pods" && r.method == http.MethodPost
+	if r.subresource != "" && r.subresource != "status" && !evicts {
 		return fmt.Errorf("subresource %s of %s is not served", r.subresource, r.gvr.Resource)
 	}
 	return nil
