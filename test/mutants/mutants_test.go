@@ -127,13 +127,18 @@ func ours() []mutation {
 		},
 		{
 			name:   "an idle worker may be evicted, and so may one on which a job has just started",
-			edits:  []edit{{"internal/nodeset/protection.go", `node.AnswerOf(w.Free() != node.Yes || action.Undrain`, `node.AnswerOf(w.State.Busy() != node.No || action.Undrain`}},
+			edits:  []edit{{"internal/nodeset/protection.go", `node.AnswerOf(w.Free() != node.Yes || w.arriving(action)`, `node.AnswerOf(w.State.Busy() != node.No || w.arriving(action)`}},
 			caught: "TestFaults/evictions/none",
 		},
 		{
 			name:   "a worker takes jobs again before it is protected",
 			edits:  []edit{{drive, `if s.action.Undrain || s.action.Revive {`, `if s.action.Revive {`}},
 			caught: "TestFaults/evictions/none",
+		},
+		{
+			name:   "or when its protection met a conflict",
+			edits:  []edit{{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"}},
+			caught: "TestFaults/evictions/conflict",
 		},
 		{
 			name:   "a list of nodes is believed for as long as nothing changes",
