@@ -9,6 +9,7 @@ SHELL := /bin/bash
 
 CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain
 NODES    ?= 2
+E2E_NODES ?= 3
 REGISTRY ?= coxswain.local
 TAG      ?= dev
 VERSION  ?= 0.1.0-dev
@@ -128,7 +129,7 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(NODES) -e2e.registry=$(REGISTRY) -e2e.tag=$(TAG)
+	@go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) -e2e.tag=$(TAG)
 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.

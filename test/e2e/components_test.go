@@ -43,7 +43,7 @@ func TestComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("slurmrestd answers as the fake Slurm does", func(t *testing.T) { s.compareAnswers(t, "rest", "slurm", "node-0") })
+	t.Run("slurmrestd answers as the fake Slurm does", func(t *testing.T) { s.compareAnswers(t, alice, "rest", "slurm", "node-0") })
 	t.Run("users of another Kubernetes come in through a forwarded port", func(t *testing.T) {
 		elsewhere := &scene{Kubernetes: &walk.Kubernetes{}, namespace: s.namespace}
 		*elsewhere.Kubernetes = *s.Kubernetes

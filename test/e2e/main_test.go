@@ -28,7 +28,7 @@ var (
 	kubeconfig = flag.String("e2e.kubeconfig", "", "`file` that leads to a Kubernetes; default: a local one is started or used")
 	registry   = flag.String("e2e.registry", walk.LocalRegistry, "`registry` of the images")
 	tag        = flag.String("e2e.tag", "dev", "`tag` of the images")
-	nodes      = flag.Int("e2e.nodes", 2, "`number` of nodes of a local Kubernetes")
+	nodes      = flag.Int("e2e.nodes", 3, "`number` of nodes that a local Kubernetes has at least")
 	restFor    = flag.Duration("e2e.rest", 2*time.Minute, "`time` for which a cluster at rest is watched for writes")
 )
 

@@ -52,7 +52,11 @@ type nodesScene struct {
 	steady, frozen string
 }
 
-const steadyLabel = "e2e.coxswain.dev/steady"
+// The labels of the steady node, and of both.
+const (
+	steadyLabel = "e2e.coxswain.dev/steady"
+	stagedLabel = "e2e.coxswain.dev/staged"
+)
 
 func (s *scene) stageNodes(t *testing.T) *nodesScene {
 	t.Helper()
@@ -84,14 +88,17 @@ func (s *scene) stageNodes(t *testing.T) *nodesScene {
 	return n
 }
 
-// place says of each Kubernetes node where it is and what it has, until the test ends: a tree has no place for other nodes.
+// place says of both Kubernetes nodes where they are and what they have, until the test ends. Workers go there only: a tree
+// has no place for other nodes.
 func (s *nodesScene) place(t *testing.T) {
 	t.Helper()
 	for i, name := range []string{s.frozen, s.steady} {
 		s.changeNode(t, name, func(node *corev1.Node) func(*corev1.Node) {
+			node.Labels[stagedLabel] = "true"
 			node.Annotations[slinkyv1beta1.AnnotationTopologySpec] = fmt.Sprintf("default:leaf%d", i+1)
 			node.Annotations[slinkyv1beta1.AnnotationFeatures] = fmt.Sprintf("rack%d, tested", i+1)
 			return func(node *corev1.Node) {
+				delete(node.Labels, stagedLabel)
 				delete(node.Annotations, slinkyv1beta1.AnnotationTopologySpec)
 				delete(node.Annotations, slinkyv1beta1.AnnotationFeatures)
 			}

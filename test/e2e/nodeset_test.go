@@ -43,11 +43,14 @@ func TestNodeSets(t *testing.T) {
 }
 
 func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
-	var nodes corev1.NodeList
-	if err := s.List(t.Context(), &nodes); err != nil {
+	var all corev1.NodeList
+	if err := s.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, node := range nodes.Items {
+	if n := len(all.Items); s.Local && n < *nodes {
+		t.Errorf("there are %d Kubernetes nodes, not %d", n, *nodes)
+	}
+	for _, node := range all.Items {
 		host, _, _ := strings.Cut(node.Name, ".")
 		if on := s.pod(t, "daemon-"+host).Spec.NodeName; on != node.Name {
 			t.Errorf("the worker of %s is on %s", node.Name, on)
