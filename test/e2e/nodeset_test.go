@@ -68,19 +68,53 @@ func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
 	}
 }
 
-// updatesUnderJobs replaces three workers while jobs come and go on each of them.
+// updatesUnderJobs replaces three workers while somebody submits jobs, more than one a second.
 func updatesUnderJobs(t *testing.T, s *scene, alice *user) {
 	before := s.uids(t, "numbered-0", "numbered-1", "numbered-2")
-	job := alice.submits(t, "sleep 1\n", "--partition=cpu", "--exclusive", "--array=1-40", "--output=/dev/null")
+	type stream struct {
+		jobs string
+		err  error
+	}
+	submitted := make(chan stream, 1)
+	go func() {
+		const submit = "sbatch --parsable --partition=cpu --exclusive --output=/dev/null --wrap='sleep 1'"
+		jobs, err := alice.Run(t.Context(), "until [ -e enough ]; do "+submit+" || exit 1; sleep 0.7; done")
+		submitted <- stream{jobs, err}
+	}()
 	s.changeNodeSet(t, "numbered", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=5" })
 	s.awaitReplaced(t, "numbered", before)
-	alice.awaits(t, job, "COMPLETED")
-	// The column of squeue that counts how often a task was begun anew.
-	for restarts := range strings.FieldsSeq(alice.runs(t, fmt.Sprintf("squeue --noheader --array --states=all --jobs=%d --Format=RestartCnt", job))) {
-		if restarts != "0" {
-			t.Errorf("a task of job %d was requeued %s times", job, restarts)
-		}
+	alice.runs(t, "touch enough")
+	all := <-submitted
+	if all.err != nil {
+		t.Fatal(all.err)
 	}
+	jobs := strings.Fields(all.jobs)
+	t.Logf("%d jobs were submitted meanwhile", len(jobs))
+	eventually(t, patient, "all jobs to have ended, each at its first try", func(ctx context.Context) error {
+		table, err := alice.Run(ctx, "squeue --noheader --states=all --jobs="+strings.Join(jobs, ",")+" --Format=JobID,State,RestartCnt")
+		if err != nil {
+			return err
+		}
+		ended := map[string]bool{}
+		for row := range strings.Lines(table) {
+			switch cells := strings.Fields(row); {
+			case len(cells) != 3:
+				return fmt.Errorf("squeue says %q", row)
+			case cells[2] != "0":
+				t.Fatalf("job %s was requeued %s times", cells[0], cells[2])
+			case cells[1] == "COMPLETED":
+				ended[cells[0]] = true
+			case cells[1] != "PENDING" && cells[1] != "RUNNING" && cells[1] != "COMPLETING":
+				t.Fatalf("job %s is %s", cells[0], cells[1])
+			}
+		}
+		for _, job := range jobs {
+			if !ended[job] {
+				return fmt.Errorf("job %s has not ended, or is lost: %s", job, table)
+			}
+		}
+		return nil
+	})
 }
 
 func updatesInReservation(t *testing.T, s *scene, alice *user) {
