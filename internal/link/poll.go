@@ -128,11 +128,12 @@ func (l *Link) poll(ctx context.Context) error {
 		return errEndpoint
 	}
 	old := l.snapshot.Load()
+	seen := l.Snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
 	next, changed := old.following(asked, list, err)
 	next.patience = 3*pause + grace
 	l.snapshot.Store(next)
 	l.doubt(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
-	if next.Trust != old.Trust {
+	if next.Trust != seen {
 		changed = append(changed, "")
 		l.remind()
 	}

@@ -413,3 +413,29 @@ func TestABusyNodeWithoutKnownJobsIsUnknown(t *testing.T) {
 		t.Errorf("jobs of an idle node are %v, %s", jobs, known)
 	}
 }
+
+// A question that takes long keeps the next one waiting, and nothing has failed. Whoever looked meanwhile has to look again.
+func TestTheEndOfASilenceIsTold(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.Submit(fake.Job{NodeList: []string{"worker-0"}, CPUs: 1})
+		after(10 * time.Second)
+		changes := l.Subscribe()
+		defer changes.Close()
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.Contains(r.URL.Path, "/jobs") {
+				return &fake.Fault{Latency: 30 * time.Second}
+			}
+			return nil
+		})
+		l.WantJobs("set", "worker-0")
+		after(25 * time.Second)
+		if got := l.Snapshot(); got.Trust != Stale {
+			t.Fatalf("after a silence it is %s", got.Trust)
+		}
+		taken(changes)
+		after(10 * time.Second)
+		if got := taken(changes); l.Snapshot().Trust != Fresh || !strings.HasPrefix(got, "main: ") {
+			t.Errorf("it is %s, and what changed is %q", l.Snapshot().Trust, got)
+		}
+	})
+}
