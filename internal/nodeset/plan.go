@@ -180,14 +180,17 @@ func (in Input) ordinals(staying []Pod, retired map[string]Cause, plan *Plan) {
 // may be unavailable, counting all that are missing, going or not ready. Those chosen before stay chosen, but no more than
 // may go at once: a short loss of readiness of all workers must not have all of them replaced.
 func (in Input) update(candidates []Pod, retired map[string]Cause, plan *Plan) {
-	serving := 0
+	serving, chosen := 0, 0
 	for _, p := range candidates {
 		ok, since := in.available(p)
 		if !ok {
 			plan.wake(since)
 		}
-		if ok && p.Retired == "" {
+		switch {
+		case ok && p.Retired == "":
 			serving++
+		case ok && p.Revision != in.Revision:
+			chosen++
 		}
 	}
 	if in.Scheduled {
@@ -197,7 +200,8 @@ func (in Input) update(candidates []Pod, retired map[string]Cause, plan *Plan) {
 		return
 	}
 	keep := in.MaxUnavailable
-	budget := in.MaxUnavailable - max(0, plan.Desired-serving)
+	// While a scale-in waits to hear when jobs end, more serve than are wanted, and those chosen before are not missing.
+	budget := in.MaxUnavailable - max(0, plan.Desired-serving, min(chosen, in.MaxUnavailable))
 	for _, p := range candidates {
 		ok, _ := in.available(p)
 		switch {
