@@ -69,7 +69,8 @@ const longestWindow = 6
 
 // run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
 // come while it writes will be the next batch. While requests keep coming, the window doubles up to longestWindow: whoever
-// cordons a thousand nodes takes seconds for it.
+// cordons a thousand nodes takes seconds for it, and a busy machine shows them to us in bursts, between which less time passes
+// than the longest window.
 func (b *batcher) run(ctx context.Context) {
 	defer b.end()
 	window := b.window
@@ -80,7 +81,7 @@ func (b *batcher) run(ctx context.Context) {
 			return
 		case <-b.more:
 		}
-		if b.clock.Since(calm) > b.window {
+		if b.clock.Since(calm) > longestWindow*b.window {
 			window = b.window
 		}
 		timer := b.clock.NewTimer(window)

@@ -323,6 +323,31 @@ func TestWritesThatKeepComingAreFewAndSoon(t *testing.T) {
 	})
 }
 
+func TestWritesThatComeInBurstsAreFewAndSoon(t *testing.T) {
+	simulate(t, 1000, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.ResetCounters()
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				began := time.Now()
+				if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "coxswain: scale-in").Err(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 350*time.Millisecond {
+					t.Errorf("the drain of worker-%d took %s", i, took)
+				}
+			})
+			if i%50 == 49 {
+				time.Sleep(170 * time.Millisecond) // three and a half seconds in all
+			}
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["POST nodes"]; calls > 12 {
+			t.Errorf("it took %d calls", calls)
+		}
+	})
+}
+
 func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
 		var wg sync.WaitGroup

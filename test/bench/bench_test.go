@@ -97,6 +97,7 @@ var built = sync.OnceValues(func() (string, error) {
 
 // TestWorkers takes as many workers as bench.sizes says through their life.
 func TestWorkers(t *testing.T) {
+	defer writeTable(t)
 	for size := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil {

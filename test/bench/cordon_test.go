@@ -89,7 +89,7 @@ func calls(took time.Duration) int { return 10 + int(4*took.Seconds()) }
 // half a second.
 func (b *bench) looks(c cost) int {
 	pause := min(time.Second, time.Duration(b.size)*500*time.Microsecond)
-	return 20 + b.size/50 + int(c.took/max(pause, 100*time.Millisecond))
+	return 10 + b.size/50 + int(c.took/max(pause, 100*time.Millisecond))
 }
 
 // cordonAll cordons all Kubernetes nodes, sixteen at a time, and then none.

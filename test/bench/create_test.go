@@ -29,7 +29,7 @@ func (b *bench) create() {
 	b.tell("create", "all pods exist", b.created.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
 	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
-	b.hold("create", "API writes", cost.api.writes(), 2*b.size+30+b.looks(cost))
+	b.hold("create", "API writes", cost.api.writes(), 2*b.size+12+b.looks(cost))
 	b.tell("create", "Events", float64(cost.api.events().total()), "")
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)

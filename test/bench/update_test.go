@@ -28,7 +28,7 @@ func (b *bench) updateAll() {
 	})
 	const scenario = "rolling update of all workers"
 	b.tell(scenario, "until all are new and idle", ended.Sub(began).Seconds(), "s")
-	b.hold(scenario, "API writes", cost.api.writes(), 8*b.size+80+b.looks(cost))
+	b.hold(scenario, "API writes", cost.api.writes(), 7*b.size+80+b.looks(cost))
 	b.tell(scenario, "Events", float64(cost.api.events().total()), "")
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), b.size)
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
@@ -47,7 +47,7 @@ func (b *bench) scaleIn() {
 	})
 	const scenario = "scale-in to half"
 	b.tell(scenario, "until they are gone", ended.Sub(began).Seconds(), "s")
-	b.hold(scenario, "API writes", cost.api.writes(), b.size+30+b.looks(cost))
+	b.hold(scenario, "API writes", cost.api.writes(), b.size+20+b.looks(cost))
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), 10)
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
 	b.tell(scenario, "CPU", cost.cpu.Seconds(), "s")
