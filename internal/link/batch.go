@@ -36,6 +36,7 @@ type batcher struct {
 	mu     sync.Mutex
 	queue  []*request // in order of arrival
 	closed bool
+	ended  time.Time // when the last write ended
 }
 
 // hand puts a request into the queue, unless the batcher has ended.
@@ -50,11 +51,11 @@ func (b *batcher) hand(r *request) bool {
 	return true
 }
 
-// waiting says that there is something in the queue.
-func (b *batcher) waiting() bool {
+// waiting says that there is something of a kind in the queue.
+func (b *batcher) waiting(kind func(change) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) > 0
+	return slices.ContainsFunc(b.queue, func(r *request) bool { return kind(r.change) })
 }
 
 func (b *batcher) signal() {
@@ -94,7 +95,11 @@ func (b *batcher) run(ctx context.Context) {
 		}
 		batch := b.take()
 		for _, g := range batch.groups {
-			g.answer(b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change))
+			failures := b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
+			b.mu.Lock()
+			b.ended = b.clock.Now()
+			b.mu.Unlock()
+			g.answer(failures)
 		}
 		b.wrote()
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -39,13 +40,16 @@ func (f Failures) Err() error {
 	return errors.Join(errs...)
 }
 
+// drain is the state that drains a node, in Slurm's words.
+const drain = "DRAIN"
+
 // Drain drains nodes with a reason, without which nobody could tell later whose drain it is. It overwrites the reason of
 // nodes that are drained already: whether that may be is the caller's business.
 func (l *Link) Drain(ctx context.Context, nodes []string, reason string) Failures {
 	if strings.TrimSpace(reason) == "" {
 		return all(nodes, errors.New("draining without a reason"))
 	}
-	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "DRAIN", Reason: reason}))
+	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: drain, Reason: reason}))
 }
 
 // Undrain ends the drain of nodes, and with it Slurm forgets the reason. A node that is not drained stays as it is.
@@ -53,8 +57,17 @@ func (l *Link) Undrain(ctx context.Context, nodes []string) Failures {
 	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "UNDRAIN"}))
 }
 
-// Writing says that writes about the states of nodes are waiting to leave: others than drains may wait until they have.
-func (l *Link) Writing() bool { return l.states.waiting() }
+// Draining says that drains are waiting to leave: whatever is less urgent may wait until they have.
+func (l *Link) Draining() bool {
+	return l.states.waiting(func(c change) bool { return c.update.State == drain })
+}
+
+// Written is when the last write about states ended, by the link's clock. A list that was asked for later shows it.
+func (l *Link) Written() time.Time {
+	l.states.mu.Lock()
+	defer l.states.mu.Unlock()
+	return l.states.ended
+}
 
 // Revive lets nodes that are DOWN be used again; a drain of them stays. Slurm forgets the reason of those without a drain.
 func (l *Link) Revive(ctx context.Context, nodes []string) Failures {

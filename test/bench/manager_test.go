@@ -63,7 +63,8 @@ func (b *bench) start() *process {
 // check fails when the operator has ended by itself, as one does that has lost its lease: nothing more would happen.
 func (p *process) check(t *testing.T) {
 	t.Helper()
-	if p.over() && !p.stopped.Load() {
+	if p.over() && !p.stopped.Swap(true) {
+		p.tell(t)
 		t.Fatal("the operator has ended by itself")
 	}
 }
@@ -86,9 +87,15 @@ func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
 	<-p.ended
 	if p.t.Failed() {
-		lines := strings.SplitAfter(p.log.String(), "\n")
-		p.t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-100):], ""))
+		p.tell(p.t)
 	}
+}
+
+// tell shows the end of the log of an operator that has ended.
+func (p *process) tell(t *testing.T) {
+	t.Helper()
+	lines := strings.SplitAfter(p.log.String(), "\n")
+	t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-100):], ""))
 }
 
 // cpu is the processor time that it has used.

@@ -75,8 +75,12 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changed bool, err 
 	default:
 		return false, nil
 	}
-	r.memory.wrote(client.ObjectKeyFromObject(s.pod), r.Clock.Now())
-	switch err := failures[s.node]; {
+	err, ended := failures[s.node], r.Clock.Now()
+	if err == nil {
+		ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that
+	}
+	r.memory.wrote(client.ObjectKeyFromObject(s.pod), ended)
+	switch {
 	case errors.Is(err, link.ErrClosed):
 		return true, nil // the cluster goes, or another link follows; either wakes the worker
 	case err != nil:

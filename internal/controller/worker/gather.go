@@ -65,7 +65,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	key := link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
 	if l, ok := r.links.Get(key); ok {
 		s.link = l
-		if l.Writing() || nodesets.Growing(set) {
+		if l.Draining() || nodesets.Growing(set) {
 			s.most = fewWrites
 		}
 		r.look(s, l.Snapshot())
