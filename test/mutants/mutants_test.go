@@ -62,9 +62,9 @@ func theirs() []mutation {
 			name: "workers that are not ready are not counted in maxUnavailable",
 			edits: []edit{{
 				"internal/nodeset/plan.go",
-				`if ok && p.Retired == "" {
+				`case ok && p.Retired == "":
 			serving++`,
-				`if p.Retired == "" {
+				`case p.Retired == "":
 			serving++`,
 			}},
 			caught: "TestFaults/rolling_update_with_jobs/none",
