@@ -28,6 +28,8 @@ type scenario struct {
 	act func(w *world)
 	// anyEnd says that the end and the way to it depend on what comes first, so that neither is compared.
 	anyEnd bool
+	// sparse is how many times fewer writes of a long scenario are tried when not all are; zero counts as one.
+	sparse int
 	// leaves is what is to be there in the end besides; nil for nothing special.
 	leaves func(w *world)
 }
@@ -97,7 +99,7 @@ func breaking() []scenario {
 			w.sleep(time.Minute)
 			w.cordon("")
 		}},
-		{name: "evictions", nodeSet: threeWorkers, act: evictions},
+		{name: "evictions", nodeSet: threeWorkers, sparse: 3, act: evictions},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {
 			if err := w.slurm.Delete("w-1"); err != nil {

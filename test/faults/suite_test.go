@@ -329,8 +329,12 @@ func TestFaults(t *testing.T) {
 					t.Log(c)
 				}
 			}
+			step := *every
+			if step > 1 {
+				step *= max(1, s.sparse)
+			}
 			for i, f := range faults() {
-				for _, k := range sampled(f.moments(ref.calls), *every, i) {
+				for _, k := range sampled(f.moments(ref.calls), step, i) {
 					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
 						t.Parallel()
 						o := run(t, s, from, f, k)
