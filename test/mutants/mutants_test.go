@@ -141,11 +141,6 @@ func ours() []mutation {
 			caught: "TestFaults/evictions/conflict",
 		},
 		{
-			name:   "a list of nodes is believed for as long as nothing changes",
-			edits:  []edit{{"internal/controller/nodeset/slurm.go", `snapshot.Taken, snapshot.Listed`, `snapshot.Taken, snapshot.Taken`}},
-			caught: "TestFaults/create/Slurm_lists",
-		},
-		{
 			name:   "Slurm's clock is taken for ours",
 			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
 			caught: "TestFaults/drain_time-out/Slurm's_clock_is_behind",
