@@ -125,7 +125,23 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 	login.SetGroupVersionKind(schema.GroupVersionKind{Group: "slinky.slurm.net", Version: "v1beta1", Kind: "LoginSet"})
 	login.SetName("login")
 	login.SetNamespace(s.namespace)
-	look := func(command string) string { return s.enterLoginSet(t, "login", "alice").runs(t, command) }
+	// A connection to a pod that is on its way out ends with it.
+	look := func(command string) (out string) {
+		eventually(t, soon, command+" on a login node", func(ctx context.Context) error {
+			door, err := walk.NewDoor(ctx, s.Kubernetes, s.name("login"), "login")
+			if err != nil {
+				return err
+			}
+			session, leave, err := walk.LogIn(ctx, s.Kubernetes, door, "alice", stage.key)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			out, err = session.Run(ctx, command)
+			return err
+		})
+		return strings.TrimSpace(out)
+	}
 	for _, step := range []struct {
 		workload, sssd string
 		gone           client.Object

@@ -119,10 +119,11 @@ func (s *scene) replaces(t *testing.T, name, key string, content []byte) {
 // hashes are the digests of keys on the pods of the control plane and on login pods, by pod's component and annotation.
 func (s *scene) hashes(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := s.readHashes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out map[string]string
+	eventually(t, soon, "the control plane and the login pods to be ready", func(ctx context.Context) (err error) {
+		out, err = s.readHashes(ctx)
+		return err
+	})
 	return out
 }
 
