@@ -80,44 +80,34 @@ func TestThatANodeIsAbsentIsToldByAList(t *testing.T) {
 	}
 }
 
-func TestConfirmationsOfAbsentNodesShareOneList(t *testing.T) {
-	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
-		after(10 * time.Second)
-		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 200 * time.Millisecond} })
-		s.ResetCounters()
-		var wg sync.WaitGroup
-		for i := range 100 {
-			wg.Go(func() {
-				if _, err := l.Confirm(t.Context(), fmt.Sprintf("absent-%d", i)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if calls := s.Counters().Calls["GET nodes"]; calls > 2 {
-			t.Errorf("a hundred confirmations took %d questions", calls)
-		}
-	})
-}
-
 func TestConfirmationsShareOneQuestion(t *testing.T) {
-	simulate(t, 100, func(t *testing.T, s *fake.Slurm, l *Link) {
-		after(10 * time.Second)
-		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 200 * time.Millisecond} })
-		s.ResetCounters()
-		var wg sync.WaitGroup
-		for i := range 100 {
-			wg.Go(func() {
-				if _, err := l.Confirm(t.Context(), fmt.Sprintf("worker-%d", i)); err != nil {
-					t.Error(err)
+	for name, test := range map[string]struct {
+		nodes int
+		ask   string
+	}{
+		"about nodes that Slurm has":           {100, "worker"},
+		"about absent nodes they share a list": {3, "absent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, test.nodes, func(t *testing.T, s *fake.Slurm, l *Link) {
+				after(10 * time.Second)
+				s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 200 * time.Millisecond} })
+				s.ResetCounters()
+				var wg sync.WaitGroup
+				for i := range 100 {
+					wg.Go(func() {
+						if _, err := l.Confirm(t.Context(), fmt.Sprintf("%s-%d", test.ask, i)); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if calls := s.Counters().Calls["GET nodes"]; calls > 2 {
+					t.Errorf("a hundred confirmations took %d questions", calls)
 				}
 			})
-		}
-		wg.Wait()
-		if calls := s.Counters().Calls["GET nodes"]; calls > 2 {
-			t.Errorf("a hundred confirmations took %d questions", calls)
-		}
-	})
+		})
+	}
 }
 
 func TestConfirmFailsWhenSlurmDoesNotSay(t *testing.T) {

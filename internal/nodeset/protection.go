@@ -32,7 +32,7 @@ func protect(w Worker, action *Action) {
 		action.Protected = w.State.Busy()
 	case UntilDrained:
 		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
-		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Undrain || action.Revive)
+		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens())
 	}
 }
 

@@ -95,6 +95,9 @@ type Action struct {
 	Again time.Time
 }
 
+// Opens says that jobs may start on the node once the action is carried out.
+func (a Action) Opens() bool { return a.Undrain || a.Revive }
+
 // Next decides about one worker. It never deletes on an unknown answer, and never touches a drain that is not ours.
 func Next(w Worker) Action {
 	if w.Pod.Terminating {

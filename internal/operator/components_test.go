@@ -41,6 +41,14 @@ const (
 func cluster(t *testing.T) *operator.Operator {
 	t.Helper()
 	o := operator.Start(t)
+	create(o)
+	rise(t, o)
+	allReady(o)
+	return o
+}
+
+// create makes the objects of a cluster called demo with two workers, and the keys that it needs.
+func create(o *operator.Operator) {
 	operator.Create[corev1.Secret](o, keys)
 	operator.Create[corev1.Secret](o, jwt)
 	operator.Create[slinkyv1beta1.Accounting](o, anAccount)
@@ -48,9 +56,6 @@ func cluster(t *testing.T) *operator.Operator {
 	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
 	operator.Create[slinkyv1beta1.LoginSet](o, aLoginSet)
 	operator.Create[slinkyv1beta1.NodeSet](o, aNodeSet)
-	rise(t, o)
-	allReady(o)
-	return o
 }
 
 // rise waits until a cluster called demo with two workers is made, and lets it run.

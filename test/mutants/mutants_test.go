@@ -132,7 +132,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker takes jobs again before it is protected",
-			edits:  []edit{{drive, `if s.action.Undrain || s.action.Revive {`, `if s.action.Revive {`}},
+			edits:  []edit{{drive, `if s.action.Opens() {`, `if s.action.Revive {`}},
 			caught: "TestFaults/evictions/none",
 		},
 		{

@@ -28,7 +28,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 			return err // an event of that is on its way
 		}
 	}
-	if s.action.Undrain || s.action.Revive {
+	if s.action.Opens() {
 		// A job may start at once, and an eviction may be under way.
 		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err

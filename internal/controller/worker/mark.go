@@ -45,7 +45,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	_, is := have.labels[slinkyv1beta1.LabelPodProtect]
 	_, wanted := want.labels[slinkyv1beta1.LabelPodProtect]
 	// Jobs may start on a node that somebody else has undrained.
-	used := s.action.Undrain || s.action.Revive
+	used := s.action.Opens()
 	most := s.most
 	if used {
 		most = mostWrites // or the undrains that are under way would slow down the others
