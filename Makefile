@@ -129,7 +129,9 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) -e2e.tag=$(TAG)
+	@mkdir -p out; { go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
+		-e2e.tag=$(TAG) || touch out/e2e.failed; } | tee out/e2e.log; \
+		if rm out/e2e.failed 2>/dev/null; then echo "What the tests that failed said last:"; hack/failures out/e2e.log; exit 1; fi
 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.

@@ -31,6 +31,8 @@ type Worker struct {
 	Known node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
+	// Unheard says that Slurm is asked and has not answered yet, and that nothing on the pod shows that it ever has.
+	Unheard bool
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
@@ -117,6 +119,9 @@ func Next(w Worker) Action {
 		action.Delete, action.NeverStarted = true, true
 		action.Message = fmt.Sprintf("retired (%s) and never started", w.Pod.Retired)
 	case w.Known == node.Unknown:
+		if w.Unheard && w.Protection == UntilDrained {
+			action.Protected = node.Yes
+		}
 		action.Message = "Slurm's view of the node is not known: " + w.Why
 	case w.Known == node.No:
 		missing(w, &action)

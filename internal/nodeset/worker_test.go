@@ -34,6 +34,7 @@ func TestNext(t *testing.T) {
 		timeout time.Duration
 		protect nodeset.Protection
 		age     time.Duration // of the list
+		unheard bool
 		want    nodeset.Action
 	}{
 		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: nodeset.Action{Protected: node.No}},
@@ -50,6 +51,10 @@ func TestNext(t *testing.T) {
 		{name: "one that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: nodeset.UntilDrained,
 			want: nodeset.Action{Protected: node.Yes, Undrain: true, Message: "nobody wants the node drained any more"}},
 		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: nodeset.UntilDrained, want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, unheard: true, pod: aPod(1), protect: nodeset.UntilDrained,
+			want: nodeset.Action{Protected: node.Yes, Message: "Slurm's view of the node is not known: silence"}},
+		{name: "but not where only busy ones are", known: node.Unknown, unheard: true, pod: aPod(1), protect: nodeset.WhileBusy,
+			want: nodeset.Action{Message: "Slurm's view of the node is not known: silence"}},
 		{name: "a worker that may be registering is protected", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: nodeset.UntilDrained,
 			want: nodeset.Action{Protected: node.Yes, Again: noon.Add(40 * time.Second), Message: "the node is not registered"}},
 		{name: "and one that starts", known: node.No, pod: aPod(1, scheduled), protect: nodeset.UntilDrained, want: nodeset.Action{Protected: node.Yes, Message: "the node is not registered"}},
@@ -124,7 +129,7 @@ func TestNext(t *testing.T) {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
 			if tt.known == node.Unknown {
-				w.Why = "silence"
+				w.Why, w.Unheard = "silence", tt.unheard
 			}
 			got := nodeset.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {

@@ -4,6 +4,7 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -140,6 +141,18 @@ func TestWhoProtectsWhat(t *testing.T) {
 	o.Settle()
 	if protected(o, "w-1") || !protected(o, "w-0") {
 		t.Errorf("without a RestApi w-0, which was protected, is: %t; w-1, which is new, is: %t", protected(o, "w-0"), protected(o, "w-1"))
+	}
+	// With one it may be used, and who knows when Slurm answers for the first time.
+	o.Slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Cut: true} })
+	operator.Create[slinkyv1beta1.RestApi](o, aRestAPI)
+	apiserver.Eventually(t, func() error {
+		if !protected(o, "w-1") {
+			return errors.New("w-1 is not protected")
+		}
+		return nil
+	})
+	if message := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionSlurmReachable, "Unknown", slinkyv1beta1.ReasonConnecting); message == "" {
+		t.Error("SlurmReachable says nothing")
 	}
 }
 

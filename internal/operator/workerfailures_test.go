@@ -581,30 +581,3 @@ func TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained(t *testing.T) {
 		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == finalizer })
 	})
 }
-
-func TestSlurmComesBackWithTheStateOfAnotherDay(t *testing.T) {
-	t.Parallel()
-	o, _ := workersOn(t, 3, `partition: {enabled: true}`)
-	apiserver.Eventually(t, func() error {
-		for _, name := range names(3) {
-			if found, _ := o.Slurm.Node(name); found.Comment == "" {
-				return fmt.Errorf("%s has no comment", name)
-			}
-		}
-		return nil
-	})
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.Replicas = new(int32(2)) })
-	expectLeft(t, o, "w-0", "w-1")
-	expectNode(t, o, "w-2", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
-	if err := o.Slurm.Update("root", "w-2", "RESUME", ""); err != nil {
-		t.Fatal(err)
-	}
-	expectNode(t, o, "w-2", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod is gone")
-	if got := nodeState(o, "w-1"); got != "IDLE+DYNAMIC_NORM " {
-		t.Errorf("w-1, which has a pod, is %s", got)
-	}
-	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.Replicas = new(int32(3)) })
-	expectWorkers(t, o, names(3)...)
-	o.RunWorkers()
-	expectNode(t, o, "w-2", "IDLE+DYNAMIC_NORM ")
-}

@@ -70,7 +70,8 @@ func returns(t *testing.T, c *slurmCluster, _ *user) {
 	eventually(t, soon, "worker-2, which has no pod, to take no jobs", func(ctx context.Context) error {
 		out, err := alice.Run(ctx, "sinfo --noheader --Node --nodes=worker-2 --format=%T")
 		if err == nil && !strings.HasPrefix(out, "drained") && !strings.HasPrefix(out, "down") {
-			err = fmt.Errorf("sinfo says %q", out)
+			record, _ := alice.Run(ctx, "scontrol --oneliner show node worker-2")
+			err = fmt.Errorf("sinfo says %q, scontrol %q", out, record)
 		}
 		return err
 	})

@@ -183,15 +183,17 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	texts := tell(n, list.Items, facts, plan)
-	var again time.Time
+	var again, tidied time.Time
 	if !DryRun(n) {
-		var reserveErr error
+		var reserveErr, tidyErr error
 		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
-		err = errors.Join(r.execute(ctx, in, revision, list.Items, facts, plan, texts), r.tidy(ctx, n, list.Items, facts, plan), reserveErr)
+		err = r.execute(ctx, in, revision, list.Items, facts, plan, texts)
+		tidied, tidyErr = r.tidy(ctx, n, list.Items, facts, plan)
+		err = errors.Join(err, tidyErr, reserveErr)
 	}
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(n, facts, plan, out)...)
-	out.Again = plans.Sooner(plan.Again, again)
+	out.Again = plans.Sooner(plan.Again, plans.Sooner(again, tidied))
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,12 +26,16 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
+// tidied is how long after a write Slurm is to show it. A slurmctld that starts or reads its configuration anew may lose it,
+// and shows no change then that would wake the NodeSet.
+const tidied = 5 * time.Second
+
 // tidy looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
-// and those whose Kubernetes nodes are gone are deleted, if the spec says so.
-func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) error {
+// and those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
+func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
-		return nil
+		return again, nil
 	}
 	workers := make(map[string]bool, len(pods))
 	for i := range pods {
@@ -45,36 +50,41 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 			records = append(records, record)
 		}
 	}
-	err := r.prune(ctx, l, n, records, facts)
+	pruned, err := r.prune(ctx, l, n, records, facts)
+	var vacated bool
 	if err == nil {
-		err = r.vacate(ctx, l, n, records, plan)
+		vacated, err = r.vacate(ctx, l, n, records, plan)
 	}
 	if errors.Is(err, link.ErrClosed) {
-		return nil // the cluster goes, or another link follows and tells of all its nodes
+		return again, nil // the cluster goes, or another link follows and tells of all its nodes
 	}
-	return err
+	if pruned || vacated {
+		again = r.Clock.Now().Add(tidied)
+	}
+	return again, err
 }
 
-// prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone.
-func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, facts plans.Input) error {
+// prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, and says whether there were any.
+func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, facts plans.Input) (bool, error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
-		return nil
+		return false, nil
 	}
 	defunct := plans.Defunct(records, n.Name, string(n.UID), facts)
 	if len(defunct) == 0 {
-		return nil
+		return false, nil
 	}
 	if err := l.Forget(ctx, defunct).Err(); err != nil {
-		return err
+		return false, err
 	}
 	names := hostlist.Compress(defunct)
 	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
 	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
-	return nil
+	return true, nil
 }
 
-// vacate drains the nodes of workers that are gone. The drain is one of ours, so it ends when such a worker comes back.
-func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, plan plans.Plan) error {
+// vacate drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when
+// such a worker comes back.
+func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, plan plans.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
 		expected[worker.Identity(place).PodName(n)] = true
@@ -89,15 +99,15 @@ func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.
 		return there
 	})
 	if failure != nil || len(vacant) == 0 {
-		return failure
+		return false, failure
 	}
 	if err := l.Drain(ctx, vacant, node.OurReason("Pod is gone")).Err(); err != nil {
-		return err
+		return false, err
 	}
 	names := hostlist.Compress(vacant)
 	log.FromContext(ctx).Info("Drained Slurm nodes that have no pods", "nodes", names)
 	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Drained", "Drain", "Drained Slurm nodes %s, whose pods are gone", names)
-	return nil
+	return true, nil
 }
 
 // podExists says whether there is a pod by this name, whoever owns it.
@@ -127,7 +137,7 @@ func dead(state node.State) node.Answer { return state.Down().And(state.NotRespo
 func open(state node.State) node.Answer { return state.Down().Not().And(state.Drain().Not()) }
 
 // wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
-// and the NodeSets that wait to hear of its jobs.
+// and the NodeSets that wait to hear of its jobs. What Slurm says counts for all NodeSets again when it is trusted again.
 func (r *reconciler) wake(ctx context.Context, queue component.Queue, change link.Change) {
 	for _, key := range r.asking.about(change) {
 		queue.Add(reconcile.Request{NamespacedName: key})
@@ -136,12 +146,12 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 	if !ok {
 		return
 	}
-	found, _ := l.Snapshot().Node(change.Node)
-	if found == nil {
+	if change.Node == "" {
+		r.wakeAll(ctx, queue, change.Link)
 		return
 	}
-	state := node.Parse(found.State)
-	if dead(state) != node.Yes && open(state) != node.Yes {
+	found, _ := l.Snapshot().Node(change.Node)
+	if found == nil {
 		return
 	}
 	record, ok := remnantOf(found)
@@ -151,9 +161,23 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 	concerned := record.Dead == node.Yes
 	if record.Open == node.Yes {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.PodName})
-		concerned = err == nil && !there
+		concerned = err != nil || !there
 	}
 	if concerned {
 		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
+	}
+}
+
+// wakeAll wakes the NodeSets of a cluster.
+func (r *reconciler) wakeAll(ctx context.Context, queue component.Queue, cluster link.Key) {
+	var sets slinkyv1beta1.NodeSetList
+	err := r.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace),
+		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the NodeSets of a cluster", "cluster", cluster.String())
+		return
+	}
+	for i := range sets.Items {
+		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
 	}
 }

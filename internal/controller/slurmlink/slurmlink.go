@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuer{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
-		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		WatchesRawSource(component.SlurmChanges(r.links, wake)).
@@ -71,11 +71,17 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint
 	return nil
 }
 
-// turnsReady lets a RestApi pass that has just become ready: a link to it that failed so far need not wait any longer.
+// turnsReady lets a Controller or a RestApi pass that has just become ready: a link that failed so far need not wait any longer.
 func turnsReady() predicate.Predicate {
 	ready := func(o client.Object) bool {
-		r, ok := o.(*slinkyv1beta1.RestApi)
-		return ok && meta.IsStatusConditionTrue(r.Status.Conditions, slinkyv1beta1.ConditionReady)
+		var conditions []metav1.Condition
+		switch o := o.(type) {
+		case *slinkyv1beta1.Controller:
+			conditions = o.Status.Conditions
+		case *slinkyv1beta1.RestApi:
+			conditions = o.Status.Conditions
+		}
+		return meta.IsStatusConditionTrue(conditions, slinkyv1beta1.ConditionReady)
 	}
 	return predicate.Funcs{UpdateFunc: func(e events.UpdateEvent) bool { return !ready(e.ObjectOld) && ready(e.ObjectNew) }}
 }

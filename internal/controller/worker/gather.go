@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,7 @@ func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
 	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
 	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, nodeset.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
+	w.Unheard = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
 	case snapshot.Trust == link.Stale:
 		// The snapshot says why in more words, and in others each time; these go on the pod.
@@ -117,6 +119,13 @@ func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
 		take(w, snapshot, s.node)
 	}
 	r.memory.recall(key, s.link.Key(), w)
+}
+
+// shown says whether the pod shows a state that Slurm has told.
+func shown(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return strings.HasPrefix(string(c.Type), node.ConditionPrefix)
+	})
 }
 
 // take reads a node out of a snapshot.
