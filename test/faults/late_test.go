@@ -29,7 +29,7 @@ func TestWorkersThatWereOrphanedUnseenAreNotDrained(t *testing.T) {
 		w.sim.Hold("nodesets", "pods")
 		remove[slinkyv1beta1.NodeSet](w, "w", client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		w.sleep(5 * time.Second) // the garbage collector has done its work
-		w.sim.Release("nodesets")
+		w.sim.Expire("nodesets") // so that nobody sees it while it is to leave its workers behind
 		w.sleep(20 * time.Second)
 		w.sim.Release()
 		gone[slinkyv1beta1.NodeSet](w, "w")

@@ -256,22 +256,25 @@ func (w *world) collect() {
 	}
 }
 
-// orphan takes an owner off its dependents, or when it is on none, the finalizer off the owner.
+// orphan takes an owner off its dependents once, and a second later the finalizer off the owner, whoever has put it on a
+// dependent again meanwhile.
 func (w *world) orphan(owner *unstructured.Unstructured, all []*unstructured.Unstructured) {
-	mine := func(o metav1.OwnerReference) bool { return o.UID == owner.GetUID() }
-	forgotten := true
-	for _, obj := range all {
-		if !slices.ContainsFunc(obj.GetOwnerReferences(), mine) {
-			continue
-		}
-		forgotten = false
-		w.edit(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), func(o *unstructured.Unstructured) {
-			o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), mine))
-		})
-	}
-	if forgotten {
+	if w.left[owner.GetUID()] {
 		w.edit(owner.GroupVersionKind(), owner.GetNamespace(), owner.GetName(), func(o *unstructured.Unstructured) {
 			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
 		})
+		return
+	}
+	if w.left == nil {
+		w.left = map[types.UID]bool{}
+	}
+	w.left[owner.GetUID()] = true
+	mine := func(o metav1.OwnerReference) bool { return o.UID == owner.GetUID() }
+	for _, obj := range all {
+		if slices.ContainsFunc(obj.GetOwnerReferences(), mine) {
+			w.edit(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName(), func(o *unstructured.Unstructured) {
+				o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), mine))
+			})
+		}
 	}
 }

@@ -59,6 +59,7 @@ type world struct {
 	running  sync.WaitGroup
 	start    time.Time
 	orphans  map[types.UID]bool // what had no owner a second ago; only collect looks at it
+	left     map[types.UID]bool // owners that were taken off their dependents; only orphan looks at it
 	replaced chan struct{}      // has a value when a process is dead
 
 	mu         sync.Mutex
@@ -221,6 +222,8 @@ const (
 	quiet = 5*time.Minute + 30*time.Second
 	// patience is how long a world may take to come to rest.
 	patience = 40 * time.Minute
+	// endless is how many writes are more than any scenario needs.
+	endless = 20000
 )
 
 // settle waits until nothing changes any more.
@@ -230,13 +233,13 @@ func (w *world) settle() {
 	for {
 		w.sleep(time.Second)
 		w.mu.Lock()
-		last, up := later(w.changed, w.busy), len(w.processes) > 0
+		last, up, writes := later(w.changed, w.busy), len(w.processes) > 0, len(w.calls)
 		w.mu.Unlock()
 		if up && time.Since(last) > quiet {
 			return
 		}
-		if time.Since(began) > patience {
-			w.fail("comes to rest", "something still changes after %s", patience)
+		if after := time.Since(began); after > patience || writes > endless {
+			w.fail("comes to rest", "something still changes after %s and %d writes", after, writes)
 			return
 		}
 	}

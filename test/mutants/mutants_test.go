@@ -141,6 +141,12 @@ func ours() []mutation {
 			caught: "TestFaults/evictions/conflict",
 		},
 		{
+			// The NodeSet asks the same; what it would believe, its workers have asked about before.
+			name:   "a list of nodes is believed for as long as nothing changes",
+			edits:  []edit{{gather, `snapshot.Taken, snapshot.Listed, known`, `snapshot.Taken, snapshot.Taken, known`}},
+			caught: "TestFaults/adopt/Slurm_lists",
+		},
+		{
 			name:   "Slurm's clock is taken for ours",
 			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
 			caught: "TestFaults/drain_time-out/Slurm's_clock_is_behind",
