@@ -15,7 +15,7 @@ const (
 	// server, the renewal of our own Lease included: with 256, a thousand cordons on two cores cost the operator its lead.
 	mostWrites = 16
 	// fewWrites is how many while nodes are drained or workers are made, which comes first.
-	fewWrites = 4
+	fewWrites = 1
 	// firstWrites is how many if those are to be protected on whose nodes jobs may start already.
 	firstWrites = 64
 )
