@@ -159,8 +159,20 @@ func (t *jobTable) changed(old *jobTable) []string {
 	return names
 }
 
-// pollJobs asks for the jobs, if somebody wants to know them and they may be asked for. The caller holds the turn. What
-// failed is asked for again with the next poll.
+// followJobs asks for the jobs after polls of the nodes, until the context ends.
+func (l *Link) followJobs(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.polled:
+			l.pollJobs(ctx)
+		}
+	}
+}
+
+// pollJobs asks for the jobs, if somebody wants to know them and they may be asked for. What failed is asked for again after
+// the next poll.
 func (l *Link) pollJobs(ctx context.Context) {
 	wanted := l.wantedNodes()
 	asked := l.options.Clock.Now()
@@ -186,9 +198,9 @@ func (l *Link) pollJobs(ctx context.Context) {
 	now := l.options.Clock.Now()
 	l.mu.Lock()
 	l.may.take(now, aboutJobs, l.work[listJobs])
-	patience := 3*l.may.wait(now, aboutJobs, true) + time.Minute
+	patience, current := 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked))+time.Minute, client == l.client
 	l.mu.Unlock()
-	if err != nil {
+	if err != nil || !current {
 		return
 	}
 	next.patience = patience
@@ -259,8 +271,10 @@ func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *job
 	return &next, nil
 }
 
-// keepJobs puts what is known of jobs into the snapshot. The caller holds the turn.
+// keepJobs puts what is known of jobs into the snapshot.
 func (l *Link) keepJobs(jobs *jobTable) {
+	l.swap.Lock()
+	defer l.swap.Unlock()
 	old := l.snapshot.Load()
 	if old.jobs == jobs {
 		return

@@ -72,9 +72,11 @@ type Link struct {
 	retries    retries
 
 	snapshot atomic.Pointer[Snapshot]
+	swap     sync.Mutex    // held by whoever makes another snapshot of this one
 	wake     chan struct{} // somebody wants the next poll soon
+	polled   chan struct{} // Slurm has answered, so that jobs can be asked for
 
-	polling chan struct{} // held by whoever asks
+	polling chan struct{} // held by whoever asks for the nodes
 
 	daemons  atomic.Pointer[Daemons]
 	reminder chan struct{} // the slurmctlds are to be asked
@@ -115,7 +117,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
 		wanted: map[string]hostlist.Set{}, work: map[string]time.Duration{},
-		done: make(chan struct{}), wake: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	l.retries.clock = l.options.Clock
@@ -209,6 +211,7 @@ func (l *Link) Run(ctx context.Context) {
 	running.Go(func() { l.states.run(ctx) })
 	running.Go(func() { l.attributes.run(ctx) })
 	running.Go(func() { l.attend(ctx) })
+	running.Go(func() { l.followJobs(ctx) })
 	for ctx.Err() == nil {
 		select {
 		case <-l.wake: // this poll is what was asked for

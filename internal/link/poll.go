@@ -63,7 +63,7 @@ func (l *Link) silence(urgent bool) time.Duration {
 	return max(l.ended.Add(pause).Sub(now), l.may.wait(now, aboutNodes, urgent))
 }
 
-// turn waits until nobody else asks Slurm; call what it returns in the end.
+// turn waits until nobody else asks for the nodes; call what it returns in the end.
 func (l *Link) turn(ctx context.Context) (release func(), err error) {
 	select {
 	case l.polling <- struct{}{}:
@@ -95,7 +95,7 @@ func (l *Link) afford(ctx context.Context, about subject) error {
 	}
 }
 
-// round asks for what is to be asked for.
+// round asks for the nodes, and has the jobs asked for. Those may take a minute, for which the nodes do not wait.
 func (l *Link) round(ctx context.Context) {
 	release, err := l.turn(ctx)
 	if err != nil {
@@ -103,7 +103,10 @@ func (l *Link) round(ctx context.Context) {
 	}
 	defer release()
 	if l.poll(ctx) == nil {
-		l.pollJobs(ctx)
+		select {
+		case l.polled <- struct{}{}:
+		default: // they are asked for already, or will be
+		}
 	}
 }
 
@@ -127,11 +130,13 @@ func (l *Link) poll(ctx context.Context) error {
 	if !current {
 		return errEndpoint
 	}
+	l.swap.Lock()
 	old := l.snapshot.Load()
 	seen := l.Snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
 	next, changed := old.following(asked, list, err)
 	next.patience = 3*pause + grace
 	l.snapshot.Store(next)
+	l.swap.Unlock()
 	l.doubt(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
 	if next.Trust != seen {
 		changed = append(changed, "")

@@ -404,27 +404,24 @@ func TestABusyNodeWithoutKnownJobsIsUnknown(t *testing.T) {
 	}
 }
 
-// A question that takes long keeps the next one waiting, and nothing has failed. Whoever looked meanwhile has to look again.
+// Whoever has the turn and waits keeps others from asking, and nothing has failed. Whoever looked meanwhile has to look again.
 func TestTheEndOfASilenceIsTold(t *testing.T) {
-	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
-		s.Submit(fake.Job{NodeList: []string{"worker-0"}, CPUs: 1})
+	simulate(t, 1, func(t *testing.T, _ *fake.Slurm, l *Link) {
 		after(10 * time.Second)
 		changes := l.Subscribe()
 		defer changes.Close()
-		s.SetFault(func(r *http.Request) *fake.Fault {
-			if strings.Contains(r.URL.Path, "/jobs") {
-				return &fake.Fault{Latency: 30 * time.Second}
-			}
-			return nil
-		})
-		l.WantJobs("set", "worker-0")
+		release, err := l.turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		after(25 * time.Second)
 		if got := l.Snapshot(); got.Trust != Stale {
 			t.Fatalf("after a silence it is %s", got.Trust)
 		}
 		taken(changes)
-		after(10 * time.Second)
-		if got := taken(changes); l.Snapshot().Trust != Fresh || !strings.HasPrefix(got, "main: ") {
+		release()
+		after(2 * time.Second)
+		if got := taken(changes); l.Snapshot().Trust != Fresh || got != "main:" {
 			t.Errorf("it is %s, and what changed is %q", l.Snapshot().Trust, got)
 		}
 	})

@@ -72,6 +72,8 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 func (l *Link) expectWithout(ctx context.Context, names []string) {
 	if release, err := l.turn(ctx); err == nil {
 		defer release()
+		l.swap.Lock()
+		defer l.swap.Unlock()
 		l.snapshot.Store(l.snapshot.Load().without(names, l.options.Clock.Now()))
 	}
 }

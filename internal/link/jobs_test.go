@@ -1,0 +1,46 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestALongListOfJobsDoesNotHoldUpTheNodes(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		job := s.Submit(fake.Job{NodeList: []string{"worker-1"}, CPUs: 1, Limit: time.Hour})
+		const long = 50 * time.Second
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/jobs") {
+				return &fake.Fault{Latency: long}
+			}
+			return nil
+		})
+		l.WantJobs("set", "worker-1")
+		after(10 * time.Second)
+		if err := s.Update("root", "worker-2", "DRAIN", "bad disk"); err != nil {
+			t.Fatal(err)
+		}
+		after(1500 * time.Millisecond)
+		if drains := l.Snapshot().State("worker-2").Drain(); drains != node.Yes {
+			t.Errorf("while jobs are listed, it is %s that worker-2 drains", drains)
+		}
+		if _, known := l.Snapshot().Jobs("worker-1"); known != node.Unknown {
+			t.Errorf("the jobs are known before they are told: %s", known)
+		}
+		after(long)
+		if jobs, known := l.Snapshot().Jobs("worker-1"); known != node.Yes || len(jobs) != 1 || jobs[0].ID != job {
+			t.Errorf("the jobs are %s %v", known, jobs)
+		}
+		if drains := l.Snapshot().State("worker-2").Drain(); drains != node.Yes {
+			t.Errorf("after jobs are listed, it is %s that worker-2 drains", drains)
+		}
+	})
+}
