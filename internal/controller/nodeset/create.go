@@ -90,6 +90,9 @@ func (r *reconciler) adopt(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted
 			return &kube.ConflictError{Object: refTo(live), Owner: kube.Ref{Kind: "NodeSet", Namespace: n.Namespace, Name: n.Name}}
 		}
 	}
+	if stays, err := r.stays(ctx, n); err != nil || !stays {
+		return err // an event of that is on its way
+	}
 	before := live.DeepCopy()
 	if err := controllerutil.SetControllerReference(n, live, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("owning Pod %s/%s: %w", live.Namespace, live.Name, err)
@@ -100,6 +103,20 @@ func (r *reconciler) adopt(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted
 	r.Applier.Wrote(n, live)
 	log.FromContext(ctx).Info("Adopted a worker", "pod", live.Name)
 	return nil
+}
+
+// stays asks the API server whether a NodeSet is there and not being deleted. Its pods may have lost their owner because it is, and
+// they are to be kept: who adopted them then would have them deleted with it. Kubernetes' own controllers ask before they adopt
+// as well.
+func (r *reconciler) stays(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool, error) {
+	var live slinkyv1beta1.NodeSet
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(n), &live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading NodeSet %s/%s once more: %w", n.Namespace, n.Name, err)
+	}
+	return live.UID == n.UID && live.DeletionTimestamp == nil, nil
 }
 
 func refTo(pod *corev1.Pod) kube.Ref {
