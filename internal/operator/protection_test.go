@@ -114,6 +114,16 @@ func TestAWorkerIsProtectedBeforeItIsUsedAgain(t *testing.T) {
 	expectNothingWritten(t, o, func() {})
 }
 
+func TestAWorkerThatIsNotToBeProtectedIsUsedAgainAllTheSame(t *testing.T) {
+	t.Parallel()
+	o, nodes := workersOn(t, 1, `partition: {enabled: true}, workloadDisruptionProtection: false`)
+	expectProtection(t, o, false)
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	expectNode(t, o, "w-0", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned")
+	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	expectNode(t, o, "w-0", "IDLE+DYNAMIC_NORM ")
+}
+
 func TestWhoProtectsWhat(t *testing.T) {
 	t.Parallel()
 	o, _ := workersOn(t, 1, `partition: {enabled: true}`)

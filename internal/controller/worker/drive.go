@@ -33,6 +33,10 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err
 		}
+		if until := r.memory.guarded(s.pod, r.Clock.Now()); s.action.Protected == node.Yes && !until.IsZero() {
+			s.action.Again = nodeset.Sooner(s.action.Again, until)
+			return nil
+		}
 		// The write to Slurm waits for those of others, and needs no turn.
 		r.turns.end(client.ObjectKeyFromObject(s.pod), mostWrites)
 	}

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -26,6 +29,8 @@ type memory struct {
 // past is what was seen of one worker.
 type past struct {
 	cluster link.Key
+	// protected is when it was last protected because it was about to be used again.
+	protected time.Time
 	// absent is since when Slurm did not have its node, whenever it was asked.
 	absent time.Time
 	// wrote is when the state of its Slurm node was last changed by us.
@@ -56,6 +61,24 @@ func (m *memory) wrote(pod types.NamespacedName, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(pod).wrote = now
+}
+
+// guard is how long a worker is protected before it is used again. Another operator that believes to be the leader, and knows less,
+// may take the protection off meanwhile; then this one sees it before jobs can start.
+const guard = 200 * time.Millisecond
+
+// guarded says until when a worker that is protected now, and was not when the pod was read, has to wait; zero when it need not.
+func (m *memory) guarded(pod *corev1.Pod, now time.Time) (until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.of(client.ObjectKeyFromObject(pod))
+	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; !protected {
+		p.protected = now
+	}
+	if until = p.protected.Add(guard); now.Before(until) {
+		return until
+	}
+	return time.Time{}
 }
 
 // writing is an update of a record that is on its way.
