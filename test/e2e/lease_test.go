@@ -38,7 +38,7 @@ func TestTheLeaseOfTheOperatorDoesNotWaitForItsOtherWork(t *testing.T) {
 	}
 	for path, first := range map[string]bool{
 		"/apis/coordination.k8s.io/v1/namespaces/" + walk.Operator.Namespace + "/leases/coxswain-manager": true,
-		"/api/v1/namespaces/" + walk.Operator.Namespace + "/pods":                                        false,
+		"/api/v1/namespaces/" + walk.Operator.Namespace + "/pods":                                         false,
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(config.Host, "/")+path, nil)
 		if err != nil {
