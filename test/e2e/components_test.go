@@ -125,9 +125,10 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 	login.SetGroupVersionKind(schema.GroupVersionKind{Group: "slinky.slurm.net", Version: "v1beta1", Kind: "LoginSet"})
 	login.SetName("login")
 	login.SetNamespace(s.namespace)
-	// A connection to a pod that is on its way out ends with it.
-	look := func(command string) (out string) {
-		eventually(t, soon, command+" on a login node", func(ctx context.Context) error {
+	// A connection to a pod that is on its way out ends with it, and until the garbage collector has come to the pods of the other
+	// workload they take logins.
+	look := func(command, what string, fits func(out string) bool) {
+		eventually(t, soon, command+" on a login node to print "+what, func(ctx context.Context) error {
 			door, err := walk.NewDoor(ctx, s.Kubernetes, s.name("login"), "login")
 			if err != nil {
 				return err
@@ -137,10 +138,12 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 				return err
 			}
 			defer leave()
-			out, err = session.Run(ctx, command)
+			out, err := session.Run(ctx, command)
+			if err == nil && !fits(strings.TrimSpace(out)) {
+				err = fmt.Errorf("it prints %q", out)
+			}
 			return err
 		})
-		return strings.TrimSpace(out)
 	}
 	for _, step := range []struct {
 		workload, sssd string
@@ -153,7 +156,7 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 		if err := s.Patch(t.Context(), login, patch); err != nil {
 			t.Fatal(err)
 		}
-		look("true")
+		look("true", "nothing", func(out string) bool { return out == "" })
 		eventually(t, patient, "the login pods to be those of a "+step.workload, func(ctx context.Context) error {
 			err := s.Get(ctx, s.name("login"), step.gone)
 			if apierrors.IsNotFound(err) {
@@ -162,11 +165,7 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 			return errors.Join(errors.New("there is still the other workload"), err)
 		})
 		s.awaitCondition(t, patient, login, "Ready", metav1.ConditionTrue)
-		if name := look("hostname"); (name == "login-0") != (step.workload == "StatefulSet") {
-			t.Errorf("with a %s the login node is called %s", step.workload, name)
-		}
-		if got := look("pgrep --exact --count sssd || true"); (got != "0") != (step.sssd != "null") {
-			t.Errorf("with sssdConfRef %s there are %s sssd", step.sssd, got)
-		}
+		look("hostname", "the name of a pod of a "+step.workload, func(name string) bool { return (name == "login-0") == (step.workload == "StatefulSet") })
+		look("pgrep --exact --count sssd || true", "whether sssd runs, with sssdConfRef "+step.sssd, func(n string) bool { return (n == "0") == (step.sssd == "null") })
 	}
 }
