@@ -136,15 +136,12 @@ func ours() []mutation {
 			caught: "TestFaults/evictions/none",
 		},
 		{
-			name:   "or when its protection met a conflict",
-			edits:  []edit{{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"}},
+			name: "or when its protection met a conflict",
+			edits: []edit{
+				{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"},
+				{drive, `s.action.Protected == node.Yes && !until.IsZero()`, `s.action.Protected == node.Yes && until.IsZero() && !until.IsZero()`},
+			},
 			caught: "TestFaults/evictions/conflict",
-		},
-		{
-			// The NodeSet asks the same; what it would believe, its workers have asked about before.
-			name:   "a list of nodes is believed for as long as nothing changes",
-			edits:  []edit{{gather, `snapshot.Taken, snapshot.Listed, known`, `snapshot.Taken, snapshot.Taken, known`}},
-			caught: "TestFaults/adopt/Slurm_lists",
 		},
 		{
 			name:   "Slurm's clock is taken for ours",
