@@ -62,21 +62,18 @@ func (b *bench) compare() {
 	if err != nil {
 		b.t.Fatalf("creating a StatefulSet: %v", err)
 	}
-	bare := func(ok func(*corev1.Pod) bool) func(pods map[string]*corev1.Pod) bool {
-		return func(pods map[string]*corev1.Pod) bool {
-			n := 0
-			for name, p := range pods {
-				if strings.HasPrefix(name, "bare-") && ok(p) {
-					n++
-				}
-			}
-			return n == b.size
-		}
-	}
 	all := b.awaitPods(before + b.size)
 	b.tell("compare", "all pods of a bare StatefulSet exist", all.Sub(began).Seconds(), "s")
 	b.tell("compare", "time until all workers exist, in such times", float64(b.created)/float64(all.Sub(began)), "")
-	ready := b.kubelets.wait(b.t, "running the StatefulSet's pods", bare(func(p *corev1.Pod) bool { return has(p, "Ready") }))
+	ready := b.kubelets.wait(b.t, "running the StatefulSet's pods", func(pods map[string]*corev1.Pod) bool {
+		n := 0
+		for name, p := range pods {
+			if strings.HasPrefix(name, "bare-") && has(p, "Ready") {
+				n++
+			}
+		}
+		return n == b.size
+	})
 	b.tell("compare", "all pods of a bare StatefulSet are ready", ready.Sub(began).Seconds(), "s")
 	b.settle()
 }
