@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mutants tests the tests: bugs that operators of this kind have had are put into ours, one at a time, and the
-// fault suite has to catch each. "make mutants" does so; it takes minutes. That each can still be put in is tested always.
+// fault suite, or the tests of a package, have to catch each. "make mutants" does so; it takes minutes. That each can still be
+// put in is tested always.
 package mutants
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -31,6 +33,8 @@ type edit struct{ file, old, new string }
 type mutation struct {
 	name  string
 	edits []edit
+	// suite is the directory of the tests that have to catch it; default: test/faults.
+	suite string
 	// caught is the part of the suite that has to catch it, for -test.run.
 	caught string
 }
@@ -153,6 +157,12 @@ func ours() []mutation {
 			edits:  []edit{{"internal/nodeset/plan.go", `in.MinReady > 0 && in.Now.Before(at)`, `in.Now.Before(at)`}},
 			caught: "TestFaults/rolling_update_with_jobs/Kubernetes'_clock_is_ahead",
 		},
+		{
+			name:   "the end of a pod overwrites a drain that slurmctld was too slow to show",
+			edits:  []edit{{"internal/render/worker/slurmd.go", "|| exit 0\ncase $node in", "|| true\ncase $node in"}, {"internal/render/worker/slurmd.go", "\n*) exit 0 ;;", ""}},
+			suite:  "internal/render/worker",
+			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
+		},
 	}
 }
 
@@ -245,12 +255,13 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			if err := m.apply(files); err != nil {
 				t.Fatal(err)
 			}
-			binary := filepath.Join(t.TempDir(), "faults.test")
-			if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay(t, files), "-o", binary, root+"/test/faults").CombinedOutput(); err != nil {
+			dir := filepath.Join(root, cmp.Or(m.suite, "test/faults"))
+			binary := filepath.Join(t.TempDir(), "suite.test")
+			if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay(t, files), "-o", binary, dir).CombinedOutput(); err != nil {
 				t.Fatalf("building the mutant: %v\n%s", err, out)
 			}
 			suite := exec.CommandContext(t.Context(), binary, "-test.run", m.caught, "-test.timeout", "10m")
-			suite.Dir = filepath.Join(root, "test/faults")
+			suite.Dir = dir
 			out, err := suite.CombinedOutput()
 			var failed *exec.ExitError
 			switch {

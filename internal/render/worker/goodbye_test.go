@@ -20,22 +20,30 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := pod.Spec.Containers[0].Lifecycle.PreStop.Exec.Command
+	const idle = "NodeName=w-0 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1"
 	tests := []struct {
 		name, shown string
-		exit        string
-		down        bool
+		// ends is how scontrol ends.
+		ends string
+		down bool
 	}{
-		{"an idle node is said to be down", "NodeName=w-0 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1", "0", true},
-		{"one that we drained too", "NodeName=w-0 State=IDLE+DRAIN\n   Reason=slurm-operator: Pod w-0 was cordoned [slurm@2026-11-20T12:00:00]", "0", true},
-		{"an administrator's drain stays", "NodeName=w-0 State=MIXED+DRAIN\n   Reason=bad disk [root@2026-11-20T12:00:00]", "0", false},
-		{"also without a reason", "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1", "0", false},
-		{"Slurm's own reason stays", "NodeName=w-0 State=DOWN*\n   Reason=Not responding [slurm@2026-11-20T12:00:00]", "0", false},
-		{"a slurmctld that does not answer holds up nothing", "", "1", true},
+		{"an idle node is said to be down", idle, "exit 0", true},
+		{"one that we drained too", "NodeName=w-0 State=IDLE+DRAIN\n   Reason=slurm-operator: Pod w-0 was cordoned [slurm@2026-11-20T12:00:00]", "exit 0", true},
+		{"an administrator's drain stays", "NodeName=w-0 State=MIXED+DRAIN\n   Reason=bad disk [root@2026-11-20T12:00:00]", "exit 0", false},
+		{"also without a reason", "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1", "exit 0", false},
+		{"Slurm's own reason stays", "NodeName=w-0 State=DOWN*\n   Reason=Not responding [slurm@2026-11-20T12:00:00]", "exit 0", false},
+		{"a slurmctld that does not answer holds up nothing, and nothing is changed", "", "exit 1", false},
+		{"an empty answer changes nothing", "", "exit 0", false},
+		{"a slow answer holds up nothing, and nothing is changed", idle, "sleep 60", false},
+		{"the beginning of an answer changes nothing", "NodeName=w-0 Arch=x86_64", "exit 0", false},
+		{"nor does what came before an error", idle, "exit 1", false},
+		{"a node that Slurm does not have stays so", "Node w-0 not found", "exit 1", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
-			script := "#!/bin/sh\ncase $1 in\nshow) cat " + dir + "/shown; exit " + tt.exit + " ;;\nupdate) echo \"$@\" >>" + dir + "/updates; exit " + tt.exit + " ;;\nesac\n"
+			script := "#!/bin/sh\ncase $1 in\nshow) cat " + dir + "/shown; " + tt.ends + " ;;\nupdate) echo \"$@\" >>" + dir + "/updates; " + tt.ends + " ;;\nesac\n"
 			for name, content := range map[string]string{"shown": tt.shown, "scontrol": script} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
 					t.Fatal(err)
