@@ -57,7 +57,7 @@ func (l *Link) ask(ctx context.Context, list bool) error {
 	}
 	defer release()
 	l.mu.Lock()
-	asked, failed := l.polls > before, l.failed
+	asked, failed := l.answered > before, l.failed // polls that their callers left do not count
 	l.mu.Unlock()
 	list = list && l.snapshot.Load().Listed.Before(called)
 	if asked && (failed != nil || !list) {

@@ -87,8 +87,9 @@ type Link struct {
 	since    time.Time // slurmctld's time of the last list; zero: ask for a whole one
 	doubted  time.Time // when a list was last to be doubted
 	polls    int       // that were begun
-	failed   error     // what became of the last one
-	ended    time.Time // when the last one ended
+	answered int       // the number of the last one whose answer was waited for
+	failed   error     // what became of that one
+	ended    time.Time // and when
 	failures int       // in a row
 	lists    durations // of answers that were lists
 	listWork durations // of slurmrestd for them

@@ -114,19 +114,14 @@ func (l *Link) round(ctx context.Context) {
 func (l *Link) poll(ctx context.Context) error {
 	l.mu.Lock()
 	l.polls++
-	client, since, patience := l.client, l.since, pollTimeout(l.lists.median(), l.failures)
+	number, client, since, patience := l.polls, l.client, l.since, pollTimeout(l.lists.median(), l.failures)
 	l.mu.Unlock()
 	asked := l.options.Clock.Now()
 	list, err := nodes(ctx, client, since, patience)
 	if ctx.Err() != nil {
-		// Whoever asked went away; that says nothing about Slurm.
-		err = ctx.Err()
-		l.mu.Lock()
-		l.failed = err
-		l.mu.Unlock()
-		return err
+		return ctx.Err() // Whoever asked went away; that says nothing about Slurm, to nobody.
 	}
-	pause, current := l.account(client, asked, list, err)
+	pause, current := l.account(number, client, asked, list, err)
 	if !current {
 		return errEndpoint
 	}
@@ -189,13 +184,13 @@ const (
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
 
-// account notes what an answer cost and says how long the pause after it is. An answer of an endpoint that is not the
-// current one any more is of no use.
-func (l *Link) account(client *rest.Client, asked time.Time, list rest.NodeList, err error) (pause time.Duration, current bool) {
+// account notes what the answer to a poll cost and says how long the pause after it is. An answer of an endpoint that is not
+// the current one any more is of no use.
+func (l *Link) account(number int, client *rest.Client, asked time.Time, list rest.NodeList, err error) (pause time.Duration, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.options.Clock.Now()
-	l.ended, l.failed = now, err
+	l.ended, l.answered, l.failed = now, number, err
 	if client != l.client {
 		l.failed = errEndpoint
 		return 0, false

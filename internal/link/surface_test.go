@@ -110,6 +110,40 @@ func TestConfirmationsShareOneQuestion(t *testing.T) {
 	}
 }
 
+func TestACallerWhoGivesUpLeavesTheAnswerToTheOthers(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(10 * time.Second)
+		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: time.Second} })
+		s.ResetCounters()
+		hasty, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { // all others come while it is asked for this one
+			if _, err := l.Confirm(t.Context(), "worker-0"); err != nil {
+				t.Error(err)
+			}
+		})
+		after(10 * time.Millisecond)
+		wg.Go(func() {
+			if _, err := l.Confirm(hasty, "worker-0"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("who gave up has %v", err)
+			}
+		})
+		after(10 * time.Millisecond)
+		for i := range 50 {
+			wg.Go(func() {
+				if _, err := l.Confirm(t.Context(), fmt.Sprintf("worker-%d", i%3)); err != nil {
+					t.Errorf("who waited has %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if calls := s.Counters().Calls["GET nodes"]; calls > 4 {
+			t.Errorf("it took %d questions", calls)
+		}
+	})
+}
+
 func TestConfirmFailsWhenSlurmDoesNotSay(t *testing.T) {
 	for name, fail := range map[string]func(*fake.Slurm){
 		"slurmctld is down":       (*fake.Slurm).Stop,
