@@ -11,99 +11,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// Node is a node as a slurmd registers it. What is zero gets the value in parentheses.
-type Node struct {
-	Name         string
-	Address      string // (Name)
-	Hostname     string // (Name)
-	CPUs         int    // (64)
-	RealMemory   int64  // MiB (512000)
-	Features     []string
-	Partitions   []string // (main)
-	Gres         string
-	InstanceID   string
-	InstanceType string
-	Extra        string
-	Topology     string
-	Version      string // (the cluster's release)
-}
-
-// node is a record of slurmctld.
-type node struct {
-	Node
-	comment    string
-	active     []string // features
-	reason     string
-	reasonUser string
-	reasonTime time.Time
-	registered time.Time
-
-	drain, down, notResponding bool
-
-	running    map[int64]int // CPUs by running job
-	completing map[int64]int // CPUs by job that is completing
-}
-
-// NodeStatus is what slurmctld has on a node.
-type NodeStatus struct {
-	State      []string
-	Reason     string
-	ReasonUser string
-	Comment    string
-	Topology   string
-	// Features are the available ones, ActiveFeatures those that are active.
-	Features       []string
-	ActiveFeatures []string
-	AllocCPUs      int
-}
-
-// Register lets a slurmd register as a dynamic node. A known node comes back with its drain, its reason and its comment,
-// and is no longer down, as with ReturnToService=2.
-func (s *Slurm) Register(nodes ...Node) {
-	defer s.lock()()
-	for _, registration := range nodes {
-		s.register(registration)
-	}
-	s.schedule()
-}
-
-func (s *Slurm) register(registration Node) {
-	n := s.nodes[registration.Name]
-	if n == nil {
-		n = &node{running: map[int64]int{}, completing: map[int64]int{}}
-		s.nodes[registration.Name] = n
-		s.order = append(s.order, registration.Name)
-	}
-	n.Node = s.complete(registration)
-	n.registered, n.active = s.clock, n.Features
-	if n.notResponding || n.down {
-		n.notResponding, n.down = false, false
-		n.clearReason()
-	}
-	s.nodeTime = s.clock
-}
-
-func (s *Slurm) complete(n Node) Node {
-	for _, field := range []*string{&n.Address, &n.Hostname} {
-		if *field == "" {
-			*field = n.Name
-		}
-	}
-	if n.CPUs == 0 {
-		n.CPUs = 64
-	}
-	if n.RealMemory == 0 {
-		n.RealMemory = 512000
-	}
-	if n.Partitions == nil {
-		n.Partitions = []string{"main"}
-	}
-	if n.Version == "" {
-		n.Version = s.options.Release
-	}
-	return n
-}
-
 // Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued.
 func (s *Slurm) Lose(names ...string) {
 	defer s.lock()()
@@ -144,6 +51,7 @@ func (s *Slurm) Node(name string) (NodeStatus, bool) {
 	return NodeStatus{
 		State: s.state(n), Reason: n.reason, ReasonUser: n.reasonUser, Comment: n.comment, Topology: n.Topology,
 		Features: slices.Clone(n.Features), ActiveFeatures: slices.Clone(n.active), AllocCPUs: n.allocated(),
+		Record: n.Node, Registered: n.registered,
 	}, true
 }
 
@@ -181,6 +89,9 @@ func (s *Slurm) state(n *node) []string {
 	}
 	if n.notResponding {
 		state = append(state, "NOT_RESPONDING")
+	}
+	if n.invalid {
+		state = append(state, "INVALID_REG")
 	}
 	return append(state, "DYNAMIC_NORM")
 }
@@ -269,6 +180,9 @@ func (s *Slurm) update(user string, lists []string, c change) *Error {
 func invalidName() *Error { return &Error{Number: 2018, Text: "Invalid node name specified"} }
 
 func (s *Slurm) change(n *node, user string, c change) *Error {
+	if n.invalid && (c.state == "UNDRAIN" || c.state == "RESUME" || c.state == "IDLE") {
+		return s.invalidTransition()
+	}
 	switch c.state {
 	case "":
 		n.setReason(c.reason, user, s.clock)
@@ -289,13 +203,21 @@ func (s *Slurm) change(n *node, user string, c change) *Error {
 	case "DOWN":
 		s.setDown(n, c.reason, user)
 	default:
-		return &Error{Number: 2180, Text: "Invalid node state transition"}
+		return s.invalidTransition()
 	}
 	if e := n.describe(c); e != nil {
 		return e
 	}
 	s.nodeTime = s.clock
 	return nil
+}
+
+// invalidTransition is the refusal of a state that a node cannot take, or that nobody can set.
+func (s *Slurm) invalidTransition() *Error {
+	if s.old() {
+		return &Error{Number: 2028, Text: "Invalid node state specified"}
+	}
+	return &Error{Number: 2180, Text: "Invalid node state transition"}
 }
 
 // describe changes what is neither state nor reason.

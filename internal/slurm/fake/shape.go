@@ -98,12 +98,12 @@ func (w *shape) node(n *node) {
 		}
 		w.text("cluster_name", "")
 		w.int("cores", 1)
-		w.int("specialized_cores", 0)
+		w.int("specialized_cores", int64(n.CoreSpecCount))
 		w.int("cpu_binding", 0)
 		w.int("cpu_load", 0)
 		w.number("free_mem", true, false, n.RealMemory)
 		w.int("cpus", int64(n.CPUs))
-		w.int("effective_cpus", int64(n.CPUs))
+		w.int("effective_cpus", int64(n.CPUs-n.CoreSpecCount))
 		w.text("specialized_cpus", "")
 		w.object("energy", func() {
 			w.int("average_watts", 0)
@@ -130,7 +130,7 @@ func (w *shape) node(n *node) {
 		w.text("instance_type", n.InstanceType)
 		w.time("last_busy", n.registered)
 		w.text("mcs_label", "")
-		w.int("specialized_memory", 0)
+		w.int("specialized_memory", n.MemSpecLimit)
 		w.text("name", n.Name)
 		w.texts("next_state_after_reboot", []string{"INVALID"})
 		w.text("address", n.Address)
@@ -181,7 +181,7 @@ func (w *shape) nodeUse(n *node) {
 	w.int("sockets", int64(n.CPUs))
 	w.int("threads", 1)
 	w.int("temporary_disk", 0)
-	w.int("weight", 1)
+	w.int("weight", int64(n.Weight))
 	if w.since("v0.0.43") {
 		w.text("topology", n.Topology)
 	}

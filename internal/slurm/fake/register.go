@@ -1,0 +1,222 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Node is a node as a slurmd registers it. What is zero gets the value in parentheses.
+//
+// The first registration makes the record. Later ones leave it as it is: another number of CPUs, weight or list of
+// features reaches Slurm only after the record was deleted.
+type Node struct {
+	Name         string
+	Address      string // (Name)
+	Hostname     string // (Name)
+	CPUs         int    // (64)
+	RealMemory   int64  // MiB (512000)
+	Weight       int    // (1)
+	Features     []string
+	Partitions   []string // (main)
+	Gres         string
+	InstanceID   string
+	InstanceType string
+	Extra        string
+	Topology     string
+	Version      string // (the cluster's release)
+	// CoreSpecCount and MemSpecLimit (MiB) are what jobs may not use.
+	CoreSpecCount int
+	MemSpecLimit  int64
+	// Machine is what slurmd finds, where that is not what it is told.
+	Machine Machine
+}
+
+// Machine is the hardware below a slurmd. What is zero is as the Node says.
+type Machine struct {
+	CPUs       int
+	RealMemory int64 // MiB
+	// Gres is what slurmd finds of generic resources: "gpu:2"; "none" is nothing.
+	Gres string
+}
+
+// Register lets a slurmd register as a dynamic node. A known node keeps its record, its comment, its drain and the reason
+// of that, and is no longer down, as with ReturnToService=2. One that offers less than its record wants is INVALID_REG.
+func (s *Slurm) Register(nodes ...Node) {
+	defer s.lock()()
+	for _, registration := range nodes {
+		s.register(registration)
+	}
+	s.schedule()
+}
+
+func (s *Slurm) register(registration Node) {
+	registration = s.complete(registration)
+	n := s.nodes[registration.Name]
+	if n == nil {
+		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, completing: map[int64]int{}}
+		s.nodes[registration.Name] = n
+		s.order = append(s.order, registration.Name)
+	} else {
+		s.registerAgain(n, registration)
+	}
+	n.registered = s.clock
+	s.validate(n, registration)
+	s.nodeTime = s.clock
+}
+
+// registerAgain changes the little of a record that a registration changes.
+func (s *Slurm) registerAgain(n *node, registration Node) {
+	n.Address, n.Hostname, n.Version, n.Machine = registration.Address, registration.Hostname, registration.Version, registration.Machine
+	if !s.old() {
+		return
+	}
+	n.InstanceID, n.InstanceType = registration.InstanceID, registration.InstanceType
+	if registration.Extra != "" {
+		n.Extra = registration.Extra
+	}
+}
+
+// validate compares what a slurmd offers with the record. What is too little drains the node, but for one that is down; what
+// is enough again does not end that drain.
+func (s *Slurm) validate(n *node, registration Node) {
+	missing := strings.Join(n.missing(registration), ", ")
+	if registration.CoreSpecCount != 0 {
+		n.CoreSpecCount = registration.CoreSpecCount
+	}
+	n.notResponding = false
+	if missing == "" {
+		n.invalid = false
+		if n.down {
+			n.down = false
+			n.clearReason()
+		}
+		return
+	}
+	n.invalid = true
+	if !n.down && !n.drain {
+		n.drain = true
+		// Slurm before 25.05 keeps a reason that an earlier drain has left behind.
+		if s.old() && n.reason != "" {
+			return
+		}
+	}
+	if n.reason != missing {
+		n.setReason(missing, "slurm", s.clock)
+	}
+}
+
+// missing says in Slurm's words what a registration lacks of the record. Another number of reserved cores is refused once:
+// the record has it from then on.
+func (n *node) missing(r Node) []string {
+	var out []string
+	for _, wanted := range strings.Split(n.Gres, ",") {
+		kind, count := gresCount(wanted)
+		if found := findGres(r.Machine.Gres, kind); found < count {
+			out = append(out, fmt.Sprintf("gres/%s count reported lower than configured (%d < %d)", kind, found, count))
+		}
+	}
+	if r.Machine.CPUs < n.CPUs {
+		out = append(out, "Low socket*core*thread count", "Low CPUs")
+	}
+	if r.Machine.RealMemory < n.RealMemory {
+		out = append(out, fmt.Sprintf("Low RealMemory (reported:%d < 100.00%% of configured:%d)", r.Machine.RealMemory, n.RealMemory))
+	}
+	if r.CoreSpecCount != 0 && r.CoreSpecCount != n.CoreSpecCount {
+		out = append(out, "CoreSpec differ")
+	}
+	return out
+}
+
+// gresCount takes "gpu:a100:2" apart, as far as it counts.
+func gresCount(entry string) (kind string, count int) {
+	parts := strings.Split(entry, ":")
+	kind = parts[0]
+	if len(parts) == 1 {
+		return kind, min(1, len(kind))
+	}
+	count, err := strconv.Atoi(strings.TrimSuffix(parts[len(parts)-1], "K"))
+	if err != nil {
+		count = 1
+	}
+	return kind, count
+}
+
+// findGres counts a kind of resource in a list of them.
+func findGres(list, kind string) (total int) {
+	for entry := range strings.SplitSeq(list, ",") {
+		if k, count := gresCount(entry); k == kind {
+			total += count
+		}
+	}
+	return total
+}
+
+func (s *Slurm) complete(n Node) Node {
+	for _, field := range []*string{&n.Address, &n.Hostname} {
+		if *field == "" {
+			*field = n.Name
+		}
+	}
+	if n.CPUs == 0 {
+		n.CPUs = 64
+	}
+	if n.RealMemory == 0 {
+		n.RealMemory = 512000
+	}
+	if n.Weight == 0 {
+		n.Weight = 1
+	}
+	if n.Partitions == nil {
+		n.Partitions = []string{"main"}
+	}
+	if n.Version == "" {
+		n.Version = s.options.Release
+	}
+	if n.Machine.CPUs == 0 {
+		n.Machine.CPUs = n.CPUs
+	}
+	if n.Machine.RealMemory == 0 {
+		n.Machine.RealMemory = n.RealMemory
+	}
+	if n.Machine.Gres == "" {
+		n.Machine.Gres = n.Gres
+	}
+	return n
+}
+
+// node is a record of slurmctld.
+type node struct {
+	Node
+	comment    string
+	active     []string // features
+	reason     string
+	reasonUser string
+	reasonTime time.Time
+	registered time.Time
+
+	drain, down, notResponding, invalid bool
+
+	running    map[int64]int // CPUs by running job
+	completing map[int64]int // CPUs by job that is completing
+}
+
+// NodeStatus is what slurmctld has on a node.
+type NodeStatus struct {
+	State      []string
+	Reason     string
+	ReasonUser string
+	Comment    string
+	Topology   string
+	// Features are the available ones, ActiveFeatures those that are active.
+	Features       []string
+	ActiveFeatures []string
+	AllocCPUs      int
+	// Record is what the node was made with, and Registered when its slurmd registered last.
+	Record     Node
+	Registered time.Time
+}
