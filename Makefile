@@ -19,7 +19,8 @@ FAULTS       ?= .
 FAULTS_EVERY ?= 4
 
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
-BINARIES := manager webhook
+# One list, for this file, the demo and the image.
+BINARIES := $(shell cat images/operator/programs)
 # Debian packages, by what they are for.
 APT_BUILD   := git make gcc python3-yaml
 APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables
@@ -124,8 +125,9 @@ test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes d
 	@cd dev && CGO_ENABLED=0 go test -timeout 15m ./...
 
 .PHONY: test-images
-test-images: images ## Run the images' own tests: daemons start, users log in, jobs move into the jail.
+test-images: images ## Run the images' own tests: daemons start, users log in, jobs move into the jail; a clean clone makes the operator's image.
 	@images/test/run
+	@go test -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).

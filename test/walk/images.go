@@ -49,7 +49,10 @@ func (i Images) Expect(p *Progress) error {
 // Unpack lays the files of Slurm images that were built here into a directory, one image over the other: a root file system
 // in which their programs run without a container.
 func (i Images) Unpack(ctx context.Context, r Repository, dir string, names ...string) error {
-	archive := i.archive("slurm")
+	return i.unpack(ctx, r, i.archive("slurm"), dir, names...)
+}
+
+func (i Images) unpack(ctx context.Context, r Repository, archive, dir string, names ...string) error {
 	list, err := r.run(ctx, nil, "tar", "-xOf", archive, "manifest.json")
 	if err != nil {
 		return err

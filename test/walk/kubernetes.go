@@ -46,15 +46,20 @@ type Kubernetes struct {
 	AuditLog string
 }
 
-// BuildPrograms builds what the walk runs. With local false the user has a Kubernetes already.
+// BuildPrograms builds what the walk runs and what goes into images. With local false the user has a Kubernetes already, and
+// the images in a registry.
 func BuildPrograms(ctx context.Context, r Repository, p *Progress, local bool) error {
-	targets := []string{"bin/helm", "bin/manager"}
-	if local {
-		targets = append(targets, "bin/localkube")
-	}
 	p.Waiting("the Go compiler")
-	_, err := r.run(ctx, p, "make", append([]string{"--no-print-directory"}, targets...)...)
+	_, err := r.run(ctx, p, "make", append([]string{"--no-print-directory"}, programs(local)...)...)
 	return err
+}
+
+// programs are targets of the Makefile.
+func programs(local bool) []string {
+	if local {
+		return []string{"bin/helm", "build", "bin/localkube"}
+	}
+	return []string{"bin/helm"}
 }
 
 // StartKubernetes starts a local Kubernetes with so many nodes, or uses, repairs and grows the one that runs. One that has

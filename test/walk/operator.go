@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Operator is where Helm puts the operator: the namespace and the name of the Deployment and the ServiceAccount.
@@ -25,8 +26,12 @@ const OperatorUser = "system:serviceaccount:coxswain-system:coxswain"
 
 const operatorTimeout = 2 * time.Minute
 
-// InstallOperator installs or updates both charts with Helm and waits until the operator is available.
+// InstallOperator installs or updates both charts with Helm and waits until the operator and its webhook are available.
 func InstallOperator(ctx context.Context, r Repository, p *Progress, k *Kubernetes, i Images) error {
+	before, err := k.RestartsIn(ctx, Operator.Namespace)
+	if err != nil {
+		return err
+	}
 	if err := r.helm(ctx, p, k, "coxswain-crds"); err != nil {
 		return err
 	}
@@ -49,7 +54,12 @@ func InstallOperator(ctx context.Context, r Repository, p *Progress, k *Kubernet
 	if err := operatorAvailable(ctx, k); err != nil {
 		return errors.Join(err, k.Report(ctx, Operator.Namespace))
 	}
-	p.Say("  the operator is available")
+	// A program that the image lacks, or one that crashes, does not keep another Deployment from being available.
+	p.Waiting("the pods of the operator")
+	if err := k.AwaitSound(ctx, before, operatorTimeout, Operator.Namespace); err != nil {
+		return err
+	}
+	p.Say("  the operator and its webhook are available")
 	return nil
 }
 
@@ -87,20 +97,32 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
+// operatorAvailable waits until all Deployments of the chart are rolled out.
 func operatorAvailable(ctx context.Context, k *Kubernetes) error {
 	return Poll(ctx, operatorTimeout, 200*time.Millisecond, "the operator", func(ctx context.Context) error {
-		var d appsv1.Deployment
-		if err := k.Get(ctx, Operator, &d); err != nil {
-			return fmt.Errorf("reading the Deployment %s: %w", Operator, err)
+		var deployments appsv1.DeploymentList
+		if err := k.List(ctx, &deployments, client.InNamespace(Operator.Namespace)); err != nil {
+			return fmt.Errorf("listing the Deployments of %s: %w", Operator.Namespace, err)
 		}
-		if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas > d.Status.UpdatedReplicas {
-			return fmt.Errorf("deployment %s is being rolled out", Operator)
+		if len(deployments.Items) == 0 {
+			return fmt.Errorf("there are no Deployments in %s", Operator.Namespace)
 		}
-		for _, c := range d.Status.Conditions {
-			if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue {
-				return nil
-			}
+		var errs []error
+		for _, d := range deployments.Items {
+			errs = append(errs, rolledOut(&d))
 		}
-		return fmt.Errorf("deployment %s is not available", Operator)
+		return errors.Join(errs...)
 	})
+}
+
+func rolledOut(d *appsv1.Deployment) error {
+	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas > d.Status.UpdatedReplicas {
+		return fmt.Errorf("deployment %s is being rolled out", d.Name)
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("deployment %s is not available", d.Name)
 }

@@ -1,0 +1,91 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var buildImages = flag.Bool("walk.images", false, "build the images of a clean clone, which takes minutes")
+
+// cleanClone copies the files that git knows: nothing is in bin that an earlier target has left.
+func cleanClone(t *testing.T) Repository {
+	t.Helper()
+	from, err := FindRepository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := Repository(t.TempDir())
+	copied := exec.CommandContext(t.Context(), "bash", "-c",
+		`set -o pipefail; cd "$0" && git ls-files -z | tar -cf - --ignore-failed-read --null -T - | tar -xf - -C "$1"`, string(from), string(clone))
+	if out, err := copied.CombinedOutput(); err != nil {
+		t.Fatalf("copying what git has: %v: %s", err, out)
+	}
+	return clone
+}
+
+// operatorPrograms is what has to be in the operator's image.
+func operatorPrograms(t *testing.T, r Repository) []string {
+	t.Helper()
+	text, err := os.ReadFile(r.Path("images", "operator", "programs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+func TestTheDemoBuildsEveryProgramOfTheOperatorsImage(t *testing.T) {
+	t.Parallel()
+	clone := cleanClone(t)
+	out, err := clone.run(t.Context(), nil, "make", append([]string{"--dry-run", "--no-print-directory"}, programs(true)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := operatorPrograms(t, clone)
+	if len(names) == 0 {
+		t.Error("the operator has no programs")
+	}
+	for _, name := range names {
+		if !strings.Contains(out, " -o bin/"+name+" ./cmd/"+name+"\n") {
+			t.Errorf("%s is not built:\n%s", name, out)
+		}
+	}
+}
+
+// TestACleanCloneMakesTheImages goes the demo's way up to the images, and starts what is in that of the operator.
+func TestACleanCloneMakesTheImages(t *testing.T) {
+	if !*buildImages {
+		t.Skip("takes minutes; run by \"make test-images\"")
+	}
+	clone := cleanClone(t)
+	p := NewProgress(os.Stderr)
+	if err := BuildPrograms(t.Context(), clone, p, true); err != nil {
+		t.Fatal(err)
+	}
+	images := Images{Registry: LocalRegistry, Tag: "clean-clone"}
+	archives, err := images.build(t.Context(), clone, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, a := range archives {
+			_, _ = os.Remove(a), os.Remove(a+".inputs")
+		}
+	})
+	root := t.TempDir()
+	if err := images.unpack(t.Context(), clone, images.archive("operator"), root, "operator"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range operatorPrograms(t, clone) {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "usr", "bin", name), "--help").CombinedOutput() //nolint:gosec // our own programs
+		if err != nil || !strings.Contains(string(out), "The Coxswain "+name) {
+			t.Errorf("%s --help in the operator's image: %v: %s", name, err, out)
+		}
+	}
+}
