@@ -6,60 +6,26 @@ package nodeset
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/util/validation"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
 // KubeNodes says of each Kubernetes node whether workers with this pod spec belong on it. Like the scheduler it looks at
 // node selector, required node affinity and taints; what a node has left to give is the scheduler's business. A node
-// whose host name cannot be used, or is another node's already, is a problem and none for workers.
-func KubeNodes(spec *corev1.PodSpec, all []corev1.Node) ([]KubeNode, problem.List) {
-	var problems problem.List
-	taken := map[string]string{}
+// whose host name cannot be used, or is another node's already, is a problem and takes no new worker.
+func KubeNodes(spec *corev1.PodSpec, all []corev1.Node, pods []Pod) ([]KubeNode, problem.List) {
 	out := make([]KubeNode, 0, len(all))
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		node := &sorted[i]
-		n := KubeNode{Name: node.Name, Hostname: hostname(node), Fit: fit(spec, node)}
-		if n.Fit > Unfit {
-			if mistake := misnamed(n, taken); mistake != "" {
-				problems = append(problems, problem.Errorf("Node "+n.Name, slinkyv1beta1.ReasonHostnameConflict, "%s", mistake))
-				n.Fit = Unfit
-			} else {
-				taken[n.Hostname] = n.Name
-			}
-		}
-		out = append(out, n)
+		out = append(out, KubeNode{Name: node.Name, Hostname: hostname(node), Fit: fit(spec, node)})
 	}
-	return out, problems
-}
-
-// hostname is what a worker on the node is called: its annotation's value, or the node's name up to the first dot.
-func hostname(node *corev1.Node) string {
-	if override := node.Annotations[slinkyv1beta1.AnnotationHostnameOverride]; override != "" {
-		return override
-	}
-	short, _, _ := strings.Cut(node.Name, ".")
-	return short
-}
-
-func misnamed(n KubeNode, taken map[string]string) string {
-	const out = "; set another one in its annotation " + slinkyv1beta1.AnnotationHostnameOverride
-	if mistakes := validation.IsDNS1123Label(n.Hostname); len(mistakes) > 0 {
-		return "host name " + strconv.Quote(n.Hostname) + " cannot be that of a worker: " + mistakes[0] + out
-	}
-	if other := taken[n.Hostname]; other != "" {
-		return "host name " + n.Hostname + " is that of the worker on Node " + other + " already" + out
-	}
-	return ""
+	return out, nameHosts(out, pods)
 }
 
 func fit(spec *corev1.PodSpec, node *corev1.Node) Fit {

@@ -45,7 +45,7 @@ func TestWhichKubernetesNodesFit(t *testing.T) {
 			if tt.node != "" {
 				text += "\nspec: " + tt.node
 			}
-			got, problems := nodeset.KubeNodes(manifest.Parse[corev1.PodSpec](t, tt.spec), []corev1.Node{*manifest.Parse[corev1.Node](t, text)})
+			got, problems := nodeset.KubeNodes(manifest.Parse[corev1.PodSpec](t, tt.spec), []corev1.Node{*manifest.Parse[corev1.Node](t, text)}, nil)
 			if len(problems) > 0 || len(got) != 1 || got[0].Fit != tt.want {
 				t.Errorf("%+v, want %d; problems %v", got, tt.want, problems)
 			}
@@ -65,7 +65,7 @@ func TestHostNamesOfKubernetesNodes(t *testing.T) {
 		*manifest.Parse[corev1.Node](t, `metadata: {name: c, annotations: {nodeset.slinky.slurm.net/hostname-override: "gpu 7"}}`),
 		*manifest.Parse[corev1.Node](t, `{metadata: {name: d, annotations: {nodeset.slinky.slurm.net/hostname-override: gpu-7}}, spec: {taints: [{key: t, effect: NoExecute}]}}`),
 	}
-	got, problems := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
+	got, problems := nodeset.KubeNodes(&corev1.PodSpec{}, nodes, nil)
 	var names []string
 	for _, n := range got {
 		if n.Fit == nodeset.Starts {

@@ -41,7 +41,7 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 		if err := r.Client.List(ctx, &nodes); err != nil {
 			return plans.Input{}, nil, nil, fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
-		facts.Nodes, problems = plans.KubeNodes(spec, nodes.Items)
+		facts.Nodes, problems = plans.KubeNodes(spec, nodes.Items, facts.Pods)
 	}
 	if !facts.Daemon {
 		problems = nil // host names follow from ordinals

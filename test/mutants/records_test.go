@@ -1,0 +1,16 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// records are bugs about what Slurm has on a node, and what the node is called.
+func records() []mutation {
+	return []mutation{
+		{
+			name:   "a Kubernetes node that comes takes the host name of a worker that runs",
+			edits:  []edit{{"internal/nodeset/hostname.go", `case running == node.Hostname && n.taken[running] == "":`, `case running == "none":`}},
+			suite:  "internal/nodeset",
+			caught: "TestWhoeverRunsKeepsItsHostName",
+		},
+	}
+}
