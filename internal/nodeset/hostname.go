@@ -35,8 +35,7 @@ type naming struct {
 	problems problem.List
 }
 
-// nameHosts gives each Kubernetes node that fits the host name of its worker: first those whose workers have the name
-// already, then those whose workers are to be called otherwise, and at last those without a worker. A node that cannot have
+// nameHosts gives each Kubernetes node that fits the host name of its worker, first to those on which workers run. A node that cannot have
 // the name that it asks for is a problem; its worker, if it has one, stays under the name that it has.
 func nameHosts(nodes []KubeNode, pods []Pod) problem.List {
 	n := naming{nodes: nodes, running: map[string]string{}, holder: map[string]int{}, taken: map[string]string{}, done: make([]bool, len(nodes))}
@@ -50,8 +49,6 @@ func nameHosts(nodes []KubeNode, pods []Pod) problem.List {
 		case node.Fit == Unfit:
 			n.done[i] = true
 		case running == "":
-		case running == node.Hostname && n.taken[running] == "":
-			n.taken[running], n.done[i] = node.Name, true
 		default:
 			n.holder[running] = i
 		}

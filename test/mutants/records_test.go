@@ -8,7 +8,7 @@ func records() []mutation {
 	return []mutation{
 		{
 			name:   "a Kubernetes node that comes takes the host name of a worker that runs",
-			edits:  []edit{{"internal/nodeset/hostname.go", `case running == node.Hostname && n.taken[running] == "":`, `case running == "none":`}},
+			edits:  []edit{{"internal/nodeset/hostname.go", `n.holder[running] = i`, `n.running[node.Name] = ""`}},
 			suite:  "internal/nodeset",
 			caught: "TestWhoeverRunsKeepsItsHostName",
 		},
