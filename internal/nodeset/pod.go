@@ -63,6 +63,8 @@ type Pod struct {
 	Created       time.Time
 	// Absent is since when Slurm, whenever it was asked, did not have its node; zero when it has, or it is not known.
 	Absent time.Time
+	// Elsewhere is the Slurm node that its slurmd has registered as, where that is not the one by which it is looked for.
+	Elsewhere string
 	// Registered says whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate.
 	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
 	Registered node.Answer

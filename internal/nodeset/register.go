@@ -18,6 +18,10 @@ const registering = time.Minute
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
 	action.Conditions, action.ConditionsKnown, action.Message = nil, true, "the node is not registered"
+	if w.Elsewhere != "" {
+		elsewhere(w, action)
+		return
+	}
 	starts, gone, settled := w.Pod.Phase == "Pending", false, w.settled()
 	switch {
 	case w.Lost && w.DrainTimeout == 0:
@@ -43,6 +47,17 @@ func missing(w Worker, action *Action) {
 	default:
 		action.Message = "waiting to see whether the node registers"
 	}
+}
+
+// elsewhere tells of a worker that Slurm has by another name. Its jobs are not known by the name that we look for, so nothing is
+// done to it, and it is kept.
+func elsewhere(w Worker, action *Action) {
+	if w.Protection != Unprotected {
+		action.Protected = node.Yes
+	}
+	action.Message = "slurmd has registered as node " + w.Elsewhere + " rather than " + w.Slurm
+	action.trouble(slinkyv1beta1.ReasonNodeNameMismatch, "slurmd has registered as Slurm node %s, and the pod is looked for as %s, so that it is not drained before it goes. "+
+		"Drain node %s by hand and delete the pod; its successor registers by the right name, unless the image or spec.slurmd.args gives it another", w.Elsewhere, w.Slurm, w.Elsewhere)
 }
 
 // settled is when an absence may be believed. Jobs that Slurm has forgotten have the time of drainTimeout.

@@ -28,6 +28,7 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 	}
 	for _, p := range candidates {
 		switch {
+		case p.Elsewhere != "": // it runs, under another name
 		case p.Registered == node.Unknown && p.Retired == Unregistered:
 			retired[p.Name] = Unregistered
 			continue
@@ -70,7 +71,7 @@ func (in Input) overdue(p Pod, asked time.Time) bool {
 // worker is missing there by mistake, Slurm would say so for ever.
 func (in Input) outdated() bool {
 	doubtful := func(p Pod) bool {
-		return p.Registered == node.No && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed)
+		return p.Registered == node.No && p.Elsewhere == "" && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed)
 	}
 	return slices.ContainsFunc(in.Pods, doubtful) || slices.ContainsFunc(in.Others, doubtful)
 }
@@ -86,7 +87,7 @@ func (in Input) lost() int {
 	registered, missing, ours := 0, 0, 0
 	for i, p := range slices.Concat(in.Pods, in.Others) {
 		switch {
-		case p.Registered == node.Yes:
+		case p.Registered == node.Yes, p.Elsewhere != "":
 			registered++
 		case p.Registered == node.No && (in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating):
 			missing++

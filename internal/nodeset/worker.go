@@ -31,6 +31,8 @@ type Worker struct {
 	Known node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
+	// Elsewhere is the Slurm node that slurmd has registered as, where that is not Slurm.
+	Elsewhere string
 	// Unheard says that Slurm is asked and has not answered yet, and that nothing on the pod shows that it ever has.
 	Unheard bool
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.

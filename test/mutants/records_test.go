@@ -12,5 +12,17 @@ func records() []mutation {
 			suite:  "internal/nodeset",
 			caught: "TestWhoeverRunsKeepsItsHostName",
 		},
+		{
+			name:   "a worker that has registered by another name is made anew",
+			edits:  []edit{{"internal/nodeset/repair.go", `case p.Elsewhere != "": // it runs, under another name`, `case p.Elsewhere == "none":`}},
+			suite:  "internal/nodeset",
+			caught: "TestAMismatchOfNamesAloneTakesNoWorker",
+		},
+		{
+			name:   "slurmd in the network of its Kubernetes node takes the host name of the machine",
+			edits:  []edit{{"internal/render/worker/hostnetwork.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
+			suite:  "internal/render/worker",
+			caught: "TestPod",
+		},
 	}
 }

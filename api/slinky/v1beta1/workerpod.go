@@ -23,6 +23,8 @@ const (
 	ReasonInvalidTopology = "InvalidTopology"
 	// ReasonInvalidFeatures: AnnotationFeatures of the Kubernetes node cannot be read.
 	ReasonInvalidFeatures = "InvalidFeatures"
+	// ReasonNodeNameMismatch: slurmd has registered by another name than the operator looks for.
+	ReasonNodeNameMismatch = "NodeNameMismatch"
 	// ReasonRecordRefused: Slurm does not take what the record of its node is to say.
 	ReasonRecordRefused = "RecordRefused"
 )

@@ -44,6 +44,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 		facts.Pods[i].Registered = known
 		if found == nil {
 			missing = missing || facts.Pods[i].Ready
+			facts.Pods[i].Elsewhere = Elsewhere(&pods[i], snapshot)
 			continue
 		}
 		registered.Add(name)
@@ -73,9 +74,28 @@ func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, sn
 	for i := range all.Items {
 		if p := &all.Items[i]; !metav1.IsControlledBy(p, n) {
 			other := Facts(p)
-			_, other.Registered = snapshot.Node(SlurmNode(p))
+			if _, other.Registered = snapshot.Node(SlurmNode(p)); other.Registered == node.No {
+				other.Elsewhere = Elsewhere(p, snapshot)
+			}
 			facts.Others = append(facts.Others, other)
 		}
 	}
 	return nil
+}
+
+// Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is
+// looked for: a node that has the pod's address and is not another worker's. It is empty when there is none. A host network
+// has the host names of machines, which need not be those of Kubernetes nodes.
+func Elsewhere(p *corev1.Pod, snapshot *link.Snapshot) string {
+	if !p.Spec.HostNetwork || p.Status.PodIP == "" {
+		return ""
+	}
+	for found := range snapshot.Nodes() {
+		state := node.Parse(found.State)
+		comment, ok := node.ParseComment(found.Comment)
+		if found.Address == p.Status.PodIP && found.Name != SlurmNode(p) && state.NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
+			return found.Name
+		}
+	}
+	return ""
 }

@@ -117,6 +117,9 @@ func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
 		s.pending = true
 	default:
 		take(w, snapshot, s.node)
+		if w.Elsewhere = ""; w.Known == node.No {
+			w.Elsewhere = nodesets.Elsewhere(s.pod, snapshot)
+		}
 	}
 	r.memory.recall(key, s.link.Key(), w)
 }

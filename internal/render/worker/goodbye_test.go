@@ -50,12 +50,12 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 				}
 			}
 			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
-			run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "POD_NODE_NAME=ip-10-0-0-1.ec2.internal"}
 			if output, err := run.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
 			updates, _ := os.ReadFile(filepath.Join(dir, "updates"))
-			if got := strings.Contains(string(updates), "state=down reason=slurm-operator: Pod is terminating"); got != tt.down {
+			if got := strings.Contains(string(updates), "update nodename=ip-10-0-0-1.ec2.internal state=down reason=slurm-operator: Pod is terminating"); got != tt.down {
 				t.Errorf("the node was set down: %t, want %t; %s", got, tt.down, updates)
 			}
 		})

@@ -24,14 +24,15 @@ import (
 // goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
 // said about the node stays, or its drain would look like ours afterwards. Without a whole answer of slurmctld it is not known
 // what was said, and nothing is changed. The end of the pod is not held up.
-const goodbye = `node=$(timeout 5 scontrol show node "$(hostname)") || exit 0
+const goodbye = `name=${POD_NODE_NAME:-$(hostname)}
+node=$(timeout 5 scontrol show node "$name") || exit 0
 case $node in
 *Reason=slurm-operator:*) ;;
 *Reason=* | *+DRAIN*) exit 0 ;;
 NodeName=*State=*) ;;
 *) exit 0 ;;
 esac
-timeout 5 scontrol update nodename="$(hostname)" state=down reason="slurm-operator: Pod is terminating" || true
+timeout 5 scontrol update nodename="$name" state=down reason="slurm-operator: Pod is terminating" || true
 `
 
 func podSpec(in Input) (corev1.PodSpec, error) {

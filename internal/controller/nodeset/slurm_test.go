@@ -1,0 +1,51 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
+	tests := []struct {
+		name string
+		node rest.Node
+		pod  func(*corev1.Pod)
+		want string
+	}{
+		{name: "by the host name of the machine", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"IDLE"}}, want: "ip-10-0-0-1"},
+		{name: "with a comment of ours about this pod", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"MIXED"}, Comment: `{"podName":"w-0"}`}, want: "ip-10-0-0-1"},
+		{name: "another worker's node is not it", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}},
+		{name: "nor one that does not respond", node: rest.Node{Name: "old", State: []string{"DOWN", "NOT_RESPONDING"}}},
+		{name: "nor one at another address", node: rest.Node{Name: "other", Address: "10.0.0.2", State: []string{"IDLE"}}},
+		{name: "a pod with a network of its own has the name that we gave it", node: rest.Node{Name: "other", State: []string{"IDLE"}},
+			pod: func(p *corev1.Pod) { p.Spec.HostNetwork = false }},
+		{name: "a pod without an address is nowhere", node: rest.Node{Name: "other", State: []string{"IDLE"}},
+			pod: func(p *corev1.Pod) { p.Status.PodIP = "" }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "w-0"},
+				Spec:       corev1.PodSpec{HostNetwork: true, NodeName: "ip-10-0-0-1.ec2.internal"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"},
+			}
+			if tt.pod != nil {
+				tt.pod(pod)
+			}
+			if tt.node.Address == "" {
+				tt.node.Address = "10.0.0.1"
+			}
+			if got := Elsewhere(pod, link.NewSnapshot(time.Now(), link.Fresh, tt.node)); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
