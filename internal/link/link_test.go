@@ -361,11 +361,11 @@ func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 		}
 		s.ResetCounters()
 		ctx := t.Context()
-		write(func() Failures { return l.Undrain(ctx, []string{"worker-0"}) })
+		write(func() Failures { return undrain(l, "worker-0") })
 		write(func() Failures { return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "r") })
 		write(func() Failures { return l.Update(ctx, []string{"worker-2"}, Update{Comment: new("c")}) })
-		write(func() Failures { return l.Undrain(ctx, []string{"worker-1"}) })
-		write(func() Failures { return l.Undrain(ctx, []string{"worker-2"}) })
+		write(func() Failures { return undrain(l, "worker-1") })
+		write(func() Failures { return undrain(l, "worker-2") })
 		wg.Wait()
 		var got []string
 		for _, w := range s.Writes() {
@@ -507,7 +507,7 @@ func TestRegistryFollowsChanges(t *testing.T) {
 		if _, ok := r.Get(key); ok || taken(changes) != "main:" {
 			t.Error("the link is still there")
 		}
-		if failures := first.Undrain(t.Context(), []string{"worker-0"}); !errors.Is(failures["worker-0"], ErrClosed) {
+		if failures := undrain(first, "worker-0"); !errors.Is(failures["worker-0"], ErrClosed) {
 			t.Errorf("a write to a link that ended has %v", failures)
 		}
 		r.Delete(key)
@@ -601,4 +601,14 @@ func TestOverARealConnection(t *testing.T) {
 	}
 	s.Stop()
 	until("stale", func() bool { return l.Snapshot().Trust == Stale })
+}
+
+// undrain ends the drain of a node, and waits for what becomes of it.
+func undrain(l *Link, name string) Failures {
+	answer := make(chan error, 1)
+	l.UndrainLater(name, func(err error) { answer <- err })
+	if err := <-answer; err != nil {
+		return Failures{name: err}
+	}
+	return nil
 }

@@ -52,11 +52,6 @@ func (l *Link) Drain(ctx context.Context, nodes []string, reason string) Failure
 	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: drain, Reason: reason}))
 }
 
-// Undrain ends the drain of nodes, and with it Slurm forgets the reason. A node that is not drained stays as it is.
-func (l *Link) Undrain(ctx context.Context, nodes []string) Failures {
-	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "UNDRAIN"}))
-}
-
 // Draining says that drains are waiting to leave: whatever is less urgent may wait until they have.
 func (l *Link) Draining() bool {
 	return l.states.waiting(func(c change) bool { return c.update.State == drain })
@@ -67,11 +62,6 @@ func (l *Link) Written() time.Time {
 	l.states.mu.Lock()
 	defer l.states.mu.Unlock()
 	return l.states.ended
-}
-
-// Revive lets nodes that are DOWN be used again; a drain of them stays. Slurm forgets the reason of those without a drain.
-func (l *Link) Revive(ctx context.Context, nodes []string) Failures {
-	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: "IDLE"}))
 }
 
 // An Update says what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list
@@ -87,6 +77,25 @@ type Update struct {
 	Topology *string
 	// Reason replaces the reason of nodes that are drained or down. Slurm does not let it be removed.
 	Reason *string
+}
+
+// DrainLater is Drain of one node for somebody who does not wait, as UpdateLater is Update.
+func (l *Link) DrainLater(name, reason string, told func(error)) {
+	if strings.TrimSpace(reason) == "" {
+		told(errors.New("draining without a reason"))
+		return
+	}
+	l.later(l.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), told)
+}
+
+// UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is.
+func (l *Link) UndrainLater(name string, told func(error)) {
+	l.later(l.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
+}
+
+// ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain.
+func (l *Link) ReviveLater(name string, told func(error)) {
+	l.later(l.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
 }
 
 // Update says the same about many nodes. Equal updates within the window leave as one call.
@@ -108,12 +117,17 @@ func (l *Link) Update(ctx context.Context, nodes []string, u Update) Failures {
 // UpdateLater is Update of one node for somebody who does not wait: told is called, from a goroutine of the link, when it
 // is known what became of it, and then subscribers are told the node. It must not block. Reasons are not for it.
 func (l *Link) UpdateLater(name string, u Update, told func(error)) {
+	l.later(l.attributes, name, updating(u.asked()), told)
+}
+
+// later hands a write of one node to a batcher, and tells what became of it.
+func (l *Link) later(to *batcher, name string, c change, told func(error)) {
 	good, failures := named([]string{name})
 	if len(good) == 0 {
 		told(failures[name])
 		return
 	}
-	l.hand(l.attributes, good, updating(u.asked()), func(f Failures) {
+	l.hand(to, good, c, func(f Failures) {
 		told(f[name])
 		l.hub.publish(l.key, name)
 	})

@@ -100,7 +100,7 @@ func (w *world) configuration() {
 		}
 		document, _ := conf.Parse(conf.Slurm, text)
 		if parameters, ok := document.Get("SlurmctldParameters"); ok {
-			w.slurm.Load(strings.Split(parameters, ",")...)
+			w.slurmOf(strings.TrimSuffix(cm.GetName(), "-config")).Load(strings.Split(parameters, ",")...)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 	case lost:
 	case pod.GetDeletionTimestamp() != nil:
 		if isWorker(pod) {
-			w.goodbye(slurmName(pod))
+			w.goodbye(pod)
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
 	case nodeName == "":
@@ -176,21 +176,35 @@ func (w *world) schedulable(name string) bool {
 }
 
 // goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone.
-func (w *world) goodbye(name string) {
-	status, known := w.slurm.Node(name)
+func (w *world) goodbye(pod *unstructured.Unstructured) {
+	name, slurm := slurmName(pod), w.slurmOf(clusterOf(pod))
+	status, known := slurm.Node(name)
 	reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
 	text := node.OurReason("Pod is terminating")
 	if reason.Text != "" && !reason.Ours() {
 		text = reason.Text
 	}
-	if known && w.slurm.Update("root", name, "DOWN", text) != nil {
-		w.slurm.Lose(name) // slurmctld is away, and notices later
+	if known && slurm.Update("root", name, "DOWN", text) != nil {
+		slurm.Lose(name) // slurmctld is away, and notices later
 	}
 }
 
 // register lets a worker's slurmd register. Its name is that of the pod's host.
 func (w *world) register(pod *unstructured.Unstructured) {
-	w.slurm.Register(fake.Node{Name: slurmName(pod), CPUs: 4})
+	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4})
+}
+
+// clusterOf is the cluster that a worker belongs to.
+func clusterOf(pod *unstructured.Unstructured) string {
+	return pod.GetLabels()[slinkyv1beta1.LabelCluster]
+}
+
+// slurmOf is the Slurm of a cluster.
+func (w *world) slurmOf(cluster string) *fake.Slurm {
+	if other := w.others[cluster]; other != nil {
+		return other
+	}
+	return w.slurm
 }
 
 // setReady writes a pod's phase and its Ready condition.
@@ -250,7 +264,7 @@ func (w *world) collect() {
 			continue
 		}
 		if isWorker(obj) && obj.GetKind() == "Pod" {
-			w.slurm.Lose(slurmName(obj))
+			w.slurmOf(clusterOf(obj)).Lose(slurmName(obj))
 		}
 		w.sim.Remove(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
 	}

@@ -49,6 +49,8 @@ type world struct {
 	t     *testing.T
 	sim   *kubesim.Server
 	slurm *fake.Slurm
+	// others are the Slurms of clusters besides demo, by name; nil in most scenarios.
+	others map[string]*fake.Slurm
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
@@ -130,7 +132,7 @@ func (w *world) boot() {
 		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links: link.Options{Transport: &tap{w, p, "slurm", w.slurm.Transport()}},
+		Links: link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
 	})
 	if err != nil {
 		w.t.Errorf("making the manager: %v", err)

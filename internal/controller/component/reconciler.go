@@ -97,8 +97,8 @@ type Reconciler[T Object] struct {
 	// Observe looks at what runs, sets the kind's own status fields in obj and adds parts and conditions to the plan.
 	Observe func(ctx context.Context, obj T, plan *Plan) error
 	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
-	// the kind; nil does nothing.
-	Finalize func(ctx context.Context, obj T) error
+	// the kind, or says when to try again; nil does nothing.
+	Finalize func(ctx context.Context, obj T) (again time.Time, err error)
 	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
 	Pause func(obj types.NamespacedName) time.Duration
 	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
@@ -120,7 +120,8 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		if r.Finalize == nil {
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, r.Finalize(ctx, obj)
+		again, err := r.Finalize(ctx, obj)
+		return ctrl.Result{RequeueAfter: r.until(again)}, err
 	}
 	if behind, err := r.Applier.Behind(ctx, obj); err != nil || behind {
 		return ctrl.Result{}, err

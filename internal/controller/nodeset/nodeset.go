@@ -49,6 +49,7 @@ type reconciler struct {
 	asking   asking
 	absences absences
 	pace     pace
+	talks    talks
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -186,8 +187,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	var again, tidied time.Time
 	if !DryRun(n) {
 		var reserveErr, tidyErr error
-		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
 		err = r.execute(ctx, in, revision, list.Items, facts, plan, texts)
+		// What asks Slurm comes last: it may be silent, and nothing else waits for it.
+		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
 		tidied, tidyErr = r.tidy(ctx, n, list.Items, facts, plan)
 		err = errors.Join(err, tidyErr, reserveErr)
 	}

@@ -50,13 +50,18 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 			records = append(records, record)
 		}
 	}
-	pruned, err := r.prune(ctx, l, n, records, facts)
-	var vacated bool
-	if err == nil {
-		vacated, err = r.vacate(ctx, l, n, records, plan)
+	if len(records) == 0 {
+		return again, nil
 	}
+	var pruned, vacated bool
+	again, err = r.talk(ctx, n, func(ctx context.Context) (err error) {
+		if pruned, err = r.prune(ctx, l, n, records, facts); err == nil {
+			vacated, err = r.vacate(ctx, l, n, records, plan)
+		}
+		return err
+	})
 	if errors.Is(err, link.ErrClosed) {
-		return again, nil // the cluster goes, or another link follows and tells of all its nodes
+		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
 	}
 	if pruned || vacated {
 		again = r.Clock.Now().Add(tidied)

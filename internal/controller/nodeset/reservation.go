@@ -51,10 +51,15 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
 	case !linked:
 		booking.Message = "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"
+	case l.Snapshot().Trust != link.Fresh:
+		return time.Time{}, nil // What was known stays; the NodeSet is woken when Slurm is trusted again.
 	default:
-		var err error
-		if booking, err = r.book(ctx, n, l, wanted, workers); err != nil {
-			return time.Time{}, err // What was known stays; the error is tried again.
+		again, err := r.talk(ctx, n, func(ctx context.Context) (err error) {
+			booking, err = r.book(ctx, n, l, wanted, workers)
+			return err
+		})
+		if err != nil || !again.IsZero() {
+			return again, err // What was known stays; the error is tried again.
 		}
 	}
 	c := metav1.Condition{
@@ -163,22 +168,29 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 
 // finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. Where Slurm cannot be asked any more, because the
 // RestApi is gone, nobody waits for it.
-func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
+func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	r.askJobs(n, nil, plans.Plan{}, r.Clock.Now())
 	if gone, err := r.depart(ctx, n); err != nil || !gone {
-		return err
+		return time.Time{}, err
 	}
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
-		return nil
+		return time.Time{}, nil
 	}
+	name := plans.ReservationName(n.Name)
 	if l, ok := r.linkOf(n); ok {
-		name := plans.ReservationName(n.Name)
-		if err := l.DeleteReservation(ctx, name); err != nil {
-			return fmt.Errorf("deleting the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		if l.Snapshot().Trust != link.Fresh {
+			return time.Time{}, nil // the NodeSet is woken when Slurm is trusted again
+		}
+		again, err := r.talk(ctx, n, func(ctx context.Context) error { return l.DeleteReservation(ctx, name) })
+		if err != nil {
+			return time.Time{}, fmt.Errorf("deleting the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		}
+		if !again.IsZero() {
+			return again, nil
 		}
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name)
 	} else {
-		log.FromContext(ctx).Info("Left the maintenance reservation in Slurm, which cannot be asked", "reservation", plans.ReservationName(n.Name))
+		log.FromContext(ctx).Info("Left the maintenance reservation in Slurm, which cannot be asked", "reservation", name)
 	}
-	return client.IgnoreNotFound(r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.RemoveFinalizer))
+	return time.Time{}, client.IgnoreNotFound(r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.RemoveFinalizer))
 }

@@ -6,7 +6,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -44,9 +42,8 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	if s.action.Relist {
 		s.link.Relist()
 	}
-	if changed, err := r.setState(ctx, s); changed || err != nil {
-		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
-		return err
+	if r.setState(ctx, s) {
+		return nil
 	}
 	r.writeRecord(s)
 	if s.action.Delete {
@@ -59,42 +56,6 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		return err
 	}
 	return r.show(ctx, s)
-}
-
-// setState drains and undrains the Slurm node, or lets it be used again.
-func (r *reconciler) setState(ctx context.Context, s *scope) (changed bool, err error) {
-	var what, event, done string
-	var failures link.Failures
-	switch a := s.action; {
-	case a.Drain != "":
-		what, event, done = "draining", "Drained", "drains: "+a.Drain
-		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
-			event = "NodeCordon"
-		}
-		failures = s.link.Drain(ctx, []string{s.node}, a.Drain)
-	case a.Undrain:
-		what, event, done = "undraining", "Undrained", "takes jobs again"
-		failures = s.link.Undrain(ctx, []string{s.node})
-	case a.Revive:
-		what, event, done = "reviving", "Revived", "is no longer down: another slurmd stands behind it"
-		failures = s.link.Revive(ctx, []string{s.node})
-	default:
-		return false, nil
-	}
-	err, ended := failures[s.node], r.Clock.Now()
-	if err == nil {
-		ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that
-	}
-	r.memory.wrote(client.ObjectKeyFromObject(s.pod), ended)
-	switch {
-	case errors.Is(err, link.ErrClosed):
-		return true, nil // the cluster goes, or another link follows; either wakes the worker
-	case err != nil:
-		return false, fmt.Errorf("%s Slurm node %s of Pod %s/%s: %w", what, s.node, s.pod.Namespace, s.pod.Name, err)
-	}
-	log.FromContext(ctx).Info("Changed the state of a Slurm node", "node", s.node, "change", what, "reason", s.action.Drain)
-	r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, event, "SetState", "Slurm node %s %s", s.node, done)
-	return true, nil
 }
 
 // wantJobs lets the link ask for jobs while it must be known when those of this worker end.
@@ -132,6 +93,12 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 
 // allowed asks Slurm once more, and the budget.
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
+	if !r.asking.begin(s.link.Key()) {
+		s.action.Delete = false
+		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
+		return false
+	}
+	defer r.asking.end(s.link.Key())
 	limited, cancel := context.WithTimeout(ctx, confirming)
 	defer cancel()
 	snapshot, err := s.link.Confirm(limited, s.node)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
@@ -39,8 +40,35 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
 			node: "w-0", link: l, action: action,
 		}
-		if waits, err := r.setState(t.Context(), s); !waits || err != nil {
-			t.Errorf("%s: the rest waits: %t, %v", name, waits, err)
+		if !r.setState(t.Context(), s) {
+			t.Errorf("%s: the rest does not wait", name)
 		}
+		if pod := client.ObjectKeyFromObject(s.pod); r.memory.awaits(pod) || r.memory.pods[pod].refused != "" {
+			t.Errorf("%s: %+v", name, r.memory.pods[pod])
+		}
+	}
+}
+
+// A link that does not run never answers. Five hundred workers that wait for it would be all that are looked after at once.
+func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
+	issuer, err := token.NewSigned([]byte("key"), "slurm", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := link.New(link.Key{Namespace: "n", Name: "c"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer}, link.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reconciler{}
+	r.Clock = clock.RealClock{}
+	s := &scope{
+		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
+		node: "w-0", link: silent, action: nodeset.Action{Drain: "slurm-operator: r"},
+	}
+	if !r.setState(t.Context(), s) {
+		t.Error("the rest does not wait until it is known what became of the drain")
+	}
+	if !r.memory.awaits(client.ObjectKeyFromObject(s.pod)) {
+		t.Error("something is decided about the worker before it is known what became of its drain")
 	}
 }

@@ -24,6 +24,8 @@ import (
 type memory struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*past
+	// changing are pods the state of whose Slurm node is being changed. That outlives the pod: its successor has the node.
+	changing map[types.NamespacedName]bool
 }
 
 // past is what was seen of one worker.
@@ -35,6 +37,10 @@ type past struct {
 	absent time.Time
 	// wrote is when the state of its Slurm node was last changed by us.
 	wrote time.Time
+	// refused is the change that failed last, so many times in a row, and retry when it may be tried again.
+	refused  string
+	failures int
+	retry    time.Time
 	// writing are parts of the record that are on their way, recorded is when the last of them arrived, and tried what became
 	// of them.
 	writing  int
@@ -55,12 +61,46 @@ func (m *memory) of(pod types.NamespacedName) *past {
 	return p
 }
 
-// wrote notes a change, whether it succeeded or not: a reply may have been lost. What Slurm said before may be no longer
-// true: a node that was drained, undrained and is to be drained again still shows as drained, and jobs may run on it.
-func (m *memory) wrote(pod types.NamespacedName, now time.Time) {
+// changes notes that a change of the state is on its way.
+func (m *memory) changes(pod types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(pod).wrote = now
+	if m.changing == nil {
+		m.changing = map[types.NamespacedName]bool{}
+	}
+	m.changing[pod] = true
+}
+
+// changed notes a change, whether it succeeded or not: a reply may have been lost. What Slurm said before may be no longer
+// true: a node that was drained, undrained and is to be drained again still shows as drained, and jobs may run on it. One
+// that failed has a name, under which it is not tried again too soon.
+func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.changing, pod)
+	p := m.of(pod)
+	p.wrote = now
+	if failed == "" || failed != p.refused {
+		p.failures = 0
+	}
+	p.refused = failed
+	if failed != "" {
+		p.retry = now.Add(min(time.Second<<min(p.failures, 10), longestRetry))
+		p.failures++
+	}
+}
+
+// longestRetry is how long a change that goes on failing is not tried again.
+const longestRetry = 5 * time.Minute
+
+// refused says until when a change is not to be tried again; zero when it may.
+func (m *memory) refused(pod types.NamespacedName, change string, now time.Time) (until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.of(pod); p.refused == change && now.Before(p.retry) {
+		return p.retry
+	}
+	return time.Time{}
 }
 
 // guard is how long a worker is protected before it is used again. Another operator that believes to be the leader, and knows less,
@@ -115,6 +155,13 @@ func (w *writing) told(err error, now time.Time) {
 	case err != nil:
 		w.past.tried.Problem = words(err)
 	}
+}
+
+// awaits says that a change of the state is on its way, so that nothing can be decided.
+func (m *memory) awaits(pod types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changing[pod]
 }
 
 // shows says whether a view that was asked for at taken shows the last change. One of the same moment may not.

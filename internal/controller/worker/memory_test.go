@@ -30,7 +30,18 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 	if !m.shows(pod("w-0"), now) {
 		t.Error("a view counts when nothing was changed")
 	}
-	m.wrote(pod("w-0"), now)
+	m.changes(pod("w-0"))
+	if !m.awaits(pod("w-0")) || m.awaits(pod("w-1")) {
+		t.Error("a change that is on its way is not awaited, or one of another worker")
+	}
+	m.forget(pod("w-0"))
+	if !m.awaits(pod("w-0")) {
+		t.Error("the successor of a pod does not wait for what is on its way to the node")
+	}
+	m.changed(pod("w-0"), now, "")
+	if m.awaits(pod("w-0")) {
+		t.Error("it is awaited for ever")
+	}
 	if m.shows(pod("w-0"), now.Add(-time.Millisecond)) || m.shows(pod("w-0"), now) {
 		t.Error("a view from before the change counts, or one of the same moment")
 	}
@@ -127,5 +138,34 @@ func TestAWorkerIsProtectedForAMomentBeforeItIsUsedAgain(t *testing.T) {
 	}
 	if until := m.guarded(held, now.Add(2*guard)); !until.IsZero() {
 		t.Errorf("in the end it waits until %s", until)
+	}
+}
+
+func TestAChangeThatIsRefusedIsTriedAgainLaterEachTime(t *testing.T) {
+	var m memory
+	at := now
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		m.changed(pod("w-0"), at, "undraining")
+		if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(pause)) {
+			t.Errorf("it waits until %v, want %s", until, pause)
+		}
+		if until := m.refused(pod("w-0"), "draining", at); !until.IsZero() {
+			t.Errorf("another change waits until %v", until)
+		}
+		at = at.Add(pause)
+		if until := m.refused(pod("w-0"), "undraining", at); !until.IsZero() {
+			t.Errorf("it waits until %v once the time is over", until)
+		}
+	}
+	for range 20 {
+		m.changed(pod("w-0"), at, "undraining")
+	}
+	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(longestRetry)) {
+		t.Errorf("it waits until %v", until)
+	}
+	m.changed(pod("w-0"), at, "")
+	m.changed(pod("w-0"), at, "undraining")
+	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(time.Second)) {
+		t.Errorf("after one that succeeded it waits until %v", until)
 	}
 }

@@ -54,6 +54,7 @@ type reconciler struct {
 	memory     memory
 	written    written
 	turns      turns
+	asking     asking
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
@@ -116,8 +117,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.behind(&pod) {
-		return ctrl.Result{}, nil
+	if r.written.behind(&pod) || r.memory.awaits(req.NamespacedName) {
+		return ctrl.Result{}, nil // an event of that write is on its way
 	}
 	owner := metav1.GetControllerOf(&pod)
 	if owner == nil || owner.Kind != "NodeSet" {

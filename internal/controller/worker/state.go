@@ -1,0 +1,83 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// stateChange is a change of the state of a Slurm node.
+type stateChange struct {
+	// what is it in the log, event the reason of the event, and done the words of it.
+	what, event, done string
+	// reason is the one of a drain.
+	reason string
+	// write hands it to the link.
+	write func(l *link.Link, node string, told func(error))
+}
+
+// stateChangeOf is what the action asks for.
+func stateChangeOf(s *scope) (stateChange, bool) {
+	switch a := s.action; {
+	case a.Drain != "":
+		c := stateChange{what: "draining", event: "Drained", done: "drains: " + a.Drain, reason: a.Drain}
+		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
+			c.event = "NodeCordon"
+		}
+		c.write = func(l *link.Link, name string, told func(error)) { l.DrainLater(name, a.Drain, told) }
+		return c, true
+	case a.Undrain:
+		return stateChange{what: "undraining", event: "Undrained", done: "takes jobs again", write: (*link.Link).UndrainLater}, true
+	case a.Revive:
+		return stateChange{
+			what: "reviving", event: "Revived", done: "is no longer down: another slurmd stands behind it", write: (*link.Link).ReviveLater,
+		}, true
+	}
+	return stateChange{}, false
+}
+
+// setState drains and undrains the Slurm node, or lets it be used again. It does not wait for Slurm, or the workers of a
+// cluster that is silent would keep those of all others from being looked at. Nothing else is decided about the worker until
+// it is known what became of the change, which wakes it.
+func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
+	c, ok := stateChangeOf(s)
+	if !ok {
+		return false
+	}
+	key := client.ObjectKeyFromObject(s.pod)
+	if until := r.memory.refused(key, c.what+c.reason, r.Clock.Now()); !until.IsZero() {
+		s.action.Again = nodeset.Sooner(s.action.Again, until)
+		return true
+	}
+	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
+	r.memory.changes(key)
+	c.write(s.link, s.node, func(err error) {
+		ended := r.Clock.Now()
+		if err == nil {
+			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that
+		}
+		if errors.Is(err, link.ErrClosed) {
+			r.memory.changed(key, ended, "") // the cluster goes, or another link follows
+			return
+		}
+		if err != nil {
+			r.memory.changed(key, ended, c.what+c.reason)
+			logger.Error(err, "Could not change the state of a Slurm node")
+			return
+		}
+		r.memory.changed(key, ended, "")
+		logger.Info("Changed the state of a Slurm node")
+		r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, c.event, "SetState", "Slurm node %s %s", s.node, c.done)
+	})
+	return true
+}
