@@ -5,6 +5,8 @@ package link
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -126,11 +128,20 @@ func byEnd(a, b JobOnNode) int {
 // maxNodesOfJob bounds the hostlist of one job.
 const maxNodesOfJob = 1 << 17
 
+// maxPlaces bounds the nodes of all jobs together: sixteen jobs on each of the most nodes.
+const maxPlaces = 16 * rest.MaxNodes
+
 // tabulate sorts jobs by node, as far as somebody wants to know.
-func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) *jobTable {
+//
+// The nodes of all jobs together are bounded as well: a job may name as many as there can be.
+func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTable, error) {
 	t := &jobTable{taken: taken, listed: taken, updated: list.Updated, covered: wanted, of: map[string][]JobOnNode{}}
+	names := 0
 	for _, job := range list.Jobs {
 		nodes, err := hostlist.Expand(job.Nodes, maxNodesOfJob)
+		if names += len(nodes); names > maxPlaces {
+			return nil, fmt.Errorf("sorting jobs by node: %w", rest.Bound(fmt.Sprintf("%d nodes of jobs", maxPlaces)))
+		}
 		if err != nil || len(nodes) == 0 {
 			t.partial = true
 			continue
@@ -144,7 +155,7 @@ func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) *jobTable
 	for _, jobs := range t.of {
 		slices.SortFunc(jobs, byEnd)
 	}
-	return t
+	return t, nil
 }
 
 // changed are the nodes about which two tables differ.
@@ -182,7 +193,7 @@ func (l *Link) pollJobs(ctx context.Context) {
 	snapshot := l.snapshot.Load()
 	old := snapshot.jobs
 	if wanted.Len() == 0 {
-		l.keepJobs(nil)
+		l.keepJobs(nil, "")
 		return
 	}
 	if wait > 0 {
@@ -200,12 +211,17 @@ func (l *Link) pollJobs(ctx context.Context) {
 	l.may.take(now, aboutJobs, l.work[listJobs])
 	patience, current := 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked))+time.Minute, client == l.client
 	l.mu.Unlock()
-	if err != nil || !current {
-		return
+	var bound rest.Bound
+	switch {
+	case !current:
+	case errors.As(err, &bound):
+		l.keepJobs(nil, err.Error())
+		l.hub.publish(l.key, "")
+	case err == nil:
+		next.patience = patience
+		l.keepJobs(next, "")
+		l.hub.publish(l.key, next.changed(old)...)
 	}
-	next.patience = patience
-	l.keepJobs(next)
-	l.hub.publish(l.key, next.changed(old)...)
 }
 
 // relist is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
@@ -240,14 +256,23 @@ func relistJobs(ctx context.Context, client *rest.Client, asked time.Time, wante
 		same.taken, same.listed = asked, asked
 		return &same, nil
 	}
-	next := tabulate(asked, list, wanted)
+	next, err := tabulate(asked, list, wanted)
+	if err != nil {
+		return nil, err
+	}
 	next.untold = old != nil && old.untold
 	return next, nil
 }
 
 // refresh asks which of the jobs in a table have ended.
 func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *jobTable) (*jobTable, error) {
-	list, err := client.JobStates(ctx)
+	ids := map[string]bool{}
+	for _, jobs := range old.of {
+		for _, j := range jobs {
+			ids[j.StateID] = true
+		}
+	}
+	list, err := client.JobStates(ctx, func(id string) bool { return ids[id] })
 	if err != nil {
 		return nil, err
 	}
@@ -271,15 +296,19 @@ func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *job
 	return &next, nil
 }
 
-// keepJobs puts what is known of jobs into the snapshot.
-func (l *Link) keepJobs(jobs *jobTable) {
+// keepJobs puts what is known of jobs into the snapshot, or which bound their list exceeds. That makes the snapshot Suspect;
+// the next list of nodes makes it Fresh again, once the list of jobs is within its bounds.
+func (l *Link) keepJobs(jobs *jobTable, excess string) {
 	l.swap.Lock()
 	defer l.swap.Unlock()
 	old := l.snapshot.Load()
-	if old.jobs == jobs {
+	if old.jobs == jobs && old.excess == excess {
 		return
 	}
 	next := *old
-	next.jobs = jobs
+	next.jobs, next.excess = jobs, excess
+	if excess != "" && next.Trust != Suspect {
+		next.Trust, next.Since, next.Why = Suspect, l.options.Clock.Now(), excess
+	}
 	l.snapshot.Store(&next)
 }

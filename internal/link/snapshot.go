@@ -57,6 +57,8 @@ type Snapshot struct {
 
 	nodes map[string]*rest.Node
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
+	// excess says which bound the last list of jobs exceeded; empty for none.
+	excess string
 	// patience is the age from which the snapshot is Stale.
 	patience time.Duration
 	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
@@ -215,6 +217,9 @@ func (s *Snapshot) judge(now time.Time) {
 	}
 	s.Trust, s.Why, s.Unauthorized = Fresh, "", false
 	s.trusted, s.lost, s.deleted = len(s.nodes), time.Time{}, deleted
+	if s.excess != "" {
+		s.Trust, s.Why = Suspect, s.excess
+	}
 }
 
 // merge makes a map of a list and says what is new, gone or different. Nodes that are the same stay the same object, so

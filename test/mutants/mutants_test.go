@@ -156,6 +156,11 @@ func ours() []mutation {
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},
 		{
+			name:   "one endpoint can exhaust the memory of the operator",
+			edits:  []edit{{"internal/slurm/rest/bound.go", `MaxNodes = 65536`, `MaxNodes = 1 << 40`}},
+			caught: "TestAListOfTooManyNodesIsNotBelieved",
+		},
+		{
 			name:   "Slurm's clock is taken for ours",
 			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
 			caught: "TestFaults/drain_time-out/Slurm's_clock_is_behind",

@@ -42,7 +42,7 @@ func (a *answer) decode(r *reader, member func(key string) bool) error {
 		case "last_update":
 			a.lastUpdate = r.time()
 		default:
-			if member == nil || !member(share(r.strings, key)) {
+			if member == nil || !member(r.share(key)) {
 				r.skip()
 			}
 		}
@@ -103,10 +103,10 @@ func (r *reader) errors() []slurmError {
 //
 // 24.11 cannot answer the latter when nodes changed but partitions did not (500, "Unable to query partitions"), nor in
 // v0.0.41 at all (500, it cannot parse the time), so that a refusal is followed by asking for the whole.
-func (c *Client) list(ctx context.Context, path string, since time.Time, decode func(r *reader, conditional bool) ([]slurmError, error)) (unchanged bool, err error) {
+func (c *Client) list(ctx context.Context, path string, since time.Time, longest int64, decode func(r *reader, conditional bool) ([]slurmError, error)) (unchanged bool, err error) {
 	ask := func(query url.Values) (bool, error) {
 		return c.do(ctx, call{
-			method: http.MethodGet, path: path, query: query, repeatable: true,
+			method: http.MethodGet, path: path, query: query, longest: longest, repeatable: true,
 			decode: func(r *reader) ([]slurmError, error) { return decode(r, query != nil) },
 		})
 	}

@@ -5,6 +5,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 const (
 	// DefaultTimeout bounds one attempt of one call. A list of 28,000 jobs took slurmrestd 32 s.
 	DefaultTimeout = 2 * time.Minute
-	// DefaultMaxBytes bounds one answer.
+	// DefaultMaxBytes bounds one answer. That of 91,000 jobs has as many.
 	DefaultMaxBytes = 1 << 30
 	// maxAttempts bounds how often a read is tried, whatever Options.Retry says.
 	maxAttempts = 4
@@ -109,8 +110,10 @@ func NewClient(endpoint string, issuer token.Issuer, options Options) (*Client, 
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 10 * time.Second,
 			IdleConnTimeout:     90 * time.Second,
-			MaxIdleConnsPerHost: 4,
-			DisableCompression:  true, // slurmrestd never compresses
+
+			MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConnsPerHost:    4,
+			DisableCompression:     true, // slurmrestd never compresses
 		}
 		c.http.Transport, c.close = transport, transport.CloseIdleConnections
 	}
@@ -131,6 +134,8 @@ type call struct {
 	path   string // below /slurm/VERSION/
 	query  url.Values
 	body   []byte
+	// longest is how many bytes the answer may have; zero: as many as any that is not a list.
+	longest int64
 	// repeatable says that the call may be made twice without harm.
 	repeatable bool
 	// decode reads the body of a 200 and returns its errors[].
@@ -222,7 +227,7 @@ func (c *Client) classify(response *http.Response, call call, secret string) (un
 		}
 		return false, &Error{Kind: Malformed, Status: status, Message: "unchanged, without having been asked"}
 	case status == http.StatusOK:
-		errs, err := call.decode(newReader(newScanner(response.Body, c.options.MaxBytes)))
+		errs, err := call.decode(newReader(newScanner(response.Body, min(c.options.MaxBytes, cmp.Or(call.longest, longestOther)))))
 		switch {
 		case err != nil:
 			return false, &Error{Kind: kindOfRead(err), Status: status, Err: err}
@@ -271,9 +276,9 @@ func unexplained(status int) *Error {
 // kindOfRead tells an answer that is wrong from one that did not arrive.
 func kindOfRead(err error) Kind {
 	var syntax *syntaxError
-	if errors.As(err, &syntax) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
-		errors.Is(err, errNoStatistics) ||
-		errors.Is(err, errTooLong) {
+	var bound Bound
+	if errors.As(err, &syntax) || errors.As(err, &bound) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
+		errors.Is(err, errNoStatistics) {
 		return Malformed
 	}
 	return Unavailable

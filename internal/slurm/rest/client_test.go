@@ -540,7 +540,7 @@ func TestAnswersAreBoundedInTimeAndSize(t *testing.T) {
 			_, _ = io.WriteString(w, `{"nodes":[`)
 			_, _ = io.Copy(w, endless(' '))
 		})
-		if _, err := client.Nodes(t.Context(), time.Time{}); !errors.Is(err, Malformed) || !errors.Is(err, errTooLong) {
+		if _, err := client.Nodes(t.Context(), time.Time{}); !errors.Is(err, Malformed) || !errors.Is(err, Bound("1048576 bytes")) {
 			t.Errorf("error is %v", err)
 		}
 	})

@@ -52,7 +52,7 @@ type JobList struct {
 // 11 s). It is decoded from the stream, and only jobs that occupy nodes are kept.
 func (c *Client) Jobs(ctx context.Context, since time.Time) (JobList, error) {
 	var list JobList
-	unchanged, err := c.list(ctx, "jobs/", since, func(r *reader, conditional bool) (errs []slurmError, err error) {
+	unchanged, err := c.list(ctx, "jobs/", since, c.options.MaxBytes, func(r *reader, conditional bool) (errs []slurmError, err error) {
 		list, errs, err = decodeJobs(r, conditional)
 		return errs, err
 	})
@@ -77,7 +77,7 @@ func decodeJobs(r *reader, conditional bool) (JobList, []slurmError, error) {
 		found, any, jobs = true, false, nil
 		for ok := r.open('['); ok; ok = r.more('[') {
 			any = true
-			if j := r.job(); Occupies(j.State) {
+			if j := r.job(); Occupies(j.State) && r.admit(len(jobs), MaxJobs, "jobs that occupy nodes") {
 				jobs = append(jobs, j)
 			}
 		}

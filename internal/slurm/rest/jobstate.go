@@ -17,12 +17,12 @@ type JobState struct {
 	State []string
 }
 
-// JobStates lists the states of all jobs: 80 bytes for each, where Jobs has 10 kB. Slurm does not say when the list was
-// made; an empty one is what slurmctld said.
-func (c *Client) JobStates(ctx context.Context) ([]JobState, error) {
+// JobStates lists the states of jobs: 80 bytes for each that there is, where Jobs has 10 kB. Of those that are not wanted
+// nothing is kept; nil wants all. Slurm does not say when the list was made; an empty one is what slurmctld said.
+func (c *Client) JobStates(ctx context.Context, wanted func(id string) bool) ([]JobState, error) {
 	var list []JobState
 	err := c.get(ctx, "jobs/state/", func(r *reader) (errs []slurmError, err error) {
-		list, errs, err = decodeJobStates(r)
+		list, errs, err = decodeJobStates(r, wanted)
 		return errs, err
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Client) JobStates(ctx context.Context) ([]JobState, error) {
 	return list, nil
 }
 
-func decodeJobStates(r *reader) ([]JobState, []slurmError, error) {
+func decodeJobStates(r *reader, wanted func(id string) bool) ([]JobState, []slurmError, error) {
 	var a answer
 	var list []JobState
 	found := false
@@ -41,7 +41,9 @@ func decodeJobStates(r *reader) ([]JobState, []slurmError, error) {
 		}
 		found, list = true, nil
 		for ok := r.open('['); ok; ok = r.more('[') {
-			list = append(list, r.jobState())
+			if s := r.jobState(); (wanted == nil || wanted(s.ID)) && r.admit(len(list), maxStates, "states of jobs") {
+				list = append(list, s)
+			}
 		}
 		return true
 	})
@@ -58,7 +60,7 @@ func (r *reader) jobState() JobState {
 		switch string(r.key()) {
 		case "job_id":
 			if r.peek() == '"' {
-				j.ID = r.text("")
+				j.ID = string(r.bytes())
 			} else {
 				j.ID = strconv.FormatInt(r.integer(), 10)
 			}

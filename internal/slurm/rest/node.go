@@ -84,7 +84,7 @@ type NodeList struct {
 // No nodes are an answer only when the answer has a time; see the package comment.
 func (c *Client) Nodes(ctx context.Context, since time.Time) (NodeList, error) {
 	var list NodeList
-	unchanged, err := c.list(ctx, "nodes/", since, func(r *reader, conditional bool) (errs []slurmError, err error) {
+	unchanged, err := c.list(ctx, "nodes/", since, longestNodes, func(r *reader, conditional bool) (errs []slurmError, err error) {
 		list, errs, err = decodeNodes(r, conditional)
 		return errs, err
 	})
@@ -114,7 +114,7 @@ func decodeNodes(r *reader, conditional bool) (NodeList, []slurmError, error) {
 			return false
 		}
 		found, nodes, seen = true, nil, map[string]struct{}{}
-		for ok := r.open('['); ok; ok = r.more('[') {
+		for ok := r.open('['); ok && r.admit(len(nodes), MaxNodes, "nodes"); ok = r.more('[') {
 			n := r.node()
 			if _, again := seen[n.Name]; again && r.err == nil {
 				r.fail("node " + strconv.Quote(shorten(n.Name, 64)) + " is listed twice")

@@ -23,7 +23,7 @@ type Partition struct {
 // Partitions lists all partitions.
 func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 	var list []Partition
-	_, err := c.list(ctx, "partitions/", time.Time{}, func(r *reader, _ bool) (errs []slurmError, err error) {
+	_, err := c.list(ctx, "partitions/", time.Time{}, longestOther, func(r *reader, _ bool) (errs []slurmError, err error) {
 		list, errs, err = decodeDated(r, "partitions", (*reader).partition)
 		return errs, err
 	})
@@ -43,7 +43,7 @@ func decodeDated[T any](r *reader, key string, entry func(*reader) T) ([]T, []sl
 			return false
 		}
 		found, list = true, nil
-		for ok := r.open('['); ok; ok = r.more('[') {
+		for ok := r.open('['); ok && r.admit(len(list), maxEntries, key); ok = r.more('[') {
 			list = append(list, entry(r))
 		}
 		return true

@@ -56,7 +56,7 @@ func decodePings(r *reader) ([]Controller, Meta, []slurmError, error) {
 			return false
 		}
 		found, list = true, nil
-		for ok := r.open('['); ok; ok = r.more('[') {
+		for ok := r.open('['); ok && r.admit(len(list), maxEntries, "slurmctlds"); ok = r.more('[') {
 			list = append(list, r.controller())
 		}
 		return true
@@ -79,7 +79,7 @@ func (r *reader) controller() Controller {
 	for ok := r.open('{'); ok; ok = r.more('{') {
 		switch string(r.key()) {
 		case "hostname":
-			c.Hostname = string(r.bytes())
+			c.Hostname = r.shared()
 		case "responding":
 			c.Responding = r.bool()
 		case "pinged":
@@ -89,7 +89,7 @@ func (r *reader) controller() Controller {
 		case "mode":
 			c.Primary = string(r.bytes()) == "primary"
 		case "status":
-			c.Status = oneLine(string(r.bytes()))
+			c.Status = oneLine(r.shared())
 		default:
 			r.skip()
 		}

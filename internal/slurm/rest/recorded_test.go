@@ -47,7 +47,7 @@ func TestRecordedObjects(t *testing.T) {
 	if diff := cmp.Diff(Conf{Release: "26.05.5"}, conf); err != nil || diff != "" {
 		t.Errorf("conf: %v (-want +got):\n%s", err, diff)
 	}
-	states, err := client.JobStates(t.Context())
+	states, err := client.JobStates(t.Context(), nil)
 	if diff := cmp.Diff([]JobState{{"1", []string{"RUNNING"}}, {"2", []string{"RUNNING"}}}, states); err != nil || diff != "" {
 		t.Errorf("job states: %v (-want +got):\n%s", err, diff)
 	}

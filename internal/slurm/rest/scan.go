@@ -4,7 +4,6 @@
 package rest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,8 +12,9 @@ import (
 const (
 	// windowSize is the part of a stream that is held at a time, unless a single string is longer.
 	windowSize = 64 << 10
-	// maxString is the longest string that is accepted, in bytes.
-	maxString = 16 << 20
+	// maxString is the longest string that is kept, in bytes. What is skipped may be longer: a user can give a job a comment of
+	// any length.
+	maxString = 1 << 20
 	// maxDepth is the deepest nesting that is accepted; Slurm's answers have about ten levels.
 	maxDepth = 64
 )
@@ -46,8 +46,6 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.offset, e.text) }
 
-var errTooLong = errors.New("the answer is longer than accepted")
-
 func newScanner(r io.Reader, limit int64) *scanner {
 	return &scanner{r: r, limit: limit, buf: make([]byte, windowSize)}
 }
@@ -72,7 +70,7 @@ func (s *scanner) fill(keep int) (moved int, more bool) {
 	}
 	if s.end == len(s.buf) {
 		if len(s.buf) >= maxString {
-			s.fail("a string is longer than accepted")
+			s.err = Bound(fmt.Sprintf("%d KiB in one text", maxString>>10))
 			return keep, false
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
@@ -82,7 +80,7 @@ func (s *scanner) fill(keep int) (moved int, more bool) {
 		s.end += n
 		s.read += int64(n)
 		if s.read > s.limit {
-			s.err = errTooLong
+			s.err = Bound(fmt.Sprintf("%d bytes", s.limit))
 			return keep, false
 		}
 		if n > 0 {
@@ -282,7 +280,7 @@ func (s *scanner) skip() {
 			s.skip()
 		}
 	case '"':
-		s.str()
+		s.skipString()
 	case 'n':
 		s.literal("null")
 	case 't':

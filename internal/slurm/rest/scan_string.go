@@ -57,6 +57,38 @@ func (s *scanner) str() []byte {
 	}
 }
 
+// skipString checks a string and forgets it, a window at a time.
+func (s *scanner) skipString() {
+	s.pos++ // the quotation mark, which the caller has seen
+	for {
+		for s.pos < s.end && plain(s.buf[s.pos]) {
+			s.pos++
+		}
+		if s.pos < s.end {
+			switch s.buf[s.pos] {
+			case '"':
+				s.pos++
+				return
+			case '\\':
+				if n := escapeLength(s.buf[s.pos:s.end]); n > 0 {
+					s.pos += n
+					continue
+				} else if n < 0 {
+					s.fail("invalid escape in a string")
+					return
+				}
+			default:
+				s.fail("control character in a string")
+				return
+			}
+		}
+		if _, more := s.fill(s.pos); !more {
+			s.fail("unexpected end in a string")
+			return
+		}
+	}
+}
+
 // escapeLength returns the length of the escape sequence at the start of b, 0 when b ends before it does, -1 when there
 // is no such sequence.
 func escapeLength(b []byte) int {

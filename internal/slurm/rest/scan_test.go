@@ -75,13 +75,18 @@ func TestScannerIsBounded(t *testing.T) {
 		t.Errorf("deep nesting: %v", deep.err)
 	}
 	long := newReader(newScanner(io.MultiReader(strings.NewReader(`["`), endless('x')), 1<<40))
-	long.skip()
-	if long.err == nil || !strings.Contains(long.err.Error(), "a string is longer than accepted") {
+	long.list()
+	if bound := Bound("1024 KiB in one text"); !errors.Is(long.err, bound) {
 		t.Errorf("long string: %v", long.err)
+	}
+	skipped := newReader(newScanner(io.MultiReader(strings.NewReader(`["`), endless('x')), 1<<24))
+	skipped.skip()
+	if bound := Bound("16777216 bytes"); !errors.Is(skipped.err, bound) || len(skipped.buf) > windowSize {
+		t.Errorf("a string that is skipped: %v, %d bytes in the window", skipped.err, len(skipped.buf))
 	}
 	big := newReader(newScanner(io.MultiReader(strings.NewReader(`[`), endless(' ')), 1<<20))
 	big.skip()
-	if !errors.Is(big.err, errTooLong) {
+	if !errors.Is(big.err, Bound("1048576 bytes")) {
 		t.Errorf("long answer: %v", big.err)
 	}
 	stuck := newReader(newScanner(iotest.ErrReader(io.ErrUnexpectedEOF), 1<<20))
@@ -247,7 +252,7 @@ func FuzzAnswers(f *testing.F) {
 		_, _, _, errPings := decodePings(open())
 		_, _, errPartitions := decodeDated(open(), "partitions", (*reader).partition)
 		_, _, errReservations := decodeDated(open(), "reservations", (*reader).reservation)
-		_, _, errStates := decodeJobStates(open())
+		_, _, errStates := decodeJobStates(open(), nil)
 		_, _, errDiag := decodeDiag(open())
 		_, _, errConf := decodeConf(open())
 		list, errResult := decodeResult(open())

@@ -18,6 +18,7 @@ type reader struct {
 	strings map[string]string
 	lists   map[string][]string
 	joined  []byte
+	kept    int // bytes of texts
 }
 
 // maxShared bounds how many different strings, and lists, are kept for sharing.
@@ -46,19 +47,21 @@ func (r *reader) text(like string) string {
 	if string(b) == like {
 		return like
 	}
+	r.keep(len(b))
 	return string(b)
 }
 
 // shared reads a string that is likely to be the same for many nodes.
-func (r *reader) shared() string { return share(r.strings, r.bytes()) }
+func (r *reader) shared() string { return r.share(r.bytes()) }
 
-func share(kept map[string]string, b []byte) string {
-	if v, ok := kept[string(b)]; ok {
+func (r *reader) share(b []byte) string {
+	if v, ok := r.strings[string(b)]; ok {
 		return v
 	}
+	r.keep(len(b))
 	v := string(b)
-	if len(kept) < maxShared {
-		kept[v] = v
+	if len(r.strings) < maxShared {
+		r.strings[v] = v
 	}
 	return v
 }
@@ -71,6 +74,9 @@ func (r *reader) list() []string {
 		r.joined = append(r.joined, r.bytes()...)
 		r.joined = append(r.joined, 0)
 		n++
+		if len(r.joined) > maxString {
+			r.exceeds("%d KiB in a list of texts", maxString>>10)
+		}
 	}
 	if n == 0 || r.err != nil {
 		return nil
@@ -82,9 +88,11 @@ func (r *reader) list() []string {
 		r.fail("a NUL in a list of strings")
 		return nil
 	}
+	const header = 16 // of each string
+	r.keep(n*header + len(r.joined))
 	list := make([]string, 0, n)
 	for b := range bytes.SplitSeq(r.joined[:len(r.joined)-1], []byte{0}) {
-		list = append(list, share(r.strings, b))
+		list = append(list, r.share(b))
 	}
 	if len(r.lists) < maxShared {
 		r.lists[string(r.joined)] = list
