@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package overlay lays what users wrote over what Coxswain generated: containers, pod specs and Service specs. The rules
-// are those of a strategic merge patch (containers, variables, ports and mounts meet by their key; null deletes), with
-// four exceptions: arguments follow the generated ones, a probe with another handler replaces the generated handler but
-// keeps its thresholds, a generated container keeps its name, and tolerations and search domains follow the generated
-// ones, without which workers do not find each other.
+// are those of a strategic merge patch (containers, variables, ports and mounts meet by their key), with these exceptions.
+// What is empty is not written (embedded.WithoutEmpty), so that only {"$patch": "delete"} deletes. Arguments follow the
+// generated ones. Another handler of a probe, another source of a volume or another value of a variable replaces the
+// generated one. A generated container keeps its name. Tolerations, search domains and required pod anti-affinity follow
+// the generated ones, without which workers are evicted, do not find each other, or share a machine.
 package overlay
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,12 +39,12 @@ func Container(base corev1.Container, user *embedded.Container, path string) (co
 		return base, problem.Errorf(path+".name", ReasonInvalid,
 			"this container is called %q; leave the name out (it was %q)", base.Name, decoded.Name)
 	}
-	patch, err := object(user.Raw)
+	patch, err := embedded.Fields[corev1.Container](user.Raw)
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
 	delete(patch, "args")
-	replaceHandlers(patch)
+	replaceParts(patch)
 	out, err := merge(base, patch)
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
@@ -60,10 +62,16 @@ func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.P
 	if decoded == nil {
 		return base, nil
 	}
-	patch, err := object(user.Raw)
+	patch, err := embedded.Fields[corev1.PodSpec](user.Raw)
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, container := range items(patch[list]) {
+			replaceParts(container)
+		}
+	}
+	keepOneSource(patch)
 	out, err := merge(base, patch)
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
@@ -74,7 +82,23 @@ func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.P
 	if len(decoded.Tolerations) > 0 {
 		out.Tolerations = append(slices.Clone(base.Tolerations), decoded.Tolerations...)
 	}
+	joinAntiAffinity(&out, base, decoded)
 	return out, nil
+}
+
+// joinAntiAffinity has both hold, what was generated and what the user requires: a list of terms is merged as a whole.
+func joinAntiAffinity(out *corev1.PodSpec, base corev1.PodSpec, user *corev1.PodSpec) {
+	ours, theirs := requiredAntiAffinity(&base), requiredAntiAffinity(user)
+	if len(ours) > 0 && len(theirs) > 0 {
+		out.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(slices.Clone(ours), theirs...)
+	}
+}
+
+func requiredAntiAffinity(spec *corev1.PodSpec) []corev1.PodAffinityTerm {
+	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
 // ServiceSpec returns the user's Service spec with the generated selector and port in it. External IPs are never taken
@@ -102,32 +126,74 @@ func ServiceSpec(user *embedded.ServiceSpec, selector map[string]string, port co
 	return *spec, err
 }
 
-// replaceHandlers makes each probe in the patch delete the handlers that it does not name, since a probe with two
-// handlers is invalid. A probe that names none only changes thresholds.
-func replaceHandlers(patch map[string]any) {
-	handlers := []string{"exec", "httpGet", "tcpSocket", "grpc"}
+// replaceParts makes each part of a container that may have one of several members delete the members that the patch does
+// not name: with two, a probe or a variable is invalid. A part that names none changes the rest of it.
+func replaceParts(container map[string]any) {
 	for _, name := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
-		probe, ok := patch[name].(map[string]any)
-		if !ok {
-			continue
+		if probe, ok := container[name].(map[string]any); ok {
+			replaceMembers(probe, "exec", "httpGet", "tcpSocket", "grpc")
 		}
-		named := false
-		for _, h := range handlers {
-			named = named || probe[h] != nil
-		}
-		if !named {
-			continue
-		}
-		for _, h := range handlers {
-			if probe[h] == nil {
-				probe[h] = nil
+	}
+	if lifecycle, ok := container["lifecycle"].(map[string]any); ok {
+		for _, name := range []string{"postStart", "preStop"} {
+			if handler, ok := lifecycle[name].(map[string]any); ok {
+				replaceMembers(handler, "exec", "httpGet", "tcpSocket", "sleep")
 			}
+		}
+	}
+	for _, variable := range items(container["env"]) {
+		replaceMembers(variable, "value", "valueFrom")
+	}
+}
+
+func replaceMembers(part map[string]any, members ...string) {
+	named := slices.ContainsFunc(members, func(m string) bool { return part[m] != nil })
+	for _, m := range members {
+		if named && part[m] == nil {
+			part[m] = nil // which deletes the generated one
+		}
+	}
+}
+
+// keepOneSource does the same for volumes, whose sources are many: what the patch does not name goes.
+func keepOneSource(spec map[string]any) {
+	for _, volume := range items(spec["volumes"]) {
+		if len(volume) > 1 { // it has more than a name
+			retained := make([]any, 0, len(volume))
+			for _, key := range slices.Sorted(maps.Keys(volume)) {
+				retained = append(retained, key)
+			}
+			volume["$retainKeys"] = retained
+		}
+	}
+}
+
+// items are the objects in a list.
+func items(list any) []map[string]any {
+	var out []map[string]any
+	values, _ := list.([]any)
+	for _, value := range values {
+		if item, ok := value.(map[string]any); ok {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// deletions turns what asks for a deletion into the null of a strategic merge patch.
+func deletions(patch map[string]any) {
+	for key, value := range patch {
+		if embedded.Deletes(value) {
+			patch[key] = nil
+		} else if object, ok := value.(map[string]any); ok {
+			deletions(object)
 		}
 	}
 }
 
 func merge[T any](base T, patch map[string]any) (T, error) {
 	var out T
+	deletions(patch)
 	baseJSON, err := json.Marshal(base)
 	if err != nil {
 		return out, fmt.Errorf("encoding the generated object: %w", err)
@@ -142,14 +208,6 @@ func merge[T any](base T, patch map[string]any) (T, error) {
 	}
 	if err := json.Unmarshal(merged, &out); err != nil {
 		return out, fmt.Errorf("decoding the merged object: %w", err)
-	}
-	return out, nil
-}
-
-func object(raw []byte) (map[string]any, error) {
-	out := map[string]any{}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -58,8 +59,20 @@ func TestContainer(t *testing.T) {
 			user: `{"livenessProbe":{"failureThreshold":2}}`,
 			want: func(c *corev1.Container) { c.LivenessProbe.FailureThreshold = 2 },
 		},
-		"null deletes a generated probe": {
-			user: `{"livenessProbe":null}`, want: func(c *corev1.Container) { c.LivenessProbe = nil },
+		"null is as if it were not written": {user: `{"livenessProbe":null,"env":null,"name":"","args":[],"securityContext":{}}`},
+		"a directive deletes a generated probe": {
+			user: `{"livenessProbe":{"$patch":"delete"}}`, want: func(c *corev1.Container) { c.LivenessProbe = nil },
+		},
+		"a directive does not delete a list": {user: `{"env":{"$patch":"delete"}}`, problem: "spec.slurmctld: decoding: json: cannot unmarshal object"},
+		"a directive in a list is a mistake": {user: `{"env":[{"name":"A","$patch":"delete"}]}`, problem: `unknown field "env[0].$patch"`},
+		"another source of a variable replaces the generated value": {
+			user: `{"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]}`,
+			want: func(c *corev1.Container) {
+				c.Env[0] = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
+			},
+		},
+		"a variable may be empty": {
+			user: `{"env":[{"name":"A","value":""}]}`, want: func(c *corev1.Container) { c.Env[0].Value = "" },
 		},
 		"a security context is merged": {
 			user: `{"securityContext":{"privileged":false}}`,
@@ -143,7 +156,8 @@ func TestSearchDomainsFollowTheGeneratedOnes(t *testing.T) {
 		`{}`:                                  {"workers"},
 		`{"dnsConfig":{"searches":["mine"]}}`: {"workers", "mine"},
 		`{"dnsConfig":{"nameservers":["1.2.3.4"]}}`: {"workers"},
-		`{"dnsConfig":null}`:                        nil,
+		`{"dnsConfig":null}`:                        {"workers"},
+		`{"dnsConfig":{"$patch":"delete"}}`:         nil,
 	} {
 		got, err := PodSpec(generated, &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: []byte(user)}}, "spec.template.spec")
 		if err != nil {
@@ -155,6 +169,48 @@ func TestSearchDomainsFollowTheGeneratedOnes(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, searches); diff != "" {
 			t.Errorf("%s: %s", user, diff)
+		}
+	}
+}
+
+func TestListsOfUsersAreAddedToTheGeneratedOnes(t *testing.T) {
+	ours := corev1.PodAffinityTerm{TopologyKey: "kubernetes.io/hostname"}
+	generated := corev1.PodSpec{
+		Tolerations: []corev1.Toleration{{Key: "worker"}},
+		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{ours},
+		}},
+		Volumes: []corev1.Volume{{Name: "log", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	for user, want := range map[string]func(*corev1.PodSpec){
+		`{"tolerations":[],"affinity":{},"volumes":null}`: func(*corev1.PodSpec) {},
+		`{"tolerations":[{"key":"gpu"}]}`: func(s *corev1.PodSpec) {
+			s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: "gpu"})
+		},
+		`{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"}]}}}`: func(s *corev1.PodSpec) {
+			s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{ours, {TopologyKey: "rack"}}
+		},
+		`{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[]}}}`: func(*corev1.PodSpec) {},
+		`{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack","labelSelector":{}}]}}}`: func(s *corev1.PodSpec) {
+			s.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{}},
+			}}
+		},
+		`{"volumes":[{"name":"log","hostPath":{"path":"/log"}}]}`: func(s *corev1.PodSpec) {
+			s.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/log"}}
+		},
+		`{"volumes":[{"name":"scratch","emptyDir":{}}]}`: func(s *corev1.PodSpec) {
+			s.Volumes = append([]corev1.Volume{{Name: "scratch", VolumeSource: s.Volumes[0].VolumeSource}}, s.Volumes...)
+		},
+	} {
+		expected := *generated.DeepCopy()
+		want(&expected)
+		got, err := PodSpec(*generated.DeepCopy(), &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: []byte(user)}}, "spec.template.spec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(expected, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", user, diff)
 		}
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -40,7 +42,10 @@ func RevisionData(in Input) ([]byte, error) {
 		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
 		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
 	}
-	data, err := canonical(made)
+	data, err := json.Marshal(made)
+	if err == nil {
+		data, err = canonical(data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
 	}
@@ -70,7 +75,7 @@ func ControllerRevision(n *slinkyv1beta1.NodeSet, data []byte, hash string, numb
 
 // Canonical is the data of a stored revision in the form of RevisionData; what cannot be read is returned as it is.
 func Canonical(data []byte) []byte {
-	if out, err := canonical(json.RawMessage(data)); err == nil {
+	if out, err := canonical(data); err == nil {
 		return out
 	}
 	return data
@@ -84,17 +89,27 @@ func defaultImage(in Input) string {
 	return in.Images.Slurmd()
 }
 
-// canonical is v as JSON with sorted keys, inside of what users wrote too.
-func canonical(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
+// canonical is the data of a revision with sorted keys, inside of what users wrote too, and there without what is empty:
+// another client that writes the same differently replaces no worker.
+func canonical(data []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var plain any
+	var plain map[string]any
 	if err := decoder.Decode(&plain); err != nil {
 		return nil, err
+	}
+	for _, name := range []string{"Slurmd", "Logfile"} {
+		if written, ok := plain[name].(map[string]any); ok {
+			if embedded.WithoutEmpty[corev1.Container](written); len(written) == 0 {
+				plain[name] = nil
+			}
+		}
+	}
+	template, _ := plain["Template"].(map[string]any)
+	if written, ok := template["spec"].(map[string]any); ok {
+		if embedded.WithoutEmpty[corev1.PodSpec](written); len(written) == 0 {
+			delete(template, "spec")
+		}
 	}
 	return json.Marshal(plain)
 }
