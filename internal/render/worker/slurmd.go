@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -85,12 +86,13 @@ func onePerNode() *corev1.Affinity {
 
 func slurmd(in Input) (corev1.Container, error) {
 	n := in.NodeSet
-	list, confErr := nodeConf(n)
+	list, confErr := registration(n)
 	c, err := overlay.Container(corev1.Container{
 		Name:  slinkyv1beta1.NameSlurmd,
 		Image: in.Images.Slurmd(),
 		// The quotes are part of the argument: Slinky's images let a shell read the joined arguments, ours strip them.
 		Args:  []string{"-Z", "--conf-server", in.Controller.Endpoint(), "--conf", "'" + list + "'"},
+		Env:   topologyEnv(),
 		Ports: []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmd, ContainerPort: slinkyv1beta1.SlurmdPort, Protocol: corev1.ProtocolTCP}},
 		// Jobs get cgroups, namespaces and devices from slurmd, which needs the right to make them.
 		SecurityContext: &corev1.SecurityContext{
@@ -108,11 +110,6 @@ func slurmd(in Input) (corev1.Container, error) {
 			{Name: pod.LogVolume, MountPath: pod.LogDir},
 		},
 	}, n.Spec.Slurmd, "spec.slurmd")
-	for _, e := range limits(c) {
-		if !slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name }) {
-			c.Env = append(c.Env, e)
-		}
-	}
 	return c, errors.Join(confErr, err)
 }
 
@@ -123,6 +120,21 @@ func get(path string) corev1.ProbeHandler {
 
 // ownedKeys are those by which the operator finds the node of a pod again.
 var ownedKeys = conf.Owned{"NodeName", "NodeHostname"} //nolint:gochecknoglobals // a constant list
+
+// topologyVariable is the variable of the image that holds the place of the worker in the network.
+const topologyVariable = "SLINKY_TOPOLOGY"
+
+// registration is nodeConf and the place of the node in the network, so that no job starts before Slurm knows it. The value
+// is read when slurmd starts: the quotes end those around the whole argument, so that a shell takes in the variable.
+func registration(n *slinkyv1beta1.NodeSet) (string, error) {
+	list, err := nodeConf(n)
+	if user, _ := conf.ParseNodeConf(n.Spec.ExtraConf); err == nil {
+		if _, set := user.Get("Topology"); !set {
+			list += ` Topology='"$` + topologyVariable + `"'`
+		}
+	}
+	return list, err
+}
 
 // nodeConf is what the node registers with: the feature that puts it into its NodeSet, and the user's parameters.
 func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
@@ -145,14 +157,40 @@ func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
 	return text, errors.Join(errs...)
 }
 
-// limits tells the image what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB.
-func limits(c corev1.Container) []corev1.EnvVar {
-	var env []corev1.EnvVar
-	if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
-		env = append(env, corev1.EnvVar{Name: "POD_CPUS", Value: strconv.FormatInt(cpu.Value(), 10)})
+// topologyEnv is the place of the worker's Kubernetes node in the network, by the names that the image of releases 1.0 and
+// 1.3 know. It is what the annotation of the pod says when the container starts.
+func topologyEnv() []corev1.EnvVar {
+	source := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + slinkyv1beta1.AnnotationTopologySpec + "']"}}
+	return []corev1.EnvVar{{Name: "POD_TOPOLOGY", ValueFrom: source}, {Name: topologyVariable, ValueFrom: source}}
+}
+
+// limit tells the image what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB. Both the
+// limits of the container and those of the pod hold.
+func limit(spec *corev1.PodSpec) {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == slinkyv1beta1.NameSlurmd })
+	if i < 0 {
+		return
 	}
-	if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
-		env = append(env, corev1.EnvVar{Name: "POD_MEMORY", Value: strconv.FormatInt(memory.Value()>>20, 10)})
+	var pod corev1.ResourceList
+	if spec.Resources != nil {
+		pod = spec.Resources.Limits
 	}
-	return env
+	c := &spec.Containers[i]
+	tell := func(name string, kind corev1.ResourceName, amount func(resource.Quantity) int64) {
+		value := lesser(c.Resources.Limits[kind], pod[kind])
+		if value.IsZero() || slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == name }) {
+			return
+		}
+		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: strconv.FormatInt(amount(value), 10)})
+	}
+	tell("POD_CPUS", corev1.ResourceCPU, func(q resource.Quantity) int64 { return q.Value() })
+	tell("POD_MEMORY", corev1.ResourceMemory, func(q resource.Quantity) int64 { return q.Value() >> 20 })
+}
+
+// lesser is the smaller of two limits, of which zero is none.
+func lesser(a, b resource.Quantity) resource.Quantity {
+	if a.IsZero() || !b.IsZero() && b.Cmp(a) < 0 {
+		return b
+	}
+	return a
 }

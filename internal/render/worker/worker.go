@@ -82,6 +82,7 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 	spec, specErr := podSpec(in)
 	template, templateErr := pod.Template(spec, n.Spec.Template, set, sshDigests(in), "spec.template")
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	limit(&out.Spec)
 	out.Name, out.Namespace = id.PodName(n), n.Namespace
 	daemon := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
 	if out.Spec.Hostname = id.Hostname; !daemon {

@@ -41,6 +41,11 @@ func TestPod(t *testing.T) {
 		{"ordinals with zeros in front", "padding.yaml", `{controllerRef: {name: demo}, ordinalPadding: 3}`, 7, "", ""},
 		{"limits tell slurmd what it has", "limits.yaml",
 			`{controllerRef: {name: demo}, slurmd: {resources: {limits: {cpu: 7500m, memory: 16Gi, nvidia.com/gpu: 1}}, env: [{name: POD_CPUS, value: "6"}]}}`, 0, "", ""},
+		{"limits of the pod hold, too, where they are lower", "pod-limits.yaml", `{controllerRef: {name: demo}, slurmd: {resources: {limits: {cpu: 2, memory: 16Gi}}},
+			template: {spec: {resources: {limits: {cpu: 4, memory: 8Gi}}}}}`, 0, "", ""},
+		{"limits of the container may be in the template", "template-limits.yaml", `{controllerRef: {name: demo},
+			template: {spec: {containers: [{name: slurmd, resources: {limits: {cpu: 3}}}]}}}`, 0, "", ""},
+		{"a place in the network that the user gives", "topology.yaml", `{controllerRef: {name: demo}, extraConf: "topology=default:leaf1"}`, 0, "", ""},
 		{"claims of each ordinal, in the place of a volume of that name", "claims.yaml",
 			`{controllerRef: {name: demo}, template: {spec: {volumes: [{name: scratch, emptyDir: {}}]}}, volumeClaimTemplates: [
 			{metadata: {name: scratch, labels: {tier: fast}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}},
@@ -140,6 +145,11 @@ func TestRevisionIgnoresOrderAndWhatWorkersDoNotShow(t *testing.T) {
 			in.NodeSet.Spec.Template.Spec.Raw = []byte(`{"nodeSelector":{"disk":"ssd"},"hostname":"gpu-"}`)
 			in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"c": "d", "a": "b"}
 		},
+		"what a client writes who means nothing by it": func(in *worker.Input) {
+			in.NodeSet.Spec.Slurmd.Raw = []byte(`{"name":"","args":[],"env":null,"image":"example.com/slurmd:1","resources":{"limits":{"cpu":"8"},"requests":null}}`)
+			in.NodeSet.Spec.Logfile = container(`{"name":"","resources":{}}`)
+			in.NodeSet.Spec.Template.Spec.Raw = []byte(`{"containers":null,"hostname":"gpu-","nodeSelector":{"disk":"ssd"},"tolerations":[],"affinity":{}}`)
+		},
 		"the number of replicas": func(in *worker.Input) { in.NodeSet.Spec.Replicas = new(int32(9)) },
 		"a partition":            func(in *worker.Input) { in.NodeSet.Spec.Partition.Enabled = true },
 		"labels of the NodeSet":  func(in *worker.Input) { in.NodeSet.Labels = map[string]string{"helm": "v2"} },
@@ -153,6 +163,31 @@ func TestRevisionIgnoresOrderAndWhatWorkersDoNotShow(t *testing.T) {
 		if got := revision(t, in); got != want {
 			t.Errorf("%s changes the revision", name)
 		}
+	}
+}
+
+// TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers holds that an operator that reads them as not written replaces no
+// worker of one that did not.
+func TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers(t *testing.T) {
+	const written = `{controllerRef: {name: demo}, slurmd: {env: [], resources: {}}, template: {spec: {tolerations: [], initContainers: null}}}`
+	in := input(t, written)
+	stored, err := json.Marshal(map[string]any{
+		"Template": in.NodeSet.Spec.Template, "Slurmd": in.NodeSet.Spec.Slurmd, "Logfile": nil, "ExtraConf": "", "SSH": in.NodeSet.Spec.SSH,
+		"OrdinalPadding": 0, "Oversubscribe": false, "Image": in.Images.Slurmd(), "Endpoint": in.Controller.Endpoint(),
+		"Key": in.Controller.AuthSlurmRef().Name + "/" + in.Controller.AuthSlurmRef().Key, "Claims": nil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := worker.RevisionData(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(data), string(worker.Canonical(stored))); diff != "" {
+		t.Errorf("the stored revision is another one (-now +stored):\n%s", diff)
+	}
+	if plain := revision(t, input(t, `{controllerRef: {name: demo}}`)); plain != worker.RevisionHash(data, 0) {
+		t.Error("empty fields make another revision")
 	}
 }
 
@@ -257,6 +292,7 @@ func FuzzNodeConf(f *testing.F) {
 		}
 		inner, quoted := strings.CutPrefix(args[4], "'")
 		inner, ends := strings.CutSuffix(inner, "'")
+		inner = strings.TrimSuffix(inner, ` Topology='"$SLINKY_TOPOLOGY"'`) // the one variable that a shell is to see
 		if !quoted || !ends || strings.ContainsAny(inner, "'\n\r$`\\\"") {
 			t.Errorf("the argument is %s", args[4])
 		}
