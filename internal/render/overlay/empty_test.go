@@ -23,11 +23,9 @@ import (
 
 // meant are the leaves whose empty value is another one than none, by the end of their paths, with the reason.
 var meant = map[string]string{
-	"volumes[].*":                     "the source of a volume says by being there which one it is",
-	"volumes[].projected.sources[].*": "so does the source of a projection",
-	"Probe.*":                         "so does the handler of a probe",
-	"postStart.*":                     "so does the handler of a lifecycle",
-	"preStop.*":                       "so does the handler of a lifecycle",
+	`env[].value ""`: "a variable may be empty",
+
+	"volumes[].projected.sources[].*": "the source of a projection says by being there which one it is",
 	`labelSelector {}`:                "selects everything, where none selects nothing",
 	`namespaceSelector {}`:            "selects everything, where none selects the own namespace",
 	`storageClassName ""`:             "no storage class, where none is the default class",
@@ -83,9 +81,8 @@ func everyLeaf[T any](t *testing.T, lay func(T, []byte) (T, error), without ...s
 		if slices.ContainsFunc(required, func(end string) bool { return strings.HasSuffix(path, end) }) {
 			continue
 		}
-		top, _, _ := strings.Cut(strings.ReplaceAll(path, "[]", ""), ".")
-		user, generated := map[string]any{top: user[top]}, *new(T)
-		if err := json.Unmarshal([]byte(show(map[string]any{top: all[top]})), &generated); err != nil {
+		user, generated := narrow(user, path), *new(T)
+		if err := json.Unmarshal([]byte(show(narrow(all, path))), &generated); err != nil {
 			t.Fatal(err)
 		}
 		want, err := lay(generated, changed(t, user, path, absent))
@@ -138,6 +135,30 @@ func exception(t reflect.Type, path, what string, empty any) string {
 		}
 	}
 	return ""
+}
+
+// narrow is what of an object leads to a leaf, and in items of lists what they are merged by.
+func narrow(object map[string]any, path string) map[string]any {
+	step, rest, deeper := strings.Cut(path, ".")
+	name, inList := strings.CutSuffix(step, "[]")
+	out := map[string]any{}
+	for _, key := range []string{"name", "containerPort", "mountPath", "devicePath", "ip", "topologyKey", "uid"} {
+		if value, ok := object[key]; ok {
+			out[key] = value
+		}
+	}
+	out[name] = object[name]
+	switch value := object[name].(type) {
+	case map[string]any:
+		if deeper {
+			out[name] = narrow(value, rest)
+		}
+	case []any:
+		if inList {
+			out[name] = []any{narrow(value[0].(map[string]any), rest)}
+		}
+	}
+	return out
 }
 
 // typeAt is the type of a field, with a pointer if it is one.
