@@ -128,7 +128,7 @@ func (a *Applier) change(ctx context.Context, owner client.Object, want intent, 
 	var err error
 	if refused := immutableChange(want, liveFields); refused != nil {
 		err = refused
-	} else {
+	} else if err = a.replaceForeign(ctx, want, live, liveFields); err == nil {
 		err = asRefusal(want, a.update(ctx, owner, want, live, opts))
 	}
 	if refused, ok := errors.AsType[*ImmutableError](err); ok {

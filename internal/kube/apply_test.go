@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -50,6 +51,58 @@ func TestWhatOthersChangeInOurFieldsIsSetRight(t *testing.T) {
 			e.apply(deployment)
 			e.server.Writes.ExpectNone(t)
 		})
+	}
+}
+
+// TestWhatOthersPutInPlaceOfOursIsSetRight has what server-side apply alone cannot correct: a member of somebody else that
+// cannot stand beside ours, and something in an emptyDir.
+func TestWhatOthersPutInPlaceOfOursIsSetRight(t *testing.T) {
+	e := newEngine(t)
+	deployment := e.deployment()
+	template := &deployment.Spec.Template.Spec
+	scratch, files := len(template.Volumes), len(template.Volumes)+1
+	template.Volumes = append(template.Volumes,
+		corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		corev1.Volume{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "files"},
+		}}})
+	template.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
+	template.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}
+	host := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+	tests := map[string]func(*corev1.PodSpec){
+		"volumes[scratch].emptyDir": func(s *corev1.PodSpec) { s.Volumes[scratch].EmptyDir.Medium = corev1.StorageMediumMemory },
+		"volumes[scratch]":          func(s *corev1.PodSpec) { s.Volumes[scratch].VolumeSource = host },
+		"volumes[files]":            func(s *corev1.PodSpec) { s.Volumes[files].VolumeSource = host },
+		"containers[slurmctld].env[A]": func(s *corev1.PodSpec) {
+			s.Containers[0].Env[0] = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
+		},
+		"containers[slurmctld].livenessProbe": func(s *corev1.PodSpec) {
+			s.Containers[0].LivenessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+		},
+	}
+	e.apply(deployment)
+	before := e.live(deployment).(*appsv1.Deployment)
+	for path, change := range tests {
+		t.Run(path, func(t *testing.T) {
+			e.t = t
+			edit(e, deployment, func(d *appsv1.Deployment) { change(&d.Spec.Template.Spec) })
+			got := e.apply(deployment)
+			if got.Action != Updated || !strings.HasPrefix(got.Path, "spec.template.spec."+path) {
+				t.Errorf("got %s at %q, want updated at %q", got.Action, got.Path, path)
+			}
+			if diff := cmp.Diff(before.Spec, e.live(deployment).(*appsv1.Deployment).Spec); diff != "" {
+				t.Errorf("drift left (-before +now):\n%s", diff)
+			}
+			e.server.Writes.Reset()
+			e.apply(deployment)
+			e.server.Writes.ExpectNone(t)
+		})
+	}
+	e.t = t
+	template.Volumes[scratch].VolumeSource = template.Volumes[files].VolumeSource
+	e.apply(deployment)
+	if got := e.live(deployment).(*appsv1.Deployment).Spec.Template.Spec.Volumes[scratch]; got.ConfigMap == nil || got.EmptyDir != nil {
+		t.Errorf("after a change of ours the volume is %v", got)
 	}
 }
 

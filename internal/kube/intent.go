@@ -223,6 +223,10 @@ func dropUnsetFields(v reflect.Value, content map[string]any) {
 			delete(content, name)
 		default:
 			dropUnset(v.Field(i), value)
+			left, isMap := value.(map[string]any)
+			if isMap && len(left) == 0 && strings.Contains(settings, "omitempty") && v.Field(i).Kind() == reflect.Struct && !encodesItself(v.Field(i).Type()) {
+				delete(content, name) // a struct in which nothing is filled in but empty lists and maps
+			}
 		}
 	}
 }

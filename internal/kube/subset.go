@@ -13,18 +13,23 @@ import (
 )
 
 // difference returns the path of the first thing in desired that live does not have, or "" when live has all of it.
-// What only live has does not count: defaults, fields of others, injected containers. Lists that Kubernetes merges by a
+// What only live has does not count: defaults, fields of others, injected containers; except where it cannot stand beside
+// ours (foreign). An empty map is there or not: it may be the source of a volume. Lists that Kubernetes merges by a
 // key are compared by that key, in any order; all others must have the same length, element by element.
 func difference(kind schema.GroupKind, desired, live map[string]any) string {
-	return comparison{kind: kind}.maps("", "", desired, live)
+	return comparison{kind: kind, exact: true}.maps("", "", desired, live)
 }
 
 // comparison knows the merge keys of one kind. The schema of the server has them too, but not for CRDs without asking,
 // and holding it costs tens of megabytes; a kind or list that is missing here costs one superfluous call, no more.
-type comparison struct{ kind schema.GroupKind }
+type comparison struct {
+	kind schema.GroupKind
+	// exact says that an empty map is another thing than none. It does not count for what cannot be changed anyway.
+	exact bool
+}
 
 func (c comparison) maps(path, field string, desired, live map[string]any) string {
-	if isAtomicMap(field) && len(desired) != len(live) {
+	if c.exact && live == nil && len(desired) == 0 && path != "" || isAtomicMap(field) && len(desired) != len(live) || c.foreign(field, desired, live) {
 		return path
 	}
 	for _, key := range sortedKeys(desired) {
@@ -93,7 +98,7 @@ func (c comparison) lists(path, field string, desired, live []any) string {
 		if have == nil {
 			return at
 		}
-		if d := c.maps(at, "", want, have); d != "" {
+		if d := c.maps(at, field+"[]", want, have); d != "" {
 			return d
 		}
 	}
