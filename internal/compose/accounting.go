@@ -4,6 +4,7 @@
 package compose
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -81,10 +82,11 @@ func (c *composer) externalDatabase(db *nebiusv1.ExternalDB) *slinkyv1beta1.Stor
 	if !databaseHost.MatchString(db.Host) {
 		c.fail(at+".host", "must be one host name or IP address")
 	}
-	if !databaseUser.MatchString(db.User) {
+	user := cmp.Or(db.User, "slurm")
+	if !databaseUser.MatchString(user) {
 		c.fail(at+".user", "must consist of letters, digits and the characters _ $ . @ %% + -")
 	}
-	out := &slinkyv1beta1.StorageConfig{Host: db.Host, Port: db.Port, Username: db.User}
+	out := &slinkyv1beta1.StorageConfig{Host: db.Host, Port: db.Port, Username: user}
 	switch ref := db.PasswordSecretKeyRef; {
 	case ref == nil || ref.Name == "":
 		c.fail(at+".passwordSecretKeyRef", "must name a Secret with the password; logging in by a client certificate alone is not supported")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,5 +202,42 @@ func TestSamples(t *testing.T) {
 			d.expectValid(t, out.Objects)
 			expectRenderable(t, in.Cluster, out)
 		})
+	}
+}
+
+func TestAnExternalDatabaseWithoutAUserIsThatOfSlurm(t *testing.T) {
+	d := load(t)
+	for user, want := range map[string]string{"": "slurm", "user: me,": "me"} {
+		out := Cluster(d.cluster(t, `{slurmNodes: {accounting: {enabled: true, externalDB: {enabled: true, host: db, `+user+` passwordSecretKeyRef: {name: s, key: k}}}}}`))
+		if len(out.Problems) > 0 {
+			t.Fatal(out.Problems.Message())
+		}
+		if got := out.Components.Accounting.Spec.StorageConfig.Username; got != want {
+			t.Errorf("with %q the user is %q, want %q", user, got, want)
+		}
+	}
+}
+
+func TestATemplateInTheSpoolOfANodeSetIsAClaimPerWorker(t *testing.T) {
+	d := load(t)
+	out := Cluster(d.cluster(t, "{}", `a {slurmd: {volumes: {spool: {volumeClaimTemplateSpec: {accessModes: [ReadWriteOnce], storageClassName: ssd}}}}}`))
+	if len(out.Problems)+len(out.Held) > 0 {
+		t.Fatalf("%s %v", out.Problems.Message(), out.Held)
+	}
+	set := out.Components.NodeSets[len(out.Components.NodeSets)-1]
+	if len(set.Spec.VolumeClaimTemplates) != 1 {
+		t.Fatalf("%d templates of claims, want 1", len(set.Spec.VolumeClaimTemplates))
+	}
+	claim, err := set.Spec.VolumeClaimTemplates[0].Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slurmd, err := set.Spec.Slurmd.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(slurmd.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == claim.Name })
+	if i < 0 || slurmd.VolumeMounts[i].MountPath != spoolDir || *claim.Spec.StorageClassName != "ssd" {
+		t.Errorf("claim %v, mounts %v: want the claim at %s", claim, slurmd.VolumeMounts, spoolDir)
 	}
 }

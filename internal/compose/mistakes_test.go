@@ -200,6 +200,14 @@ func TestMistakesInNodeSets(t *testing.T) {
 			nodeSet: `{nodeConfig: {features: ["$(reboot)"]}}`,
 			want:    []string{"spec.nodeConfig.features[0]: the value has the character '$', which cannot be passed to slurmd safely"},
 		},
+		"a spool directory that is two things": {
+			nodeSet: `{slurmd: {volumes: {spool: {volumeClaimTemplateSpec: {}, emptyDir: {}}}}}`,
+			want:    []string{"spec.slurmd.volumes.spool: must have exactly one member; it has volumeClaimTemplateSpec and others"},
+		},
+		"a template of a claim that is none": {
+			nodeSet: `{slurmd: {volumes: {spool: {volumeClaimTemplateSpec: {size: 1Gi}}}}}`,
+			want:    []string{`spec.slurmd.volumes.spool.volumeClaimTemplateSpec: unknown field "size"`},
+		},
 		"a volume without a kind": {
 			nodeSet: `{slurmd: {volumes: {spool: {}, customVolumeMounts: [{name: a, mountPath: /a, volumeSource: {nfs: {sever: a}}}]}}}`,
 			want: []string{

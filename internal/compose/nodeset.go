@@ -5,11 +5,13 @@ package compose
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -146,11 +148,8 @@ func (c *composer) nodeConf(spec *nebiusv1alpha1.NodeSetSpec) conf.NodeConf {
 // nodeSetMounts are the spool directory and the user's mounts in the common form.
 func (c *composer) nodeSetMounts(volumes *nebiusv1alpha1.SlurmdVolumes) []mount {
 	var out []mount
-	if volumes.Spool != nil {
-		const at = "spec.slurmd.volumes.spool"
-		if source := c.volumeSource(volumes.Spool, at); source != nil {
-			out = append(out, mount{name: "worker-spool", mountPath: spoolDir, source: source, path: at})
-		}
+	if spool := c.nodeSetSpool(volumes.Spool); spool != nil {
+		out = append(out, *spool)
 	}
 	for i, m := range volumes.CustomVolumeMounts {
 		at := index("spec.slurmd.volumes.customVolumeMounts", i)
@@ -168,6 +167,33 @@ func (c *composer) nodeSetMounts(volumes *nebiusv1alpha1.SlurmdVolumes) []mount 
 			}
 		}
 		out = append(out, next)
+	}
+	return out
+}
+
+// nodeSetSpool is the mount of the spool directory; none without one. The chart of the predecessor writes a template of a
+// claim among the members of its volume source, and means a claim for each worker.
+func (c *composer) nodeSetSpool(spool *embedded.VolumeSource) *mount {
+	const (
+		at       = "spec.slurmd.volumes.spool"
+		template = "volumeClaimTemplateSpec"
+	)
+	if spool == nil {
+		return nil
+	}
+	out := &mount{name: "worker-spool", mountPath: spoolDir, path: at}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(spool.Raw, &members); err == nil && members[template] != nil && string(members[template]) != "null" {
+		if out.claimPath = at + "." + template; len(members) > 1 {
+			c.fail(at, "must have exactly one member; it has volumeClaimTemplateSpec and others")
+			return nil
+		}
+		out.claim = &embedded.PersistentVolumeClaimSpec{}
+		out.claim.Raw = members[template]
+		return out
+	}
+	if out.source = c.volumeSource(spool, at); out.source == nil {
+		return nil
 	}
 	return out
 }

@@ -98,7 +98,6 @@ type EmbeddedDBStorage struct {
 // ExternalDB is a MySQL or MariaDB server that exists already.
 //
 // +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?host.orValue("") != ""`,fieldPath=".host",reason=FieldValueRequired,message="host is required when externalDB is enabled"
-// +kubebuilder:validation:XValidation:rule=`!self.?enabled.orValue(false) || self.?user.orValue("") != ""`,fieldPath=".user",reason=FieldValueRequired,message="user is required when externalDB is enabled"
 type ExternalDB struct {
 	// Enabled uses this server. Default: false.
 	// +optional
@@ -119,7 +118,7 @@ type ExternalDB struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// User: the user of the database: StorageUser.
+	// User: the user of the database: StorageUser. Default: slurm.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageUser
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[^\s=#"'\\\x00]*$`

@@ -39,11 +39,10 @@ func TestSlurmClusterValidation(t *testing.T) {
 			spec: `{slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}, externalDB: {enabled: true, host: h, user: u}}}}`,
 			want: []string{`spec.slurmNodes.accounting.embeddedDB.enabled: Invalid value: embeddedDB cannot be enabled together with externalDB or mariadbOperator`},
 		},
-		"an external database needs host and user": {
+		"an external database needs a host": {
 			spec: `{slurmNodes: {accounting: {enabled: true, externalDB: {enabled: true}}}}`,
 			want: []string{
 				`spec.slurmNodes.accounting.externalDB.host: Required value: host is required when externalDB is enabled`,
-				`spec.slurmNodes.accounting.externalDB.user: Required value: user is required when externalDB is enabled`,
 			},
 		},
 		"mariadbOperator wins over externalDB as it always did": {

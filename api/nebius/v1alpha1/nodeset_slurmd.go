@@ -87,7 +87,8 @@ type SlurmdVolumes struct {
 	// +optional
 	Jail *embedded.VolumeSource `json:"jail,omitempty"`
 
-	// Spool holds /var/spool/slurmd (core/v1 VolumeSource). Default: an emptyDir.
+	// Spool holds /var/spool/slurmd (core/v1 VolumeSource), or has as its only member volumeClaimTemplateSpec (core/v1
+	// PersistentVolumeClaimSpec), which makes one PersistentVolumeClaim per worker. Default: an emptyDir.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdSpoolDir
 	// +optional
 	Spool *embedded.VolumeSource `json:"spool,omitempty"`
