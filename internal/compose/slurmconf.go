@@ -138,7 +138,6 @@ func (c *composer) fixedKeys(d *document, cgroupsDisabled bool) {
 	}
 	nodes := c.nodes()
 	if most := powerOfTwo(2 * nodes); most > 1024 {
-		d.set("MaxNodeCount", strconv.Itoa(most), "spec")
 		d.set("SlurmctldParameters", "conmgr_max_connections="+strconv.Itoa(most), "spec")
 	}
 	d.set("MaxArraySize", strconv.Itoa(max(1024, 5*nodes)), "spec")

@@ -148,6 +148,8 @@ const (
 const (
 	// ReasonUnknownKeys (True): there are keys that the operator does not know.
 	ReasonUnknownKeys = "UnknownKeys"
+	// ReasonTooManyNodes (True): MaxNodeCount is less than the nodes that there are to be.
+	ReasonTooManyNodes = "TooManyNodes"
 	// ReasonKeysKnown (False): the operator knows all keys.
 	ReasonKeysKnown = "KeysKnown"
 )

@@ -97,7 +97,8 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 	in := render.Input{Controller: c, Images: r.Images}
 	accountingErr := r.accounting(ctx, c, &in)
 	keys, keysErr := r.keys(ctx, c, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in), r.sharedClaim(ctx, c)))
+	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in), r.sharedClaim(ctx, c),
+		r.tableOfNodes(ctx, c, &in)))
 	if err != nil {
 		return component.Plan{}, err
 	}

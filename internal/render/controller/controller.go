@@ -36,6 +36,12 @@ type Input struct {
 	Accounting *slinkyv1beta1.Accounting
 	// NodeSets are those that belong to the Controller, in any order.
 	NodeSets []slinkyv1beta1.NodeSet
+	// MaxNodeCount is the size of slurmctld's table of nodes in the configuration that is there; 0 when there is none.
+	MaxNodeCount int
+	// SlurmNodes is the number of nodes that Slurm has, Records that of its workers' by NodeSet, also of NodeSets that are
+	// gone. Both are 0 while that is not known.
+	SlurmNodes int
+	Records    map[string]int
 	// Files are the ConfigMaps that the five reference lists of the spec name.
 	Files Files
 	// SlurmKeyDigest and JwtKeyDigest are digests of the keys; another one restarts slurmctld.

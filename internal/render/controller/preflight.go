@@ -22,7 +22,7 @@ const newestRelease = "26.05"
 type preflight struct {
 	in       Input
 	problems problem.List
-	// doubts are keys that a newer Slurm may know.
+	// doubts are keys that a newer Slurm may know, and sizes that may not do.
 	doubts problem.List
 }
 
@@ -38,6 +38,7 @@ func (p *preflight) check(d *conf.Document) {
 			p.problems = append(p.problems, problem.Waitingf(p.origin(mistake), slinkyv1beta1.ReasonInvalidConfiguration, "%s", mistake.Error()))
 		}
 		p.paths(d)
+		p.checkTable(d)
 	}
 	for _, f := range p.in.Files.Config {
 		if kind, ok := p.kindOf(f.Name, d); ok {

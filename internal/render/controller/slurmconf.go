@@ -45,7 +45,7 @@ var cgroupsDisabled = regexp.MustCompile(`(?im)^\s*CgroupPlugin\s*=\s*"?disabled
 func slurmConf(in Input) (*conf.Document, error) {
 	c := in.Controller
 	d := conf.New(conf.Slurm)
-	general(d, c)
+	general(d, in)
 	if !c.Spec.External {
 		d.Section("LOGGING")
 		d.Add("SlurmctldLogFile", "/var/log/slurm/slurmctld.log")
@@ -91,7 +91,8 @@ func Stamp(parameters []string) string {
 	return ""
 }
 
-func general(d *conf.Document, c *slinkyv1beta1.Controller) {
+func general(d *conf.Document, in Input) {
+	c := in.Controller
 	d.Section("GENERAL")
 	d.Add("ClusterName", c.ClusterName())
 	d.Add("SlurmUser", pod.SlurmUser)
@@ -115,7 +116,7 @@ func general(d *conf.Document, c *slinkyv1beta1.Controller) {
 	// A worker pod that comes back after it did not respond is a healthy node, not one to wait for an administrator.
 	d.Add("ReturnToService", "2")
 	// Nodes register themselves; slurmctld wants to know how many may come.
-	d.Add("MaxNodeCount", "1024")
+	d.Add(maxNodeCount, strconv.Itoa(tableOfNodes(in)))
 	// The images have no mail program, and slurmctld complains at each start of one that is missing.
 	d.Add("MailProg", "/usr/bin/true")
 }

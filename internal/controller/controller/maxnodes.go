@@ -1,0 +1,46 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// tableOfNodes gathers what the size of slurmctld's table of nodes follows from: the one that it has, and the nodes in it.
+func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+	if c.Spec.External {
+		return nil
+	}
+	var config corev1.ConfigMap
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.ConfigName()}, &config)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
+	}
+	in.MaxNodeCount = render.TableOfNodes(config.Data)
+	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	if !ok {
+		return nil
+	}
+	snapshot := l.Snapshot()
+	if snapshot.Trust != link.Fresh {
+		return nil
+	}
+	in.SlurmNodes, in.Records = snapshot.Len(), map[string]int{}
+	for found := range snapshot.Nodes() {
+		if comment, ok := node.ParseComment(found.Comment); ok && comment.Namespace == c.Namespace {
+			in.Records[comment.NodeSetName]++
+		}
+	}
+	return nil
+}

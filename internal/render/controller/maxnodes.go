@@ -1,0 +1,86 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"strconv"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+const (
+	maxNodeCount = "MaxNodeCount"
+	// leastNodes is the size of slurmctld's table of nodes in a small cluster.
+	leastNodes = 1024
+)
+
+// tableOfNodes is the size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there are to
+// be. It never becomes smaller: a slurmctld that reads a smaller one than it has nodes forgets the others without a word.
+func tableOfNodes(in Input) int {
+	most := max(leastNodes, in.MaxNodeCount)
+	for need := nodesToBe(in); 4*most < 5*need; {
+		most *= 2
+	}
+	return most
+}
+
+// nodesToBe is the number of nodes that slurmctld will have. It keeps the records of workers that are gone.
+func nodesToBe(in Input) int {
+	nodes, records := 0, maps.Clone(in.Records)
+	for i := range in.NodeSets {
+		n := &in.NodeSets[i]
+		nodes += max(workersOf(n), records[n.Name])
+		delete(records, n.Name)
+	}
+	for _, gone := range records {
+		nodes += gone
+	}
+	return max(nodes, in.SlurmNodes)
+}
+
+// workersOf is the number of workers that a NodeSet has or is to have.
+func workersOf(n *slinkyv1beta1.NodeSet) int {
+	wanted := n.Status.Desired
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+		wanted = n.Replicas()
+	}
+	return int(max(wanted, n.Status.Replicas))
+}
+
+// checkTable looks at the size that the user gives: a smaller one than slurmctld has nodes is refused, one that will not do for
+// the workers to come is doubtful.
+func (p *preflight) checkTable(d *conf.Document) {
+	value, _ := d.Get(maxNodeCount)
+	most, err := strconv.Atoi(value)
+	if err != nil {
+		return // CheckValues tells of that
+	}
+	const out = "leave it out, and the operator has it follow the NodeSets"
+	switch need := nodesToBe(p.in); {
+	case most < p.in.SlurmNodes:
+		p.problems = append(p.problems, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
+			"MaxNodeCount=%d is less than the %d nodes that Slurm has, and slurmctld would forget those that do not fit; %s", most, p.in.SlurmNodes, out))
+	case most < need:
+		p.doubts = append(p.doubts, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
+			"MaxNodeCount=%d is less than the %d nodes that there are to be, and those that do not fit cannot register; %s", most, need, out))
+	}
+}
+
+// TableOfNodes reads the size that tableOfNodes has given from the files of a Controller's ConfigMap; 0 when there is none. Another
+// one was given by somebody else.
+func TableOfNodes(files map[string]string) int {
+	d, _ := conf.Parse(conf.Slurm, files[slurmConfFile])
+	if d == nil {
+		return 0
+	}
+	value, _ := d.Get(maxNodeCount)
+	most, err := strconv.Atoi(value)
+	if err != nil || most < leastNodes || most&(most-1) != 0 {
+		return 0
+	}
+	return most
+}
