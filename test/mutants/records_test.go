@@ -24,5 +24,17 @@ func records() []mutation {
 			suite:  "internal/render/worker",
 			caught: "TestPod",
 		},
+		{
+			name:   "the table of nodes becomes smaller with the NodeSets",
+			edits:  []edit{{"internal/render/controller/maxnodes.go", `most := max(leastNodes, in.MaxNodeCount)`, `most := leastNodes`}},
+			suite:  "internal/render/controller",
+			caught: "TestTheTableOfNodesFollowsTheNodeSets",
+		},
+		{
+			name:   "the table of nodes does not follow the NodeSets",
+			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*most < 5*need; {`, `for need := 0; 4*most < 5*need; {`}},
+			suite:  "internal/render/controller",
+			caught: "TestTheTableOfNodesFollowsTheNodeSets",
+		},
 	}
 }
