@@ -13,6 +13,7 @@ package compose
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,8 @@ type Input struct {
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
 type Output struct {
 	render.Output
+	// Notes are sentences about fields whose effect is another one than their text in the contract has it.
+	Notes []string
 	// Held are what is left as it is if it exists, neither changed nor deleted.
 	Held []Held
 	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
@@ -64,6 +67,15 @@ type Held struct {
 
 // ReasonInvalid is the reason of the problems of this package.
 const ReasonInvalid = nebiusv1.ReasonInvalidSpec
+
+// Effect is what condition SpecEffective says about a spec: whether all of it has its effect, and what has not.
+func Effect(ignored, notes []string) (all bool, message string) {
+	message = "every field that is set has its effect"
+	if len(ignored) > 0 {
+		message = "set, but without effect in this version: " + strings.Join(ignored, ", ")
+	}
+	return len(ignored) == 0, strings.Join(append([]string{message}, notes...), "; ")
+}
 
 // composer collects the composition of one SlurmCluster.
 type composer struct {
@@ -106,6 +118,7 @@ func Cluster(in Input) Output {
 	c.out.Problems = c.problems.Sorted()
 	slices.Sort(c.ignored)
 	c.out.Ignored = slices.Compact(c.ignored)
+	c.out.Notes = c.notes
 	return c.out
 }
 
@@ -134,6 +147,14 @@ func (c *composer) controllerRef() slinkyv1beta1.ObjectReference {
 type findings struct {
 	problems problem.List
 	ignored  []string
+	notes    []string
+}
+
+// note records that a field has another effect than the contract says.
+func (f *findings) note(applies bool, sentence string) {
+	if applies {
+		f.notes = append(f.notes, sentence)
+	}
 }
 
 // fail records a mistake of the user.

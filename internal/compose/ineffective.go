@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this
@@ -40,6 +42,9 @@ func (c *composer) ineffective() {
 	c.ignore(spec.Topology.BlockSize != 0 && spec.Topology.BlockSize != defaultBlockSize, "spec.topology.blockSize")
 	c.ignore(len(spec.WorkerFeatures) > 0, "spec.workerFeatures") //nolint:staticcheck // deprecated, and told of if set
 
+	c.ineffectiveSlurmConfig()
+	c.unconfined()
+
 	// slurmctld and slurmdbd go on running: their objects hold the keys of the cluster.
 	c.ignore(spec.Maintenance.Downscaled(), "spec.maintenance (slurmctld, slurmdbd and slurmrestd keep running)")
 	c.ignore(spec.UseDefaultAppArmorProfile, "spec.useDefaultAppArmorProfile")
@@ -58,6 +63,28 @@ func (c *composer) ineffective() {
 	c.ignore(nodes.Login.SSHDServiceLoadBalancerIP != "" && nodes.Login.SSHDServiceType != corev1.ServiceTypeLoadBalancer, loginPath+".sshdServiceLoadBalancerIP")
 	c.ignore(len(nodes.Login.SSHDServiceLoadBalancerSourceRanges) > 0 && nodes.Login.SSHDServiceType != corev1.ServiceTypeLoadBalancer,
 		loginPath+".sshdServiceLoadBalancerSourceRanges")
+}
+
+// ineffectiveSlurmConfig lists what slurm.conf does not take over as it is.
+func (c *composer) ineffectiveSlurmConfig() {
+	s := &c.spec.SlurmConfig
+	c.note(value(s.TopologyPlugin) == topologyTree, "spec.slurmConfig.topologyPlugin: topology/tree makes no topology.conf in this version: Slurm takes the network to be flat")
+	// Slurm powers nothing down without a program for that.
+	custom, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig)
+	_, program := custom.Get("SuspendProgram")
+	c.ignore(s.SuspendTime != nil && *s.SuspendTime != neverSuspend && !program, "spec.slurmConfig.suspendTime (without SuspendProgram in spec.customSlurmConfig)")
+}
+
+// unconfined tells of containers with that AppArmor profile, which is the API's default. It is not listed among the
+// fields without effect, or no SlurmCluster would ever be without them.
+func (c *composer) unconfined() {
+	nodes := &c.spec.SlurmNodes
+	profiles := []string{nodes.Controller.Slurmctld.AppArmorProfile, nodes.Login.SSHD.AppArmorProfile, nodes.REST.REST.AppArmorProfile}
+	if nodes.Accounting.Enabled {
+		profiles = append(profiles, nodes.Accounting.Slurmdbd.AppArmorProfile)
+	}
+	c.note(slices.Contains(profiles, unconfined),
+		"appArmorProfile: unconfined is the container runtime's own profile; only slurmd, whose container is privileged, is without any")
 }
 
 func hasNodePort(t corev1.ServiceType) bool {
@@ -108,6 +135,9 @@ func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
 	f.ignore(spec.NodeConfig.Dynamic != "", "spec.nodeConfig.dynamic")
 	f.ignore(spec.NodeConfig.AutoResume != nil && !*spec.NodeConfig.AutoResume, "spec.nodeConfig.autoResume")
 	f.ignore(spec.Topology.Fabric != "" && spec.Topology.Fabric != "root", "spec.topology.fabric")
+	f.ignore(value(spec.Docker.Enabled), "spec.docker.enabled")
+	f.note(spec.UpdateStrategy == nebiusv1alpha1.UpdateStrategySlurmAwareRollingUpdate,
+		"spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: a worker is drained before it is replaced, at most maxUnavailable at a time")
 	f.ignore(spec.EphemeralNodes, "spec.ephemeralNodes")
 	f.ignore(spec.InitialNumberEphemeralNodes != nil && *spec.InitialNumberEphemeralNodes != 1, "spec.initialNumberEphemeralNodes")
 	f.ignore(spec.EphemeralTopologyWaitTimeout != 0 && spec.EphemeralTopologyWaitTimeout != 180, "spec.ephemeralTopologyWaitTimeout")
@@ -163,21 +193,32 @@ func defaultExporter() nebiusv1.Exporter {
 	}
 }
 
-// differs lists the leaves of value that are set to something else than in byDefault. Lists are leaves.
+// differs lists what in a block without effect is set to something else than by default: one member by its path, several
+// after the path of the block. The API server cuts off what is too long for its warnings, and charts write whole blocks.
 func (f *findings) differs(path string, value, byDefault any) {
-	f.differing(path, plain(value), plain(byDefault))
+	members, _ := plain(value).(map[string]any)
+	defaults, _ := plain(byDefault).(map[string]any)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return !differing(members[name], defaults[name]) })
+	if len(names) == 1 {
+		f.ignore(true, path+"."+names[0])
+	} else {
+		f.ignore(len(names) > 0, path+" ("+strings.Join(names, ", ")+")")
+	}
 }
 
-func (f *findings) differing(path string, value, byDefault any) {
+// differing says whether any leaf of value is set to something else than in byDefault. Lists are leaves.
+func differing(value, byDefault any) bool {
 	members, isMap := value.(map[string]any)
 	if !isMap {
-		f.ignore(!isZero(value) && !reflect.DeepEqual(value, byDefault), path)
-		return
+		return !isZero(value) && !reflect.DeepEqual(value, byDefault)
 	}
 	defaults, _ := byDefault.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		f.differing(path+"."+name, members[name], defaults[name])
+	for name := range members {
+		if differing(members[name], defaults[name]) {
+			return true
+		}
 	}
+	return false
 }
 
 // isZero says whether a value is what an object made in Go has where nobody wrote anything. false counts as written: it is

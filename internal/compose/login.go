@@ -16,7 +16,8 @@ const loginPath = "spec.slurmNodes.login"
 // login composes the login pods. It is there even with none of them: its host keys belong to it, and users whose ssh
 // client remembers them would be warned of an attack if the keys changed while nobody could log in.
 func (c *composer) login() *slinkyv1beta1.LoginSet {
-	node := &c.spec.SlurmNodes.Login
+	node := c.spec.SlurmNodes.Login
+	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, loginPath)
 	container := c.container(node.SSHD, loginPath+".sshd", withoutCPU)
 	container.Env = append(container.Env, c.clusterType())
 	pod := c.podSpec(node.SlurmNode, node.HostUsers, node.SSHD, loginPath)

@@ -33,7 +33,7 @@ func TestMistakesOfUsers(t *testing.T) {
 		want []string
 	}{
 		"a filter that does not exist": {
-			spec: `{}`, edit: func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Login.K8sNodeFilterName = "gpu" },
+			spec: `{slurmNodes: {login: {size: 1}}}`, edit: func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Login.K8sNodeFilterName = "gpu" },
 			want: []string{`spec.slurmNodes.login.k8sNodeFilterName: there is no "gpu" in spec.k8sNodeFilters; add it there, or leave this out to run anywhere`},
 		},
 		"an affinity with a mistyped field": {
@@ -251,14 +251,17 @@ func TestFieldsWithoutEffect(t *testing.T) {
 			want: []string{"spec.slurmNodes.exporter.enabled"},
 		},
 		"a block topology":                  {spec: `{slurmConfig: {topologyPlugin: topology/block}}`, want: []string{"spec.slurmConfig.topologyPlugin"}},
-		"munge":                             {spec: `{slurmNodes: {worker: {munge: {image: m}}, login: {munge: {image: m, args: [x]}}}}`, want: []string{"spec.slurmNodes.login.munge.args", "spec.slurmNodes.login.munge.image", "spec.slurmNodes.worker.munge.image"}},
-		"the jail":                          {spec: `{slurmNodes: {login: {volumes: {jail: {volumeSourceName: jail}}}}, populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail.image", "spec.populateJail.overwrite", "spec.slurmNodes.login.volumes.jail"}},
-		"the config writer":                 {spec: `{sConfigController: {node: {size: 2}, reconfigureWaitTimeout: 2m, runAsUid: 0}}`, want: []string{"spec.sConfigController.node.size", "spec.sConfigController.reconfigureWaitTimeout", "spec.sConfigController.runAsUid"}},
+		"munge":                             {spec: `{slurmNodes: {worker: {munge: {image: m}}, login: {munge: {image: m, args: [x]}}}}`, want: []string{"spec.slurmNodes.login.munge (args, image)", "spec.slurmNodes.worker.munge.image"}},
+		"the jail":                          {spec: `{slurmNodes: {login: {volumes: {jail: {volumeSourceName: jail}}}}, populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail (image, overwrite)", "spec.slurmNodes.login.volumes.jail"}},
+		"the config writer":                 {spec: `{sConfigController: {node: {size: 2}, reconfigureWaitTimeout: 2m, runAsUid: 0}}`, want: []string{"spec.sConfigController (node, reconfigureWaitTimeout, runAsUid)"}},
 		"maintenance":                       {spec: `{maintenance: downscale}`, want: []string{"spec.maintenance (slurmctld, slurmdbd and slurmrestd keep running)"}},
 		"maintenance without rest":          {spec: `{maintenance: skipPopulateJail}`},
 		"a MariaDB of the mariadb-operator": {spec: `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true}}}}`, want: []string{"spec.slurmNodes.accounting.mariadbOperator"}},
-		"plugins of the contract":           {spec: `{plugStackConfig: {pyxis: {useSquashfuse: true}, ncclDebug: {enabled: true, outputToFile: false}, ncclInspectorPreConf: {}}}`, want: []string{"spec.plugStackConfig.ncclDebug.enabled", "spec.plugStackConfig.ncclDebug.outputToFile", "spec.plugStackConfig.ncclInspectorPreConf.enabled", "spec.plugStackConfig.pyxis.useSquashfuse"}},
+		"plugins of the contract":           {spec: `{plugStackConfig: {pyxis: {useSquashfuse: true}, ncclDebug: {enabled: true, outputToFile: false}, ncclInspectorPreConf: {}}}`, want: []string{"spec.plugStackConfig.ncclDebug (enabled, outputToFile)", "spec.plugStackConfig.ncclInspectorPreConf.enabled", "spec.plugStackConfig.pyxis.useSquashfuse"}},
 		"a load balancer's fields on another Service": {spec: `{slurmNodes: {login: {sshdServiceNodePort: 30022, sshdServiceLoadBalancerIP: 192.0.2.1, sshdServiceLoadBalancerSourceRanges: [192.0.2.0/24]}}}`, want: []string{"spec.slurmNodes.login.sshdServiceLoadBalancerIP", "spec.slurmNodes.login.sshdServiceLoadBalancerSourceRanges", "spec.slurmNodes.login.sshdServiceNodePort"}},
+		"power saving without a program":              {spec: `{slurmConfig: {suspendTime: 300}}`, want: []string{"spec.slurmConfig.suspendTime (without SuspendProgram in spec.customSlurmConfig)"}},
+		"power saving with a program":                 {spec: `{slurmConfig: {suspendTime: 300}, customSlurmConfig: "SuspendProgram=/bin/off\nResumeProgram=/bin/on"}`},
+		"a filter that does not exist, of no pods":    {spec: `{slurmNodes: {worker: {size: 0, k8sNodeFilterName: a}, login: {k8sNodeFilterName: b}, rest: {k8sNodeFilterName: c}}}`, want: []string{"spec.slurmNodes.login.k8sNodeFilterName", "spec.slurmNodes.rest.k8sNodeFilterName", "spec.slurmNodes.worker.k8sNodeFilterName"}},
 		"no REST API for the operator":                {spec: `{slurmNodes: {rest: {size: 0}}}`, want: []string{"spec.slurmNodes.rest.size"}},
 		"claims of login pods":                        {spec: `{slurmNodes: {login: {volumes: {customMounts: [{name: a, mountPath: /a, volumeClaimTemplateSpec: {}}]}}}}`, want: []string{"spec.slurmNodes.login.volumes.customMounts[0].volumeClaimTemplateSpec"}},
 	} {
@@ -279,10 +282,10 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 	}{
 		"nothing set": {spec: `{}`},
 		"all of them": {
-			spec: `{munge: {image: {repository: m}}, sssd: {}, sssdDebugLevel: 1, ephemeralNodes: true, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
+			spec: `{munge: {image: {repository: m}}, sssd: {}, docker: {enabled: true}, sssdDebugLevel: 1, ephemeralNodes: true, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
 				configMapRefSshd: a, nodeConfig: {dynamic: x, autoResume: false, static: State=CLOUD}, slurmd: {port: 7000, volumes: {jail: {emptyDir: {}}}, security: {limitsConfig: x}}}`,
 			want: []string{
-				"spec.configMapRefSshd", "spec.ephemeralNodes", "spec.munge.image.repository", "spec.nodeConfig.autoResume", "spec.nodeConfig.dynamic",
+				"spec.configMapRefSshd", "spec.docker.enabled", "spec.ephemeralNodes", "spec.munge.image", "spec.nodeConfig.autoResume", "spec.nodeConfig.dynamic",
 				"spec.nodeConfig.static (State)", "spec.slurmd.port", "spec.slurmd.security.limitsConfig", "spec.slurmd.volumes.jail", "spec.sssd",
 				"spec.sssdDebugLevel", "spec.topology.fabric", "spec.workerInitRandomDelaySeconds",
 			},

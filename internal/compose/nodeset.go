@@ -47,6 +47,8 @@ type NodeSetOutput struct {
 	// Problems and Ignored have paths in the NodeSet.
 	Problems problem.List
 	Ignored  []string
+	// Notes are those of Output.
+	Notes []string
 }
 
 // NodeSetName is the name of the object that a NodeSet is composed to.
@@ -89,7 +91,7 @@ func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSe
 	object.Labels = label.Merge(c.labels("nodeset"), map[string]string{LabelNodeSet: set.Name})
 	c.ineffectiveNodeSet(spec)
 	slices.Sort(c.ignored)
-	return NodeSetOutput{Object: object, Problems: c.problems.Sorted(), Ignored: slices.Compact(c.ignored)}
+	return NodeSetOutput{Object: object, Problems: c.problems.Sorted(), Ignored: slices.Compact(c.ignored), Notes: c.notes}
 }
 
 // slurmd is the container of slurmd.

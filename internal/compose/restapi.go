@@ -17,10 +17,7 @@ const restPath = "spec.slurmNodes.rest"
 // drained that way before they go. rest.enabled only decides whether users of the cluster get a Service of it.
 func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 	node := c.spec.SlurmNodes.REST
-	if !node.Enabled && !c.hasFilter(node.K8sNodeFilterName) {
-		// Admission lets any name pass while rest is not enabled, and seldom does anybody clean it up.
-		node.K8sNodeFilterName = ""
-	}
+	c.dropFilter(!node.Enabled, &node.K8sNodeFilterName, restPath)
 	container := c.container(node.REST, restPath+".rest", withoutCPU)
 	for _, v := range []struct {
 		name  string
@@ -45,13 +42,4 @@ func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 			Service:       slinkyv1beta1.ServiceSpec{Port: node.REST.Port},
 		},
 	}
-}
-
-func (c *composer) hasFilter(name string) bool {
-	for i := range c.spec.K8sNodeFilters {
-		if c.spec.K8sNodeFilters[i].Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -70,6 +70,9 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 		}
 		return nil
 	}
+	filtered := *node
+	node = &filtered
+	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, workerPath)
 	w := workers{
 		object: c.cluster.WorkerNodeSetName(), name: workerName, replicas: c.unlessAtRest(node.Size),
 		container: c.container(node.Slurmd, workerPath+".slurmd", sameAsRequests),

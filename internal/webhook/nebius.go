@@ -6,12 +6,14 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/render"
 )
 
 func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (findings, error) {
@@ -40,15 +42,17 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 		return f, err
 	}
 	owner := compose.OwnerOf(set, clusters.Items)
-	for i := range clusters.Items {
-		if cluster := &clusters.Items[i]; cluster.Name == owner {
-			out := compose.NodeSet(cluster, set)
-			f.problems(out.Problems)
-			return f, nil
-		}
+	cluster := &nebiusv1.SlurmCluster{}
+	cluster.Namespace, cluster.Name = set.Namespace, owner
+	if i := slices.IndexFunc(clusters.Items, func(c nebiusv1.SlurmCluster) bool { return c.Name == owner }); i >= 0 {
+		cluster = &clusters.Items[i]
+	} else {
+		// The cluster may be the next object of the same file. What is wrong with a NodeSet is so under any.
+		f.warnings = append(f.warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", owner))
 	}
-	// Without its cluster nothing is composed, and the cluster may be the next object of the same file.
-	f.warnings = append(f.warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", owner))
+	out := compose.NodeSet(cluster, set)
+	f.add(render.Output{Problems: out.Problems, Ignored: out.Ignored})
+	f.warnings = append(f.warnings, out.Notes...)
 	return f, nil
 }
 

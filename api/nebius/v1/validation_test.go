@@ -78,14 +78,18 @@ func TestSlurmClusterValidation(t *testing.T) {
 			want: []string{`spec.slurmNodes.worker.k8sNodeFilterName: Invalid value: must be the name of an entry of spec.k8sNodeFilters, or empty`},
 		},
 		"a node filter is unknown where there are none": {
-			spec: `{slurmNodes: {login: {k8sNodeFilterName: cpu}}, populateJail: {k8sNodeFilterName: cpu}}`,
+			spec: `{slurmNodes: {login: {size: 1, k8sNodeFilterName: cpu}, controller: {k8sNodeFilterName: cpu}}}`,
 			want: []string{
-				`spec.populateJail.k8sNodeFilterName: Invalid value: must be the name of an entry of spec.k8sNodeFilters, or empty`,
+				`spec.slurmNodes.controller.k8sNodeFilterName: Invalid value: must be the name of an entry of spec.k8sNodeFilters, or empty`,
 				`spec.slurmNodes.login.k8sNodeFilterName: Invalid value: must be the name of an entry of spec.k8sNodeFilters, or empty`,
 			},
 		},
 		"an unknown node filter of what is not enabled does not matter": {
-			spec: `{slurmNodes: {exporter: {k8sNodeFilterName: cpu}, rest: {k8sNodeFilterName: cpu}, accounting: {k8sNodeFilterName: cpu}}}`,
+			spec: `{slurmNodes: {exporter: {k8sNodeFilterName: cpu}, rest: {k8sNodeFilterName: cpu}, accounting: {k8sNodeFilterName: cpu},
+				login: {k8sNodeFilterName: cpu}, worker: {size: 0, k8sNodeFilterName: cpu}}}`,
+		},
+		"an unknown node filter of what this version does not run does not matter": {
+			spec: `{populateJail: {k8sNodeFilterName: cpu}, sConfigController: {node: {k8sNodeFilterName: system}}, slurmNodes: {exporter: {enabled: true, k8sNodeFilterName: cpu}}}`,
 		},
 		"an empty node filter name is no constraint": {
 			spec: `{slurmNodes: {controller: {k8sNodeFilterName: ""}}}`,

@@ -5,7 +5,6 @@ package nebiusnodeset
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,11 @@ type Facts struct {
 // Write computes the status, all but the summary conditions, which it returns for kube.Report.
 func (f Facts) Write(set *nebiusv1alpha1.NodeSet) kube.Summary {
 	summary := kube.Summary{Generation: set.Generation, Now: f.Now}
-	var ignored []string
+	cluster := f.Cluster
+	if cluster == nil {
+		cluster = &nebiusv1.SlurmCluster{} // what has no effect has none under any
+	}
+	spec := compose.NodeSet(cluster, set)
 	part := kube.Part{Name: "workers", Reason: kube.ReasonWaiting, Message: "are not created yet"}
 	switch {
 	case f.Owner == "":
@@ -41,15 +44,14 @@ func (f Facts) Write(set *nebiusv1alpha1.NodeSet) kube.Summary {
 		summary.Problems = append(summary.Problems, problem.Waitingf("spec.clusterName", slinkyv1beta1.ReasonReferenceNotFound,
 			"SlurmCluster %s does not exist", f.Owner))
 	default:
-		out := compose.NodeSet(f.Cluster, set)
-		summary.Problems, ignored = out.Problems, out.Ignored
+		summary.Problems = spec.Problems
 	}
 	if f.Composed != nil {
 		part = kube.PartOf("workers", f.Composed.Generation, f.Composed.Status.Conditions)
 	}
 	summary.Parts = []kube.Part{part}
 
-	f.conditions(set, part, ignored)
+	f.conditions(set, part, &spec)
 	set.Status.ObservedGeneration = set.Generation
 	set.Status.Replicas, set.Status.LabelSelector = 0, ""
 	if f.Composed != nil {
@@ -75,17 +77,16 @@ func (f Facts) phase(part kube.Part) nebiusv1alpha1.NodeSetPhase {
 func (f Facts) atRest() bool { return f.Cluster != nil && f.Cluster.Spec.Maintenance.Downscaled() }
 
 // conditions writes those of the contract, soperator.md §4.4. They are Unknown until there is something to say.
-func (f Facts) conditions(set *nebiusv1alpha1.NodeSet, part kube.Part, ignored []string) {
+func (f Facts) conditions(set *nebiusv1alpha1.NodeSet, part kube.Part, spec *compose.NodeSetOutput) {
 	put := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		kube.SetCondition(&set.Status.Conditions, metav1.Condition{
 			Type: kind, Status: status, ObservedGeneration: set.Generation, Reason: reason, Message: message,
 		}, f.Now)
 	}
-	if len(ignored) > 0 {
-		put(nebiusv1.ConditionSpecEffective, metav1.ConditionFalse, nebiusv1.ReasonFieldsNotEffective,
-			"set, but without effect in this version: "+strings.Join(ignored, ", "))
+	if all, message := compose.Effect(spec.Ignored, spec.Notes); all {
+		put(nebiusv1.ConditionSpecEffective, metav1.ConditionTrue, nebiusv1.ReasonAllFieldsEffective, message)
 	} else {
-		put(nebiusv1.ConditionSpecEffective, metav1.ConditionTrue, nebiusv1.ReasonAllFieldsEffective, "every field that is set has its effect")
+		put(nebiusv1.ConditionSpecEffective, metav1.ConditionFalse, nebiusv1.ReasonFieldsNotEffective, message)
 	}
 	put(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic has no effect")
 	if f.Composed == nil {

@@ -190,11 +190,10 @@ func (f Facts) spec(cluster *nebiusv1.SlurmCluster, w *writer) {
 	default:
 		w.set(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
 	}
-	if ignored := f.Composed.Ignored; len(ignored) > 0 {
-		w.set(nebiusv1.ConditionSpecEffective, metav1.ConditionFalse, nebiusv1.ReasonFieldsNotEffective,
-			"set, but without effect in this version: "+strings.Join(ignored, ", "))
+	if all, message := compose.Effect(f.Composed.Ignored, f.Composed.Notes); all {
+		w.set(nebiusv1.ConditionSpecEffective, metav1.ConditionTrue, nebiusv1.ReasonAllFieldsEffective, message)
 	} else {
-		w.set(nebiusv1.ConditionSpecEffective, metav1.ConditionTrue, nebiusv1.ReasonAllFieldsEffective, "every field that is set has its effect")
+		w.set(nebiusv1.ConditionSpecEffective, metav1.ConditionFalse, nebiusv1.ReasonFieldsNotEffective, message)
 	}
 	const refs = nebiusv1.ConditionNodeSetRefsResolved
 	switch {

@@ -1,0 +1,79 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+// leafForm is a value for leaves of a kind, or of all, whose path ends so.
+type leafForm struct {
+	kind, end string
+	value     any
+}
+
+// leafValues are values of leaves that take none of the plain ones, by the end of their path or the whole of it.
+var leafValues = []leafForm{
+	{"", ".appArmorProfile", "localhost/leaf"},
+	{"", ".procMount", "Unmasked"},
+	{"", ".livenessProbe", fields(`{"initialDelaySeconds": 77}`)},
+	{"", ".readinessProbe", fields(`{"initialDelaySeconds": 77}`)},
+	{"", ".customEnv", []any{fields(`{"name": "LEAF", "value": "a"}`)}},
+	{"", ".customInitContainers", []any{fields(`{"name": "leaf", "image": "i"}`)}},
+	{"", ".resources", fields(`{"cpu": "3"}`)},
+	{"", ".hostUsers", true},
+	{"", ".affinity", fields(`{"podAffinity": {}}`)},
+	{"", ".volumeClaimTemplateSpec", fields(`{"accessModes": ["ReadWriteOnce"]}`)},
+	{"", ".volumeSourceName", "home"},
+	{"", ".k8sNodeFilterName", "other"},
+	{"", ".mountPath", "/leaf"},
+	{"", ".maxUnavailable", "7%"},
+	{"SlurmCluster", "spec.slurmNodes.exporter.enabled", true},
+	{"SlurmCluster", "spec.slurmNodes.login.userIsolation.enabled", true},
+	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", true},
+	{"SlurmCluster", "spec.plugStackConfig.ncclInspectorPreConf.enabled", true},
+	{"SlurmCluster", "spec.slurmNodes.controller.volumes.spool.volumeSourceName", "scratch"},
+	{"SlurmCluster", "spec.customCgroupConfig", "ConstrainCores=no"},
+	{"SlurmCluster", "spec.customSlurmConfig", "KillWait=33"},
+	{"SlurmCluster", "spec.partitionConfiguration.partitions[].config", "MaxTime=33"},
+	{"SlurmCluster", "spec.partitionConfiguration.rawConfig", []any{"PartitionName=other"}},
+	{"SlurmCluster", "spec.sConfigController.reconfigureWaitTimeout", "7m"},
+	{"SlurmCluster", "spec.slurmConfig.topologyPlugin", "topology/tree"},
+	{"SlurmCluster", "spec.volumeSources", []any{fields(`{"name": "scratch", "emptyDir": {"medium": "Memory"}}`), fields(`{"name": "home", "emptyDir": {}}`)}},
+	{"SlurmCluster", ".accountingStorageTRES", "CPU"},
+	{"SlurmCluster", ".endpoints", []any{"nodes"}},
+	{"SlurmCluster", ".serviceMonitor.interval", "33s"},
+	{"SlurmCluster", ".scrapeTimeout", "13s"},
+	{"SlurmCluster", ".accountingJobsLookback", "33h"},
+	{"SlurmCluster", ".collectionInterval", "33s"},
+	{"SlurmCluster", ".podMonitorConfig.interval", "33s"},
+	{"SlurmCluster", ".metricRelabelConfigs", []any{fields(`{"action": "drop"}`)}},
+	{"SlurmCluster", ".relabelConfig", []any{fields(`{"action": "drop"}`)}},
+	{"SlurmCluster", ".purgeEventAfter", "33days"}, {"SlurmCluster", ".purgeJobAfter", "33days"}, {"SlurmCluster", ".purgeResvAfter", "33days"},
+	{"SlurmCluster", ".purgeStepAfter", "33days"}, {"SlurmCluster", ".purgeSuspendAfter", "33days"}, {"SlurmCluster", ".purgeTXNAfter", "33days"},
+	{"SlurmCluster", ".purgeUsageAfter", "33days"},
+	{"SlurmCluster", ".sshdServiceNodePort", int64(30077)},
+	{"SlurmCluster", ".users[].home", "/leaf"},
+	{"SlurmCluster", ".users[].shell", "/bin/leaf"},
+	{"SlurmCluster", ".users[].sshAuthorizedKeys", []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFsaWNlYWxpY2VhbGljZWFsaWNlYWxpY2VhbGljZWFs leaf"}},
+	{"SlurmCluster", ".users[].uid", int64(7777)},
+	{"NodeSet", "spec.docker.enabled", true},
+	{"NodeSet", "spec.nodeConfig.gresConfig", []any{"Name=leaf"}},
+	{"NodeSet", "spec.nodeConfig.static", "Weight=77"},
+	{"NodeSet", ".volumeSource", fields(`{"emptyDir": {"medium": "Memory"}}`)},
+	{"NodeSet", "spec.slurmd.volumes.spool", fields(`{"emptyDir": {"medium": "Memory"}}`)},
+}
+
+// leafNeed are fields without which a leaf does not matter, by the beginning of its path. Null removes one.
+var leafNeed = []struct {
+	kind, begin string
+	needs       map[string]any
+}{
+	{"SlurmCluster", "spec.k8sNodeFilters[].name", fields(`{"spec.slurmNodes.controller.k8sNodeFilterName": null}`)},
+	{"SlurmCluster", "spec.slurmNodes.accounting.mariadbOperator", fields(`{"spec.slurmNodes.accounting.mariadbOperator.enabled": true}`)},
+	{"SlurmCluster", "spec.slurmNodes.login.userIsolation", fields(`{"spec.slurmNodes.login.userIsolation.enabled": true}`)},
+	{"NodeSet", "spec.munge.image", fields(`{"spec.munge.image.repository": "r"}`)},
+	{"NodeSet", "spec.sssd.image", fields(`{"spec.sssd.image.repository": "r"}`)},
+	{"SlurmCluster", "spec.partitionConfiguration.rawConfig", fields(`{"spec.partitionConfiguration.configType": "custom"}`)},
+	{"SlurmCluster", "spec.slurmNodes.exporter", fields(`{"spec.slurmNodes.exporter.enabled": true}`)},
+	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", nil},
+	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB", fields(`{"spec.slurmNodes.accounting.externalDB": null, "spec.slurmNodes.accounting.embeddedDB.enabled": true}`)},
+	{"SlurmCluster", "spec.slurmNodes.worker.size", fields(`{"spec.partitionConfiguration": null}`)},
+}
