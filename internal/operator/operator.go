@@ -28,6 +28,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebiusnodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/notserved"
 	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slurmlink"
@@ -157,6 +158,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 		"slurmcluster": {
 			func(b component.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
 			func(b component.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
+			func(b component.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b component.Base) error { return token.Setup(mgr, b) }},
 	}

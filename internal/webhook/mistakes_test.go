@@ -97,6 +97,10 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 			refusal: `spec.accountingRef.namespace: Invalid value: namespace "other" of the reference to "a" is not "NS", the object's own: leave it out and refer to an object in "NS"`},
 		{name: "capitals in the name of the cluster", kind: "Controller", object: `{spec: {clusterName: HPC}}`,
 			warnings: []string{`spec.clusterName: Slurm keeps names of clusters in lower case; it will say "hpc"`}},
+		{name: "a derived name that accounting has no room for", kind: "Controller", object: `{metadata: {name: a-controller-with-a-long-name-own}, spec: {accountingRef: {name: a}}}`,
+			refusal: `spec.clusterName: Invalid value: is "NS_a-controller-with-a-long-name-own" by default, `},
+		{name: "a derived name that accounting would have no room for", kind: "Controller", object: `{metadata: {name: a-controller-with-a-long-name-own}}`,
+			warnings: []string{`spec.clusterName: is "NS_a-controller-with-a-long-name-own" by default, `}},
 		{name: "a claim that only one slurmctld can use", kind: "Controller", object: `{spec: {ha: {enabled: true}, persistence: {existingClaim: rwo}}}`,
 			refusal: "spec.persistence.existingClaim: Invalid value: PersistentVolumeClaim rwo has not access mode ReadWriteMany, but [ReadWriteOnce]; all slurmctlds need it at the same time"},
 
@@ -134,6 +138,15 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 			refusal: `spec.slurmNodes.login.volumes.customMounts[0].volumeSourceName: Invalid value: there is no "home" in spec.volumeSources`},
 		{name: "a NodeSet of a cluster that comes later", kind: "Workers", object: `{spec: {clusterName: later, slurmd: {}}}`,
 			warnings: []string{`SlurmCluster "later" does not exist yet; the NodeSet has no workers before it does`}},
+		{name: "fields of workers of a SlurmCluster without effect", kind: "Workers", object: `{spec: {clusterName: alpha, docker: {enabled: true}, updateStrategy: slurmAwareRollingUpdate, nodeConfig: {dynamic: x}, slurmd: {}}}`,
+			warnings: []string{"spec.docker.enabled has no effect in this version", "spec.nodeConfig.dynamic has no effect in this version", "spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: "}},
+		{name: "mistakes and fields without effect in workers of a cluster that comes later", kind: "Workers", object: `{spec: {clusterName: later, docker: {enabled: true}, nodeConfig: {static: "NodeAddr=x"}, slurmd: {}}}`,
+			refusal:  "spec.nodeConfig.static: Invalid value: NodeAddr: it is set by the operator and cannot be set to something else; remove the line",
+			warnings: []string{"spec.docker.enabled has no effect in this version"}},
+		{name: "a field of a NodeSet that its contract removed", kind: "NodeSet", object: `{spec: {controllerRef: {name: a}, taintKubeNodes: true}}`,
+			warnings: []string{"spec.taintKubeNodes has no effect in this version"}},
+		{name: "a key that may be missing, and may not", kind: "Controller", object: `{spec: {jwtKeyRef: {name: a, key: b, optional: true}}}`,
+			warnings: []string{"spec.jwtKeyRef.optional has no effect in this version"}},
 		{name: "parameters of a node of a SlurmCluster that are the operator's", kind: "Workers", object: `{spec: {clusterName: alpha, nodeConfig: {static: "NodeAddr=x"}, slurmd: {}}}`,
 			refusal: "spec.nodeConfig.static: Invalid value: NodeAddr: it is set by the operator and cannot be set to something else; remove the line"},
 	}
@@ -146,7 +159,7 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 				t.Errorf("refusal = %q (%v), want %q", got, err, want)
 			}
 			for _, warning := range tt.warnings {
-				if !strings.Contains(strings.Join(said, "\n"), warning) {
+				if warning = strings.ReplaceAll(warning, "NS", s.Namespace); !strings.Contains(strings.Join(said, "\n"), warning) {
 					t.Errorf("warnings = %q, want %q", said, warning)
 				}
 			}

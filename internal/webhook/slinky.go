@@ -56,6 +56,9 @@ func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (fi
 	if name := c.Spec.ClusterName; strings.ToLower(name) != name {
 		f.warnings = append(f.warnings, fmt.Sprintf("spec.clusterName: Slurm keeps names of clusters in lower case; it will say %q", strings.ToLower(name)))
 	}
+	if err := controller.CheckClusterName(c); err != nil && c.Spec.AccountingRef == nil {
+		f.warnings = append(f.warnings, err.Error())
+	}
 	in := controller.Input{Controller: c, Images: images()}
 	err := errors.Join(l.files(ctx, c, &in.Files, &f), l.sharedClaim(ctx, c, &f))
 	f.add(controller.Render(in).Output)
@@ -145,6 +148,7 @@ func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (findings, er
 	var f findings
 	f.ownNamespace(n.Spec.ControllerRef, n.Namespace, "spec.controllerRef")
 	var out render.Output
+	worker.Ignore(n, &out)
 	out.Fail("spec", worker.Check(worker.Input{
 		NodeSet: n, Controller: anyController(n, n.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
 	}))
@@ -176,6 +180,9 @@ func (lookup) restAPI(_ context.Context, r *slinkyv1beta1.RestApi) (findings, er
 
 func (lookup) token(_ context.Context, t *slinkyv1beta1.Token) (findings, error) {
 	var f findings
+	var out render.Output
+	out.IgnoreOptional(t.Spec)
+	f.add(out)
 	if ref := t.Spec.JwtHs256KeyRef; ref != nil { //nolint:staticcheck // deprecated, and still read
 		if err := ref.InNamespace(t.Namespace); err != nil {
 			f.mistakes = append(f.mistakes, problem.Errorf("spec.jwtHs256KeyRef.namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))

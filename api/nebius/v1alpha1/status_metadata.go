@@ -24,6 +24,8 @@ const (
 	ReasonReconciling = "Reconciling"
 	// ReasonInvalidSpec goes with Stalled True: the message names the field and what to change.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonNotServed goes with Ready False and Stalled True of an object whose kind this version stores, and nothing more.
+	ReasonNotServed = "NotServed"
 )
 
 // StatusMetadata is what the status of ActiveChecks and NodeConfigurators have in common.

@@ -108,13 +108,8 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 	} else if err := r.Applier.Release(ctx, n, worker.DisruptionBudget(n)); err != nil {
 		return component.Plan{}, err
 	}
-	ignore(n, &out)
+	worker.Ignore(n, &out)
 	return component.Plan{Output: out, Observe: func(ctx context.Context, plan *component.Plan) error { return r.observe(ctx, n, &in, plan) }}, nil
-}
-
-// ignore lists what is set and has no effect.
-func ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
-	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
 }
 
 func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, error) {

@@ -46,6 +46,7 @@ func Labels(a *slinkyv1beta1.Accounting) label.Set {
 func Render(in Input) render.Output {
 	var out render.Output
 	a := in.Accounting
+	out.IgnoreOptional(a.Spec)
 	if a.Spec.External {
 		const elsewhere = " (slurmdbd runs elsewhere)"
 		out.Ignore(a.Spec.StorageConfig != nil, "spec.storageConfig"+elsewhere)

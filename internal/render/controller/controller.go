@@ -93,8 +93,12 @@ func Render(in Input) Output {
 	c := in.Controller
 	set := Labels(c)
 
+	out.IgnoreOptional(c.Spec)
 	files := out.configuration(in)
 	out.Add(&corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(c, c.ConfigName(), set), Data: files})
+	if c.Spec.AccountingRef != nil {
+		out.Fail("spec.clusterName", CheckClusterName(c))
+	}
 	if c.Spec.External {
 		out.ignoreElsewhere(c)
 		return out
@@ -119,6 +123,21 @@ func Render(in Input) Output {
 	monitor := c.Spec.Metrics.ServiceMonitor
 	out.Ignore(monitor != nil && monitor.Enabled && !c.Spec.Metrics.Enabled, "spec.metrics.serviceMonitor (without spec.metrics.enabled)")
 	return out
+}
+
+// maxClusterName is what the tables of the accounting database leave for the name of a cluster
+// (https://slurm.schedmd.com/slurm.conf.html#OPT_ClusterName).
+const maxClusterName = 40
+
+// CheckClusterName finds a name that the accounting database has no room for. One in the spec is refused at admission;
+// what is derived from namespace and name may be longer.
+func CheckClusterName(c *slinkyv1beta1.Controller) error {
+	if name := c.ClusterName(); len(name) > maxClusterName {
+		return problem.Errorf("spec.clusterName", slinkyv1beta1.ReasonInvalidSpec,
+			"is %q by default, %d characters of which accounting takes %d; it cannot be set later, so create the Controller anew with a shorter one",
+			name, len(name), maxClusterName)
+	}
+	return nil
 }
 
 // ignoreElsewhere names what an external slurmctld has of its own: the slurm.conf that is rendered for it is for slurmrestd.

@@ -40,6 +40,7 @@ func Labels(l *slinkyv1beta1.LoginSet) label.Set {
 // and therefore not rendered.
 func Render(in Input) render.Output {
 	var out render.Output
+	out.IgnoreOptional(in.LoginSet.Spec)
 	set := Labels(in.LoginSet)
 	spec := &in.LoginSet.Spec
 

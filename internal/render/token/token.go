@@ -58,6 +58,7 @@ func Labels(t *slinkyv1beta1.Token) label.Set {
 // Render returns the Secret with the token that it holds, or with a new one when that is of no use or due.
 func Render(in Input) Output {
 	var out Output
+	out.IgnoreOptional(in.Token.Spec)
 	t, ref := in.Token, in.Token.TokenRef()
 	token := in.Stored
 	claims, why := judge(in)

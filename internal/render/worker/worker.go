@@ -18,6 +18,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
@@ -52,6 +53,12 @@ func Check(in Input) error {
 		errs = append(errs, problem.Errorf("spec.partition.config", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
 	return errors.Join(errs...)
+}
+
+// Ignore lists what is set in a NodeSet and has no effect.
+func Ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
+	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
+	out.IgnoreOptional(n.Spec)
 }
 
 // NodeAnnotation on a worker pod names the Kubernetes node to which it is bound, by scaling mode DaemonSet or pinToNode.

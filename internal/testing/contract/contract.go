@@ -1,0 +1,67 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contract gives tests what the project's machines have beside the checkout (../shared/contract): objects as the
+// predecessors' charts render them. Elsewhere the tests that need it are skipped.
+package contract
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Manifests are the objects of each file of contract/manifests, as they are, in the order in which they are written.
+func Manifests(t testing.TB) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	dir := filepath.Join(checkout(t), "..", "shared", "contract", "manifests")
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		t.Skipf("the predecessors' manifests are not here: %s", dir)
+	}
+	out := map[string][]*unstructured.Unstructured{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // a file beside this repository
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if len(u.Object) > 0 {
+				out[filepath.Base(path)] = append(out[filepath.Base(path)], u)
+			}
+		}
+		if len(out[filepath.Base(path)]) == 0 {
+			t.Fatalf("%s has no objects", path)
+		}
+	}
+	return out
+}
+
+// checkout is the directory of the repository that the test runs in.
+func checkout(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("there is no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,79 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/testing/contract"
+)
+
+// TestManifestsOfThePredecessorsAreAdmitted takes what both predecessors' charts render, seed and newest, as it is. Only the
+// namespace is the test's.
+func TestManifestsOfThePredecessorsAreAdmitted(t *testing.T) {
+	t.Parallel()
+	manifests := contract.Manifests(t)
+	s := start(t)
+	for name, objects := range manifests {
+		t.Run(name, func(t *testing.T) {
+			for _, u := range objects {
+				move(u.Object, u.GetNamespace(), s.Namespace)
+				u.SetNamespace(s.Namespace)
+				s.warnings.take()
+				if err := s.user.Create(t.Context(), u, client.DryRunAll); err != nil {
+					t.Errorf("%s %s is refused: %v", u.GetKind(), u.GetName(), err)
+					continue
+				}
+				said := s.warnings.take()
+				t.Logf("%s %s: %d warnings\n%s", u.GetKind(), u.GetName(), len(said), strings.Join(said, "\n"))
+				if u.GetKind() == "SlurmCluster" {
+					expectWarnings(t, u, said)
+				}
+			}
+		})
+	}
+}
+
+// expectWarnings wants one for each field without effect: the API server leaves out what is more than 4 KiB.
+func expectWarnings(t *testing.T, u *unstructured.Unstructured, said []string) {
+	t.Helper()
+	cluster := &nebiusv1.SlurmCluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
+		t.Fatal(err)
+	}
+	ignored := compose.Cluster(compose.Input{Cluster: cluster}).Ignored
+	if len(ignored) == 0 {
+		t.Error("nothing in it is without effect?")
+	}
+	for _, path := range ignored {
+		if want := path + " has no effect in this version"; !slices.ContainsFunc(said, func(text string) bool { return strings.HasSuffix(text, want) }) {
+			t.Errorf("nobody is told: %s", want)
+		}
+	}
+}
+
+// move has everything that names the namespace name another one.
+func move(value any, from, to string) {
+	switch value := value.(type) {
+	case map[string]any:
+		if value["namespace"] == from && from != "" {
+			value["namespace"] = to
+		}
+		for _, below := range value {
+			move(below, from, to)
+		}
+	case []any:
+		for _, item := range value {
+			move(item, from, to)
+		}
+	}
+}
