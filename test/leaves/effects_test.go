@@ -29,8 +29,8 @@ func expectEffects(t *testing.T, kind, namespace string, table scene, paths []st
 	for i, path := range paths {
 		l, name := table.Leaves[path], sceneName(i)
 		fmt.Fprintf(&text, "\n%s: %s -> %s\n", path, inline(l.A), inline(l.B))
-		if l.Dead != "" {
-			fmt.Fprintf(&text, "  nothing: %s\n", l.Dead)
+		if l.Dead+l.Acts != "" {
+			fmt.Fprintf(&text, "  nothing: %s\n", l.Dead+l.Acts)
 		}
 		for _, line := range effects(render(t, before.of(name), after.of(name)), render(t, after.of(name), before.of(name))) {
 			line = strings.ReplaceAll(strings.ReplaceAll(line, name, "N"), namespace, "NAMESPACE")

@@ -8,6 +8,7 @@ package leaves_test
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,16 +38,17 @@ func TestEveryLeaf(t *testing.T) {
 			surroundings(t, o)
 
 			fresh := settled(t, o, table, paths, func(l leaf) any { return l.B })
+			deadAreTold(t, o, table, paths)
 			clear(t, o)
 			before := settled(t, o, table, paths, func(l leaf) any { return l.A })
 			for i, path := range paths {
 				l, scene := table.Leaves[path], sceneName(i)
-				changed := cmp.Diff(withoutOurs(before.of(scene)), withoutOurs(fresh.of(scene))) != ""
+				changed := cmp.Diff(withoutRevisions(before.of(scene)), withoutRevisions(fresh.of(scene))) != ""
 				switch {
-				case l.Dead == "" && !changed:
+				case l.Dead+l.Acts == "" && !changed:
 					t.Errorf("%s: %v or %v, nothing is rendered differently", path, l.A, l.B)
-				case l.Dead != "" && changed:
-					t.Errorf("%s is listed as dead (%s), but it changes what is rendered", path, l.Dead)
+				case l.Dead+l.Acts != "" && changed:
+					t.Errorf("%s is listed as changing nothing (%s), but it changes what is rendered", path, l.Dead+l.Acts)
 				}
 			}
 
@@ -225,6 +227,36 @@ func told(t *testing.T, o *operator.Operator, s scene, paths []string) {
 	}
 }
 
+// deadAreTold expects that condition FieldsIgnored names the leaves that have no effect.
+func deadAreTold(t *testing.T, o *operator.Operator, s scene, paths []string) {
+	t.Helper()
+	for i, path := range paths {
+		l := s.Leaves[path]
+		if l.Dead == "" {
+			continue
+		}
+		obj := s.objects(t, o.Namespace, sceneName(i), path, nil)[0]
+		if err := o.User.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
+		}
+		if message := condition(obj, "FieldsIgnored"); !strings.Contains(message, "spec."+path) {
+			t.Errorf("%s = %v has no effect (%s), and FieldsIgnored says only %q", path, l.B, l.Dead, message)
+		}
+	}
+}
+
+// condition is the message of a condition that is True.
+func condition(obj *unstructured.Unstructured, kind string) string {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, _ := item.(map[string]any); c["type"] == kind && c["status"] == "True" {
+			message, _ := c["message"].(string)
+			return message
+		}
+	}
+	return ""
+}
+
 // stalled is the message of the condition Stalled of a scene's object.
 func stalled(t *testing.T, o *operator.Operator, s scene, i int, path string) string {
 	t.Helper()
@@ -263,3 +295,17 @@ func withoutOurs(objects map[string]string) map[string]string {
 	}
 	return out
 }
+
+// withoutRevisions leaves out in addition what a revision of workers is called: it is a digest of fields, with effect or
+// without.
+func withoutRevisions(objects map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, text := range withoutOurs(objects) {
+		if !strings.HasPrefix(key, "ControllerRevision ") {
+			out[key] = revision.ReplaceAllString(text, "")
+		}
+	}
+	return out
+}
+
+var revision = regexp.MustCompile(`controller\.kubernetes\.io/hash: .*`)

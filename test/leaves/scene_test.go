@@ -37,7 +37,9 @@ type leaf struct {
 	Fixed bool `json:"fixed,omitempty"`
 	// Told is the reason for which the change is not carried out but told by a condition, with the way out.
 	Told string `json:"told,omitempty"`
-	// Dead is the reason for which the leaf changes nothing that is rendered.
+	// Acts says where a leaf acts that changes nothing that is rendered.
+	Acts string `json:"acts,omitempty"`
+	// Dead is the reason for which the leaf has no effect. Condition FieldsIgnored names it.
 	Dead string `json:"dead,omitempty"`
 }
 
