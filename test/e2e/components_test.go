@@ -167,5 +167,8 @@ func (s *scene) exchangesWorkload(t *testing.T) {
 		s.awaitCondition(t, patient, login, "Ready", metav1.ConditionTrue)
 		look("hostname", "the name of a pod of a "+step.workload, func(name string) bool { return (name == "login-0") == (step.workload == "StatefulSet") })
 		look("pgrep --exact --count sssd || true", "whether sssd runs, with sssdConfRef "+step.sssd, func(n string) bool { return (n == "0") == (step.sssd == "null") })
+		look("getent --service=sss passwd games || true", "whether SSSD knows the users of its back end", func(out string) bool {
+			return strings.HasPrefix(out, "games:") == (step.sssd != "null")
+		})
 	}
 }
