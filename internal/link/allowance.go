@@ -35,9 +35,26 @@ func (s subject) savings() time.Duration {
 //
 // So ten minutes see at most half a minute of questions, whatever is asked and by whom, and still the first ones after a
 // rest are asked at once.
+//
+// While somebody waits for what the nodes show, they have more: whoever changes a thousand nodes pays for the lists that show
+// it. That is the time after something was changed, so that it is over by itself.
 type allowance struct {
-	left [subjects]time.Duration
-	at   time.Time // when left was right; zero: never used
+	left  [subjects]time.Duration
+	at    time.Time // when left was right; zero: never used
+	until time.Time // somebody waits
+}
+
+const (
+	// hurriedShare is the reciprocal of the part of slurmrestd's time that the nodes have while somebody waits.
+	hurriedShare = 5
+	// hurry is how long somebody waits after a change.
+	hurry = 10 * time.Second
+)
+
+// hurries says that somebody waits from now on.
+func (a *allowance) hurries(now time.Time) {
+	a.grow(now)
+	a.until = now.Add(hurry)
 }
 
 // grow lets time pass.
@@ -47,6 +64,7 @@ func (a *allowance) grow(now time.Time) {
 			a.left[s] = s.savings()
 		}
 	} else if passed := now.Sub(a.at); passed > 0 {
+		a.left[aboutNodes] += max(0, min(passed, a.until.Sub(a.at))) / hurriedShare
 		for s := subjects - 1; s >= 0; s-- { // nodes last, which get what others do not need
 			a.left[s] += passed / s.share()
 			over := max(0, a.left[s]-s.savings())
@@ -67,18 +85,29 @@ func (a *allowance) take(now time.Time, s subject, cost time.Duration) {
 // wait is how long to wait until a question may be asked: one that somebody waits for, or one that nobody does.
 func (a *allowance) wait(now time.Time, s subject, urgent bool) time.Duration {
 	a.grow(now)
-	least := s.savings() / 4
-	if urgent {
+	least, hurried := s.savings()/4, time.Duration(0)
+	if s == aboutNodes {
+		hurried = max(0, a.until.Sub(now))
+	}
+	if urgent || hurried > 0 {
 		least = 0
 	}
-	missing := max(0, least-a.left[s])
+	missing := least - a.left[s]
+	if missing <= 0 {
+		return 0
+	}
+	missing += time.Microsecond // what grows is rounded down
 	rate := 1 / float64(s.share())
 	for other := range subjects {
 		if s == aboutNodes && other != aboutNodes && a.left[other] >= other.savings() {
 			rate += 1 / float64(other.share())
 		}
 	}
-	return time.Duration(float64(missing) / rate)
+	fast := rate + 1./hurriedShare
+	if wait := time.Duration(float64(missing) / fast); wait <= hurried {
+		return wait
+	}
+	return hurried + time.Duration((float64(missing)-float64(hurried)*fast)/rate)
 }
 
 // durations are how long the last answers took, in turn.

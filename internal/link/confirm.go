@@ -21,6 +21,7 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	fail := func(err error) (*Snapshot, error) {
 		return nil, fmt.Errorf("asking Slurm cluster %s about %s once more: %w", l.key, hostlist.Compress(nodes), err)
 	}
+	l.hurries()
 	if err := l.ask(ctx, !l.snapshot.Load().has(nodes)); err != nil {
 		return fail(err)
 	}

@@ -197,8 +197,21 @@ func (l *Link) poke() {
 	}
 }
 
+// wrote asks for what a write has changed, and for what follows from it.
+func (l *Link) wrote() {
+	l.hurries()
+	l.poke()
+}
+
+// hurries says that somebody waits for what the nodes show.
+func (l *Link) hurries() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.may.hurries(l.options.Clock.Now())
+}
+
 func (l *Link) newBatcher() *batcher {
-	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, wrote: l.poke}
+	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, wrote: l.wrote}
 }
 
 // Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.
