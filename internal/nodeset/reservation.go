@@ -32,7 +32,7 @@ func MaintenanceOf(n *slinkyv1beta1.NodeSet) *Maintenance {
 		return nil
 	}
 	m := &Maintenance{Start: u.StartTime.UTC(), Duration: 30 * time.Minute, Flags: []string{"MAINT", "IGNORE_JOBS"}}
-	if u.Duration != nil {
+	if u.Duration != nil && u.Duration.Duration > 0 {
 		m.Duration = u.Duration.Duration
 	}
 	for _, flag := range u.Flags {

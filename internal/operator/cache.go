@@ -109,6 +109,15 @@ func newDefinitions(config *rest.Config, mgr ctrl.Manager) (cache.Cache, error) 
 	return definitions, nil
 }
 
+// normalize is what the cache does with each object: managed fields are for the API server, and an object of a program that
+// writes what nobody has filled in becomes the one that was meant.
+func normalize(o any) (any, error) {
+	if obj, ok := o.(interface{ DropEmpty() }); ok {
+		obj.DropEmpty()
+	}
+	return cache.TransformStripManagedFields()(o)
+}
+
 // owned are the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}

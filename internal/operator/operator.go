@@ -84,7 +84,7 @@ func Scheme() *runtime.Scheme {
 func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
 	base.Scheme = Scheme()
 	base.Cache = cache.Options{
-		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(), DefaultTransform: normalize,
 	}
 	mgr, err := ctrl.NewManager(config, base)
 	if err != nil {

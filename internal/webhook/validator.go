@@ -60,7 +60,7 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 	if v.exempt(obj) {
 		return nil, nil
 	}
-	found, err := v.find(ctx, obj)
+	found, err := v.look(ctx, obj)
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
@@ -73,18 +73,29 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 	if v.exempt(obj) || old.GetGeneration() == obj.GetGeneration() {
 		return nil, nil
 	}
-	found, err := v.find(ctx, obj)
+	found, err := v.look(ctx, obj)
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
 	if len(found.mistakes) > 0 {
-		before, err := v.find(ctx, old)
+		before, err := v.look(ctx, old)
 		if err != nil {
 			return unchecked(ctx, err), nil
 		}
 		found.mistakes = slices.DeleteFunc(found.mistakes, func(p problem.Problem) bool { return slices.Contains(before.mistakes, p) })
 	}
 	return found.warnings, v.refusal(obj, found.mistakes)
+}
+
+// look finds the mistakes of an object as the operator reads it, without what is empty in it.
+func (v *validator[T]) look(ctx context.Context, obj T) (findings, error) {
+	if read, ok := obj.DeepCopyObject().(T); ok {
+		obj = read
+	}
+	if o, ok := any(obj).(interface{ DropEmpty() }); ok {
+		o.DropEmpty()
+	}
+	return v.find(ctx, obj)
 }
 
 // ValidateDelete is not registered: everything may be deleted.

@@ -13,9 +13,9 @@ import (
 
 // AccountingSpec is what a user asks of an Accounting.
 //
-// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || has(self.externalConfig)`,message="externalConfig must be set when external is true"
-// +kubebuilder:validation:XValidation:rule=`self.?external.orValue(false) || has(self.storageConfig) || has(self.embeddedDatabase)`,message="slurmdbd needs a database: set storageConfig to use an existing MySQL or MariaDB, or embeddedDatabase: {} to have one run here"
-// +kubebuilder:validation:XValidation:rule="!(has(self.storageConfig) && has(self.embeddedDatabase))",message="storageConfig and embeddedDatabase exclude each other"
+// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || self.?externalConfig.host.orValue("") != "" && self.externalConfig.port > 0`,message="externalConfig must be set when external is true"
+// +kubebuilder:validation:XValidation:rule=`self.?external.orValue(false) || self.?storageConfig.host.orValue("") != "" || has(self.embeddedDatabase)`,message="slurmdbd needs a database: set storageConfig to use an existing MySQL or MariaDB, or embeddedDatabase: {} to have one run here"
+// +kubebuilder:validation:XValidation:rule=`!(self.?storageConfig.host.orValue("") != "" && has(self.embeddedDatabase))`,message="storageConfig and embeddedDatabase exclude each other"
 type AccountingSpec struct {
 	// SlurmKeyRef selects the key with which slurmdbd and slurmctld prove to each other who they are (auth/slurm). It must
 	// be the key of the Controllers that refer to this Accounting. Secret and key cannot be changed. Default: the
@@ -23,7 +23,7 @@ type AccountingSpec struct {
 	// of a Controller with the same name; a Controller with another name has to refer to it.
 	// Slurm: AuthType=auth/slurm, https://slurm.schedmd.com/authentication.html#slurm
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	SlurmKeyRef *corev1.SecretKeySelector `json:"slurmKeyRef,omitempty"`
 
@@ -33,7 +33,7 @@ type AccountingSpec struct {
 	// with another name has to refer to it.
 	// Slurm: AuthAltParameters=jwt_key=, https://slurm.schedmd.com/jwt.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	JwtKeyRef *corev1.SecretKeySelector `json:"jwtKeyRef,omitempty"`
 
@@ -41,7 +41,7 @@ type AccountingSpec struct {
 	//
 	// Deprecated: use jwtKeyRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	JwtHs256KeyRef *corev1.SecretKeySelector `json:"jwtHs256KeyRef,omitempty"`
 
@@ -49,7 +49,7 @@ type AccountingSpec struct {
 	// none.
 	// Slurm: AuthAltParameters=jwks=, https://slurm.schedmd.com/jwt.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	JwksKeyRef *corev1.ConfigMapKeySelector `json:"jwksKeyRef,omitempty"`
 
 	// External says that slurmdbd runs elsewhere, at externalConfig. Nothing is run here then. Default: false.
@@ -93,18 +93,20 @@ type AccountingSpec struct {
 }
 
 // StorageConfig says where slurmdbd finds its MySQL or MariaDB.
+//
+// +kubebuilder:validation:XValidation:rule="self.host == '' || size(self.passwordKeyRef.name) > 0",message="passwordKeyRef.name must not be empty"
 type StorageConfig struct {
 	// Host is the host name or IP address of the database server.
 	// Slurm: StorageHost, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageHost
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:-]+$')",message="must be one host name or IP address"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:-]*$')",message="must be one host name or IP address"
 	Host string `json:"host"`
 
 	// Port is the TCP port of the database server. Default: 3306.
 	// Slurm: StoragePort, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePort
 	// +optional
 	// +kubebuilder:default=3306
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
@@ -125,7 +127,7 @@ type StorageConfig struct {
 
 	// PasswordKeyRef selects the password from a Secret.
 	// Slurm: StoragePass, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePass
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	PasswordKeyRef corev1.SecretKeySelector `json:"passwordKeyRef"`
 
 	// TLS makes slurmdbd speak TLS to the database server. Default: without it slurmdbd speaks plain text, which a server
@@ -146,7 +148,6 @@ type StorageTLS struct {
 	// that asks for a certificate. Default: none is shown.
 	// Slurm: StorageParameters=SSL_CERT=,SSL_KEY=
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	ClientCertificateRef *corev1.LocalObjectReference `json:"clientCertificateRef,omitempty"`
 }
 
@@ -187,7 +188,7 @@ type EmbeddedDatabase struct {
 	// once and keeps it as password in Secret <name>-auth-database.
 	// Slurm: StoragePass, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePass
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	PasswordKeyRef *corev1.SecretKeySelector `json:"passwordKeyRef,omitempty"`
 }
 

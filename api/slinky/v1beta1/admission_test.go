@@ -71,7 +71,7 @@ func TestControllerAdmission(t *testing.T) {
 		{name: "an external one with an address", object: `{spec: {external: true, externalConfig: {host: ctl, port: 6817}}}`},
 		{name: "an external one on IPv6", object: `{spec: {external: true, externalConfig: {host: "fd00::1", port: 6817}}}`},
 		{name: "an external host cannot leave its line", object: `{spec: {external: true, externalConfig: {host: "ctl\nSlurmUser=root", port: 6817}}}`, refusal: "spec.externalConfig.host"},
-		{name: "an external port is a port", object: `{spec: {external: true, externalConfig: {host: ctl, port: 0}}}`, refusal: "spec.externalConfig.port"},
+		{name: "an external port is a port", object: `{spec: {external: true, externalConfig: {host: ctl, port: 0}}}`, refusal: "externalConfig must be set"},
 
 		{name: "a cluster name of 40 characters", object: `{spec: {clusterName: ` + strings.Repeat("a", 40) + `}}`},
 		{name: "a cluster name of 41 characters", object: `{spec: {clusterName: ` + strings.Repeat("a", 41) + `}}`, refusal: "spec.clusterName"},
@@ -100,7 +100,7 @@ func TestControllerAdmission(t *testing.T) {
 		{name: "high availability does not work with an own claim", object: `{spec: {ha: {enabled: true}, persistence: {}}}`, refusal: "ReadWriteMany"},
 		{name: "high availability needs persistence", object: `{spec: {ha: {enabled: true}, persistence: {enabled: false, existingClaim: a}}}`, refusal: "ha.enabled needs"},
 		{name: "high availability with a shared claim", object: `{spec: {ha: {enabled: true}, persistence: {existingClaim: a}}}`},
-		{name: "high availability without backups", object: `{spec: {ha: {enabled: true, backups: 0}, persistence: {existingClaim: a}}}`, refusal: "spec.ha.backups"},
+		{name: "fewer backups than none", object: `{spec: {ha: {enabled: true, backups: -1}, persistence: {existingClaim: a}}}`, refusal: "spec.ha.backups"},
 		{name: "high availability that is off needs nothing", object: `{spec: {ha: {enabled: false}}}`},
 
 		{name: "the state cannot be given up", object: `{spec: {persistence: {enabled: false}}}`, old: `{spec: {}}`, refusal: "persistence.enabled cannot be changed"},
@@ -111,6 +111,10 @@ func TestControllerAdmission(t *testing.T) {
 		{name: "a container may hold what this version does not know", object: `{spec: {slurmctld: {image: a, future: {x: 1}}}}`},
 		{name: "a container is an object", object: `{spec: {slurmctld: [a]}}`, refusal: "spec.slurmctld"},
 		{name: "a container is no string", object: `{spec: {slurmctld: image}}`, refusal: "spec.slurmctld"},
+		{name: "what a program writes that fills in nothing", object: `{spec: {slurmKeyRef: {name: "", key: ""}, jwtKeyRef: {key: ""}, jwksKeyRef: {name: "", key: ""},
+			accountingRef: {name: ""}, externalConfig: {host: "", port: 0}, service: {port: 0, nodePort: 0}}}`},
+		{name: "an external slurmctld without a host", object: `{spec: {external: true, externalConfig: {host: "", port: 0}}}`, refusal: "externalConfig must be set when external is true"},
+		{name: "a file without a ConfigMap", object: `{spec: {configFileRefs: [{name: ""}]}}`, refusal: "name must not be empty"},
 		{name: "empty lists and maps of a chart may be null", object: `{spec: {configFileRefs: null, template: {metadata: {labels: null, annotations: null}}, metrics: {serviceMonitor: null}}}`},
 		{name: "extraConf has many lines", object: `{spec: {extraConf: "A=1\nB=2\n"}}`},
 		{name: "a Prometheus duration", object: `{spec: {metrics: {serviceMonitor: {interval: 1m30s}}}}`},

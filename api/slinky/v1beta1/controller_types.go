@@ -12,7 +12,7 @@ import (
 
 // ControllerSpec is what a user asks of a Controller.
 //
-// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || has(self.externalConfig)`,message="externalConfig must be set when external is true"
+// +kubebuilder:validation:XValidation:rule=`!self.?external.orValue(false) || self.?externalConfig.host.orValue("") != "" && self.externalConfig.port > 0`,message="externalConfig must be set when external is true"
 // +kubebuilder:validation:XValidation:rule=`!self.?ha.enabled.orValue(false) || (self.?persistence.enabled.orValue(false) && self.?persistence.existingClaim.orValue("") != "")`,message="ha.enabled needs persistence.existingClaim, a PersistentVolumeClaim with access mode ReadWriteMany: all slurmctld pods share the saved state"
 // +kubebuilder:validation:XValidation:rule=`(has(self.clusterName) ? self.clusterName : "") == (has(oldSelf.clusterName) ? oldSelf.clusterName : "")`,message="clusterName cannot be changed: the saved state and the accounting records belong to it"
 // +kubebuilder:validation:XValidation:rule=`self.?persistence.enabled.orValue(true) == oldSelf.?persistence.enabled.orValue(true)`,message="persistence.enabled cannot be changed: the saved state would be lost"
@@ -31,7 +31,7 @@ type ControllerSpec struct {
 	// slurm.key in Secret <name>-auth-slurm.
 	// Slurm: AuthType=auth/slurm, https://slurm.schedmd.com/authentication.html#slurm
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	SlurmKeyRef *corev1.SecretKeySelector `json:"slurmKeyRef,omitempty"`
 
@@ -40,7 +40,7 @@ type ControllerSpec struct {
 	// once and keeps it as jwt.key in Secret <name>-auth-jwt.
 	// Slurm: AuthAltParameters=jwt_key=, https://slurm.schedmd.com/jwt.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	JwtKeyRef *corev1.SecretKeySelector `json:"jwtKeyRef,omitempty"`
 
@@ -48,7 +48,7 @@ type ControllerSpec struct {
 	//
 	// Deprecated: use jwtKeyRef.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	JwtHs256KeyRef *corev1.SecretKeySelector `json:"jwtHs256KeyRef,omitempty"`
 
@@ -56,13 +56,14 @@ type ControllerSpec struct {
 	// none.
 	// Slurm: AuthAltParameters=jwks=, https://slurm.schedmd.com/jwt.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	JwksKeyRef *corev1.ConfigMapKeySelector `json:"jwksKeyRef,omitempty"`
 
 	// AccountingRef names the Accounting (slurmdbd) that keeps the job records of this cluster. Default: none, the
 	// records are not kept.
 	// Slurm: AccountingStorageHost, https://slurm.schedmd.com/slurm.conf.html#OPT_AccountingStorageHost
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.?namespace.orValue('') == ''",message="name must not be empty"
 	AccountingRef *ObjectReference `json:"accountingRef,omitempty"`
 
 	// External says that slurmctld runs elsewhere, at externalConfig. Only a minimal slurm.conf is made for it then,
@@ -109,30 +110,35 @@ type ControllerSpec struct {
 	// Slurm: https://slurm.schedmd.com/slurm.conf.html
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	ConfigFileRefs []ObjectReference `json:"configFileRefs,omitempty"`
 
 	// PrologScriptRefs name ConfigMaps whose keys are scripts that slurmd runs before a job.
 	// Slurm: Prolog, https://slurm.schedmd.com/slurm.conf.html#OPT_Prolog
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	PrologScriptRefs []ObjectReference `json:"prologScriptRefs,omitempty"`
 
 	// EpilogScriptRefs name ConfigMaps whose keys are scripts that slurmd runs after a job.
 	// Slurm: Epilog, https://slurm.schedmd.com/slurm.conf.html#OPT_Epilog
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	EpilogScriptRefs []ObjectReference `json:"epilogScriptRefs,omitempty"`
 
 	// PrologSlurmctldScriptRefs name ConfigMaps whose keys are scripts that slurmctld runs before a job.
 	// Slurm: PrologSlurmctld, https://slurm.schedmd.com/slurm.conf.html#OPT_PrologSlurmctld
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	PrologSlurmctldScriptRefs []ObjectReference `json:"prologSlurmctldScriptRefs,omitempty"`
 
 	// EpilogSlurmctldScriptRefs name ConfigMaps whose keys are scripts that slurmctld runs after a job.
 	// Slurm: EpilogSlurmctld, https://slurm.schedmd.com/slurm.conf.html#OPT_EpilogSlurmctld
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	EpilogSlurmctldScriptRefs []ObjectReference `json:"epilogSlurmctldScriptRefs,omitempty"`
 
 	// InplaceReconfigure says what a changed configuration does. True: the reconfigure sidecar makes slurmctld load it
@@ -190,10 +196,10 @@ type ControllerHA struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Backups is the number of backup slurmctlds; there are 1 + backups slurmctld pods. Default: 1.
+	// Backups is the number of backup slurmctlds; there are 1 + backups slurmctld pods. Default: 1, with 0 as well.
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	Backups *int32 `json:"backups,omitempty"`
 }
 

@@ -24,7 +24,7 @@ func (c *Controller) Persistent() bool {
 func (c *Controller) StateClaim() *corev1.PersistentVolumeClaimSpec {
 	claim := &corev1.PersistentVolumeClaimSpec{}
 	if c.Spec.Persistence != nil {
-		claim = c.Spec.Persistence.PersistentVolumeClaimSpec.DeepCopy()
+		claim = claimWithoutEmpty(&c.Spec.Persistence.PersistentVolumeClaimSpec)
 	}
 	if !c.Persistent() || c.ExistingClaim() != "" {
 		return nil
@@ -57,7 +57,7 @@ func (c *Controller) Replicas() int32 {
 	case c.Spec.HA == nil || !c.Spec.HA.Enabled:
 		return 1
 	default:
-		return 1 + valueOr(c.Spec.HA.Backups, 1)
+		return 1 + max(valueOr(c.Spec.HA.Backups, 1), 1)
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 
 // LoginSetSpec is what a user asks of a LoginSet.
 //
-// +kubebuilder:validation:XValidation:rule=`self.?workload.orValue("Deployment") == "Deployment" || !has(self.strategy)`,message="strategy belongs to workload Deployment; a StatefulSet replaces its pods one after the other"
+// +kubebuilder:validation:XValidation:rule=`self.?workload.orValue("") in ["", "Deployment"] || !has(self.strategy) || self.strategy.?type.orValue("") == "" && !has(self.strategy.rollingUpdate)`,message="strategy belongs to workload Deployment; a StatefulSet replaces its pods one after the other"
 type LoginSetSpec struct {
 	// ControllerRef names the Controller of the cluster that one logs in to. It cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another LoginSet"
 	ControllerRef ObjectReference `json:"controllerRef"`
 
@@ -77,7 +78,7 @@ type LoginSetSpec struct {
 	// SssdConfRef selects an sssd.conf, by which the pods learn the users of a directory service. Default: none.
 	// More info: https://man7.org/linux/man-pages/man5/sssd.conf.5.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	SssdConfRef *corev1.SecretKeySelector `json:"sssdConfRef,omitempty"`
 
 	// Service describes the Service for ssh.
@@ -87,7 +88,7 @@ type LoginSetSpec struct {
 
 // LoginWorkload is the kind of object that runs the pods of a LoginSet.
 //
-// +kubebuilder:validation:Enum=Deployment;StatefulSet
+// +kubebuilder:validation:Enum="";Deployment;StatefulSet
 type LoginWorkload string
 
 // The kinds of object that run login pods.

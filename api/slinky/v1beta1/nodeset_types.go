@@ -13,6 +13,7 @@ import (
 // NodeSetSpec is what a user asks of a NodeSet.
 type NodeSetSpec struct {
 	// ControllerRef names the Controller of the cluster that the workers join. It cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another NodeSet"
 	ControllerRef ObjectReference `json:"controllerRef"`
 
@@ -144,7 +145,7 @@ type NodeSetSpec struct {
 
 // ScalingMode says how many workers a NodeSet has.
 //
-// +kubebuilder:validation:Enum=StatefulSet;DaemonSet
+// +kubebuilder:validation:Enum="";StatefulSet;DaemonSet
 type ScalingMode string
 
 // The scaling modes.
@@ -157,7 +158,7 @@ const (
 
 // PrunePolicy says whether records of Slurm nodes are deleted.
 //
-// +kubebuilder:validation:Enum=Never;NodeNotFound
+// +kubebuilder:validation:Enum="";Never;NodeNotFound
 type PrunePolicy string
 
 // The prune policies.
@@ -220,7 +221,7 @@ type PersistentVolumeClaimRetentionPolicy struct {
 
 // ClaimRetention says what becomes of a claim.
 //
-// +kubebuilder:validation:Enum=Retain;Delete
+// +kubebuilder:validation:Enum="";Retain;Delete
 type ClaimRetention string
 
 // The ways to treat claims that are no longer needed.

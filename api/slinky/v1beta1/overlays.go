@@ -51,7 +51,7 @@ type ServiceSpec struct {
 	// Port is the TCP port of the Service. Default: the port of the component itself (slurmctld 6817, slurmdbd 6819,
 	// slurmrestd 6820, ssh 22).
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
@@ -59,7 +59,7 @@ type ServiceSpec struct {
 	// one that Kubernetes chooses.
 	// More info: https://kubernetes.io/docs/concepts/services-networking/service/#type-nodeport
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	NodePort int32 `json:"nodePort,omitempty"`
 }
@@ -68,11 +68,11 @@ type ServiceSpec struct {
 type ExternalConfig struct {
 	// Host is the host name or IP address of the component.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:-]+$')",message="must be one host name or IP address"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z._:-]*$')",message="must be one host name or IP address"
 	Host string `json:"host"`
 
 	// Port is the TCP port of the component.
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 }

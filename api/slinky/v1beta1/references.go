@@ -12,7 +12,6 @@ import (
 // ObjectReference names an object in the namespace of the object that holds the reference.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 type ObjectReference struct {
 	// Namespace of the referenced object. It may be left out; if it is given, it must be the namespace of the object
 	// that holds the reference. Another one is refused with a condition, since a reference across namespaces would
@@ -38,7 +37,7 @@ func (r ObjectReference) InNamespace(namespace string) error {
 // JwtSecretKeySelector selects a key of a Secret. It is the core type with a namespace, which the first release had.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 type JwtSecretKeySelector struct {
 	corev1.SecretKeySelector `json:",inline"`
 

@@ -13,6 +13,7 @@ import (
 // RestApiSpec is what a user asks of a RestApi.
 type RestApiSpec struct { //nolint:revive // The kind is spelled so in the API.
 	// ControllerRef names the Controller whose REST API this is. It cannot be changed.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another RestApi"
 	ControllerRef ObjectReference `json:"controllerRef"`
 

@@ -10,7 +10,7 @@ import (
 
 // TokenSpec is what a user asks of a Token.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",message="jwtKeyRef must be set: the key of the Controller, which is jwt.key in Secret <name>-auth-jwt when the operator generated it"
+// +kubebuilder:validation:XValidation:rule=`self.?jwtKeyRef.name.orValue("") != "" || self.?jwtHs256KeyRef.name.orValue("") != ""`,message="jwtKeyRef must be set: the key of the Controller, which is jwt.key in Secret <name>-auth-jwt when the operator generated it"
 // +kubebuilder:validation:XValidation:rule="self.username == oldSelf.username",message="username cannot be changed; make another Token"
 // +kubebuilder:validation:XValidation:rule="has(self.secretRef) == has(oldSelf.secretRef) && (!has(self.secretRef) || self.secretRef == oldSelf.secretRef)",message="secretRef cannot be changed; make another Token"
 // +kubebuilder:validation:XValidation:rule="(has(self.secretRef) && size(self.secretRef.name) > 0) || self.username.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$')",message="secretRef.name must be set, because no Secret can be named after this username"
@@ -21,7 +21,7 @@ type TokenSpec struct {
 	// of the Secret may, and another token is issued then.
 	// Slurm: AuthAltParameters=jwt_key=, https://slurm.schedmd.com/jwt.html
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="jwtKeyRef cannot be changed; make another Token"
 	JwtKeyRef *corev1.SecretKeySelector `json:"jwtKeyRef,omitempty"`
 
@@ -45,7 +45,7 @@ type TokenSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && duration(self) >= duration('1s') && duration(self) <= duration('596523h')",message="must be a duration such as 90s, 15m or 1h30m, from 1s to 596523h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && (duration(self) == duration('0s') || duration(self) >= duration('1s')) && duration(self) <= duration('596523h')",message="must be a duration such as 90s, 15m or 1h30m, from 1s to 596523h"
 	Lifetime *metav1.Duration `json:"lifetime,omitempty"`
 
 	// Refresh replaces the token when four fifths of its lifetime are over. Without it the Secret is made immutable and

@@ -30,7 +30,7 @@ type NodeSetUpdateStrategy struct {
 
 // UpdateStrategyType is how workers are replaced when their template changes.
 //
-// +kubebuilder:validation:Enum=RollingUpdate;OnDelete;ScheduledUpdate
+// +kubebuilder:validation:Enum="";RollingUpdate;OnDelete;ScheduledUpdate
 type UpdateStrategyType string
 
 // The update strategies.
@@ -72,7 +72,7 @@ type ScheduledUpdate struct {
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && duration(self) >= duration('1m')",message="must be a duration of at least 1m, such as 30m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}(h|m|s|ms))+$') && (duration(self) == duration('0s') || duration(self) >= duration('1m'))",message="must be a duration of at least 1m, such as 30m or 1h30m"
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// Flags are added to those of the reservation (MAINT and IGNORE_JOBS), such as WEEKLY.

@@ -105,7 +105,21 @@ func canonical(data []byte) ([]byte, error) {
 			}
 		}
 	}
+	if ssh, ok := plain["SSH"].(map[string]any); ok {
+		if ref, ok := ssh["sssdConfRef"].(map[string]any); ok && (ref["name"] == nil || ref["name"] == "") {
+			delete(ssh, "sssdConfRef")
+		}
+	}
 	template, _ := plain["Template"].(map[string]any)
+	metadata, _ := template["metadata"].(map[string]any)
+	for key, value := range metadata {
+		if written, ok := value.(map[string]any); value == nil || ok && len(written) == 0 {
+			delete(metadata, key)
+		}
+	}
+	if len(metadata) == 0 {
+		delete(template, "metadata")
+	}
 	if written, ok := template["spec"].(map[string]any); ok {
 		if embedded.WithoutEmpty[corev1.PodSpec](written); len(written) == 0 {
 			delete(template, "spec")
