@@ -19,7 +19,7 @@ var leafValues = []leafForm{
 	{"", ".customInitContainers", []any{fields(`{"name": "leaf", "image": "i"}`)}},
 	{"", ".resources", fields(`{"cpu": "3"}`)},
 	{"", ".hostUsers", true},
-	{"", ".affinity", fields(`{"podAffinity": {}}`)},
+	{"", ".affinity", fields(`{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "leaf", "operator": "Exists"}]}]}}}`)},
 	{"", ".volumeClaimTemplateSpec", fields(`{"accessModes": ["ReadWriteOnce"]}`)},
 	{"", ".volumeSourceName", "home"},
 	{"", ".k8sNodeFilterName", "other"},
