@@ -46,6 +46,8 @@ type demo struct {
 	sample    *walk.Sample
 	key       *login.Key
 	door      *walk.Door
+	// before is how often containers had been restarted when this run began.
+	before walk.Restarts
 	// keep is the directory of what stays for the user: the key, and ssh's configuration.
 	keep string
 }
@@ -81,11 +83,17 @@ func (d *demo) run(ctx context.Context) error {
 	if d.k, err = walk.Bring(ctx, d.progress, d.Options); err != nil {
 		return err
 	}
+	if d.before, err = d.k.RestartsIn(ctx, d.namespaces()...); err != nil {
+		return err
+	}
 	if err := d.progress.Step(ctx, "SlurmCluster: applying config/samples/slurmcluster.yaml", d.cluster); err != nil {
 		return err
 	}
 	if err := d.progress.Step(ctx, "Jobs: as "+d.sample.User+", over ssh", d.jobs); err != nil {
 		return errors.Join(err, d.k.Report(ctx, d.namespace))
+	}
+	if err := d.progress.Step(ctx, "Pods: all have to be ready, and none restarted", d.pods); err != nil {
+		return err
 	}
 	d.progress.Say("It works. %s.", d.progress.Summary())
 	return d.goOn(ctx)
@@ -113,4 +121,20 @@ func (d *demo) cluster(ctx context.Context) error {
 	d.progress.Say("  SlurmCluster %s is Available", d.sample.Name().Name)
 	d.door, err = walk.DoorOf(ctx, d.k, d.sample.Name())
 	return err
+}
+
+// namespaces are those in which the operator and the cluster run.
+func (d *demo) namespaces() []string { return []string{walk.Operator.Namespace, d.namespace} }
+
+// pods sees that what runs also runs well, and shows it.
+func (d *demo) pods(ctx context.Context) error {
+	if err := d.k.AwaitSound(ctx, d.before, time.Minute, d.namespaces()...); err != nil {
+		return err
+	}
+	table, err := d.k.PodTable(ctx, d.namespaces()...)
+	if err != nil {
+		return err
+	}
+	d.progress.Block(table)
+	return nil
 }

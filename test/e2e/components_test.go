@@ -34,6 +34,7 @@ func TestComponents(t *testing.T) {
 	}
 	s.apply(t, m)
 	s.awaitReady(t, m)
+	s.sound(t)
 	alice := s.enterLoginSet(t, "login", "alice")
 	job := alice.submits(t, "hostname\n", "--output=first-%j.out")
 	alice.walksThrough(t)

@@ -38,6 +38,8 @@ var stage struct {
 	repository walk.Repository
 	images     walk.Images
 	key        *login.Key
+	// restarts is how often containers of the operator had been restarted before the first test.
+	restarts walk.Restarts
 	// skip says why there is no stage; empty if there is one.
 	skip string
 }
@@ -62,7 +64,13 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	// The operator may be away while a test wants it so, but no test may make it crash.
+	if err := stage.k.AwaitSound(ctx, stage.restarts, 2*time.Minute, walk.Operator.Namespace); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: after all tests the operator is not sound:", err)
+		return 1
+	}
+	return code
 }
 
 func prepare(ctx context.Context) error {
@@ -81,5 +89,9 @@ func prepare(ctx context.Context) error {
 	stage.k, err = walk.Bring(ctx, walk.NewProgress(os.Stderr), walk.Options{
 		Repository: stage.repository, Images: stage.images, Kubeconfig: *kubeconfig, Nodes: *nodes,
 	})
+	if err != nil {
+		return err
+	}
+	stage.restarts, err = stage.k.RestartsIn(ctx, walk.Operator.Namespace)
 	return err
 }

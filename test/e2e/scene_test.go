@@ -110,13 +110,23 @@ func (s *scene) apply(t *testing.T, m walk.Manifest) {
 	}
 }
 
-// components applies a file below testdata and waits until all the components in it are ready.
+// components applies a file below testdata and waits until all the components in it are ready, with all of their pods and
+// none restarted.
 func (s *scene) components(t *testing.T, name string) walk.Manifest {
 	t.Helper()
 	m := s.manifest(t, name)
 	s.apply(t, m)
 	s.awaitReady(t, m)
+	s.sound(t)
 	return m
+}
+
+// sound fails the test when a pod of the scene is not ready, or has been restarted.
+func (s *scene) sound(t *testing.T) {
+	t.Helper()
+	if err := s.AwaitSound(t.Context(), nil, soon, s.namespace); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // awaitReady waits for all components of a manifest.

@@ -184,6 +184,7 @@ func (s *scene) slurmCluster(t *testing.T) *slurmCluster {
 	c := &slurmCluster{scene: s, sample: sample}
 	s.apply(t, sample.Manifest)
 	c.awaitAvailable(t)
+	c.sound(t)
 	return c
 }
 
