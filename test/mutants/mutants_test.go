@@ -176,6 +176,18 @@ func ours() []mutation {
 			suite:  "internal/render/worker",
 			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
 		},
+		{
+			name:   "users' jobs may read slurmd's log and write into it",
+			edits:  []edit{{"internal/render/pod/logfile.sh", "mode=0600\n", "mode=0777\n"}},
+			suite:  "internal/render/pod",
+			caught: "TestJobsGetNothingOfTheLog",
+		},
+		{
+			name:   "a restarted sidecar makes another log than the daemon has open",
+			edits:  []edit{{"internal/render/pod/logfile.sh", `[ -p "$SOCKET" ] || {`, `{`}},
+			suite:  "internal/render/pod",
+			caught: "TestADaemonKeepsItsLogWhenTheSidecarIsRestarted",
+		},
 	}
 }
 

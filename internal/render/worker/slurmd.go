@@ -99,7 +99,8 @@ func slurmd(in Input) (corev1.Container, error) {
 			Privileged:   new(true),
 			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}},
 		},
-		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 60, PeriodSeconds: 1},
+		// Before slurmd starts, the image waits for slurmctld, which may wait for slurmdbd and its database.
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 600, PeriodSeconds: 1},
 		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
