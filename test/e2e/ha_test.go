@@ -42,11 +42,11 @@ func TestHighAvailability(t *testing.T) {
 		t.Fatal(err)
 	}
 	alice.seesSlurm(t, job)
-	t.Logf("squeue answered %s after the active slurmctld was killed", time.Since(begin).Round(100*time.Millisecond))
+	quickly(t, "squeue answered", begin)
+	second := alice.submits(t, "hostname\n")
+	quickly(t, "a job was accepted", begin)
 	s.awaitActive(t, "slurm-controller-1")
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionFalse)
-	second := alice.submits(t, "hostname\n")
-	t.Logf("a job was submitted to the backup after %s", time.Since(begin).Round(100*time.Millisecond))
 
 	begin = time.Now()
 	s.setFinalizers(t, primary, `null`)
@@ -63,6 +63,18 @@ func TestHighAvailability(t *testing.T) {
 	release(t)
 	alice.awaits(t, job, "COMPLETED")
 	alice.awaits(t, second, "COMPLETED")
+}
+
+// failover is how long a fail-over may take for a user, and a second of the machine that this runs on.
+const failover = 11 * time.Second
+
+// quickly holds that something has happened in the time of a fail-over.
+func quickly(t *testing.T, what string, begin time.Time) {
+	t.Helper()
+	took := time.Since(begin).Round(100 * time.Millisecond)
+	if t.Logf("%s %s after the active slurmctld was killed", what, took); took > failover {
+		t.Errorf("%s only %s after the active slurmctld was killed", what, took)
+	}
 }
 
 // seesSlurm waits until squeue knows a running job.

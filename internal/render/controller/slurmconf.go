@@ -24,8 +24,9 @@ const (
 	cgroupConfFile = "cgroup.conf"
 	stateRoot      = "/var/spool/slurmctld"
 
-	// failoverSeconds is how long a slurmctld has to be silent before a backup takes over.
-	failoverSeconds = 20
+	// failoverSeconds is how long a slurmctld has to be silent, and its heartbeat in the saved state old, before a backup takes
+	// over. Whatever asks the backup before that sleeps for half of it, and asks again.
+	failoverSeconds = 5
 
 	// defaultCgroupConf is cgroup.conf when the user brings none. There is no systemd in containers.
 	defaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
@@ -105,7 +106,7 @@ func general(d *conf.Document, in Input) {
 		d.Add("SlurmctldHost", c.PodName(i)+"("+c.PodHost(i)+")")
 	}
 	if c.Replicas() > 1 {
-		// Kubernetes replaces a slurmctld in a few seconds; Slurm's default has the backup wait for two minutes.
+		// Slurm's default has the backup wait for two minutes.
 		d.Add("SlurmctldTimeout", strconv.Itoa(failoverSeconds))
 	}
 	d.Add("SlurmctldPort", strconv.Itoa(int(c.ServicePort())))
