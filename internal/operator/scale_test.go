@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -85,6 +86,41 @@ func TestAnAutoscalerMayScaleANodeSet(t *testing.T) {
 	expectNothingWritten(t, o, o.Restart)
 	if s := scaleOf(t, o, set); s.Spec.Replicas != 1 {
 		t.Errorf("%d replicas", s.Spec.Replicas)
+	}
+}
+
+// A program with Go types writes the whole object, and every field that nobody has filled in as empty. It means the number.
+func TestAProgramThatWritesEmptyFieldsScalesANodeSet(t *testing.T) {
+	t.Parallel()
+	o := workers(t, 1, `slurmd: {image: "example.com/slurmd:1"}`)
+	before := o.Workers()[0].UID
+	apiserver.Eventually(t, func() error {
+		set := operator.Get[slinkyv1beta1.NodeSet](o, "w")
+		set.Spec.Replicas = new(int32(2))
+		set.Spec.Slurmd.Raw = []byte(`{"name":"","image":"example.com/slurmd:1","env":null,"args":[],"volumeMounts":null,"resources":{}}`)
+		set.Spec.Template.Spec = &embedded.PodSpec{}
+		set.Spec.Template.Spec.Raw = []byte(`{"containers":null,"tolerations":[],"affinity":{},"volumes":null}`)
+		set.Spec.SSH.SssdConfRef = &corev1.SecretKeySelector{}
+		return o.User.Update(t.Context(), set)
+	})
+	apiserver.Eventually(t, func() error {
+		c := operator.Get[slinkyv1beta1.Controller](o, "demo")
+		c.Spec.AccountingRef, c.Spec.SlurmKeyRef = &slinkyv1beta1.ObjectReference{}, &corev1.SecretKeySelector{}
+		return o.User.Update(t.Context(), c)
+	})
+	expectWorkers(t, o, names(2)...)
+	o.RunWorkers()
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	o.RunWorkloads()
+	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "Stalled", metav1.ConditionFalse, "Reconciled")
+	o.Settle()
+	for _, p := range o.Workers() {
+		if p.Name == "w-0" && p.UID != before {
+			t.Error("the worker that was there has been replaced")
+		}
+		if len(p.Spec.Containers) != 1 || len(p.Spec.Containers[0].VolumeMounts) < 2 || len(p.Spec.Tolerations) < 3 {
+			t.Errorf("%s lacks what the operator generates: %v, tolerations %v", p.Name, p.Spec.Containers, p.Spec.Tolerations)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ type mutation struct {
 	caught string
 }
 
-func mutations() []mutation { return slices.Concat(theirs(), ours(), records()) }
+func mutations() []mutation { return slices.Concat(theirs(), ours(), records(), admitted()) }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).
 func theirs() []mutation {

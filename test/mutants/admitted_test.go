@@ -1,0 +1,26 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// admitted are bugs about what users and others write.
+func admitted() []mutation {
+	return []mutation{
+		{
+			name: "an emptyDir that somebody changed by hand stays as it is",
+			edits: []edit{{
+				"internal/kube/subset.go",
+				`c.exact && live == nil && len(desired) == 0 && path != "" || isAtomicMap(field) && len(desired) != len(live) || c.foreign(field, desired, live)`,
+				`isAtomicMap(field) && len(desired) != len(live)`,
+			}},
+			suite:  "internal/kube",
+			caught: "TestWhatOthersPutInPlaceOfOursIsSetRight",
+		},
+		{
+			name:   "an empty list of a chart removes the tolerations of workers",
+			edits:  []edit{{"internal/render/overlay/overlay.go", `patch, err := embedded.Fields[corev1.PodSpec](user.Raw)`, `patch := map[string]any{}; err = json.Unmarshal(user.Raw, &patch)`}},
+			suite:  "internal/render/overlay",
+			caught: "TestListsOfUsersAreAddedToTheGeneratedOnes",
+		},
+	}
+}
