@@ -70,8 +70,11 @@ func record(w Worker, action *Action) {
 		return // another slurmd may stand behind the record, or another Kubernetes node behind the worker
 	}
 	var update RecordUpdate
-	if comment, ok := node.ParseComment(w.Record.Comment); comment != w.Comment && (ok || w.Record.Comment == "") {
-		text := w.Comment.String() // a comment that somebody else wrote stays
+	wanted := w.Comment
+	comment, ok := node.ParseComment(w.Record.Comment)
+	wanted.Registration = cmp.Or(comment.Registration, wanted.Registration) // the record is that of the first who registered
+	if comment != wanted && (ok || w.Record.Comment == "") {
+		text := wanted.String() // a comment that somebody else wrote stays
 		update.Comment = &text
 	}
 	placed(w, &update, action)

@@ -108,8 +108,13 @@ type Remnant struct {
 	// Dead says that it is DOWN and does not respond.
 	Dead node.Answer
 	// Open says that Slurm may start jobs there: it is neither DOWN nor draining.
-	Open    node.Answer
-	Comment node.Comment
+	Open node.Answer
+	// Busy says that jobs are there, Invalid that its last slurmd offered less than the record wants.
+	Busy, Invalid node.Answer
+	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.
+	Reason   node.Reason
+	Reserved bool
+	Comment  node.Comment
 }
 
 // Vacant are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither

@@ -38,7 +38,7 @@ type Worker struct {
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
-	// Record is what else Slurm has on the node, and Comment what it is to say about the pod.
+	// Record is what else Slurm has on the node, and Comment what it is to say about the pod, with what the pod registers with.
 	Record  Record
 	Comment node.Comment
 	// Placed is where the pod says that the Slurm node is: what the annotation of its Kubernetes node said last.
@@ -144,6 +144,7 @@ func known(w Worker, action *Action) {
 		cordon(w, action)
 	}
 	protect(w, action)
+	misfits(w, action)
 	if !action.Delete {
 		record(w, action)
 	}

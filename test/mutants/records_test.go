@@ -36,5 +36,23 @@ func records() []mutation {
 			suite:  "internal/render/controller",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},
+		{
+			name:   "the record of a worker that registers with something else stays",
+			edits:  []edit{{"internal/controller/nodeset/nodeset.go", `renewed, renewErr = r.renew(ctx, in, &plan)`, `renewed, renewErr = again, r.ownClaims(ctx, n, nil, nil)`}},
+			suite:  "internal/operator",
+			caught: "TestWhatAWorkerRegistersWithChanges",
+		},
+		{
+			name:   "the record of a worker goes with an administrator's drain",
+			edits:  []edit{{"internal/nodeset/outdated.go", `case r.Busy == node.No && !r.Held():`, `case r.Busy == node.No:`}},
+			suite:  "internal/nodeset",
+			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
+		},
+		{
+			name:   "a record is said to be that of whoever runs now",
+			edits:  []edit{{"internal/nodeset/record.go", `cmp.Or(comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, comment.Registration)`}},
+			suite:  "internal/nodeset",
+			caught: "TestAWorkerSaysThatItsRecordIsNotItsOwn",
+		},
 	}
 }

@@ -25,6 +25,10 @@ const (
 	ReasonInvalidFeatures = "InvalidFeatures"
 	// ReasonNodeNameMismatch: slurmd has registered by another name than the operator looks for.
 	ReasonNodeNameMismatch = "NodeNameMismatch"
+	// ReasonInvalidRegistration: slurmd offers less than the record of its node wants, and Slurm gives it no jobs.
+	ReasonInvalidRegistration = "InvalidRegistration"
+	// ReasonRecordOutdated: the record of the node is that of a worker that registered with something else.
+	ReasonRecordOutdated = "RecordOutdated"
 	// ReasonRecordRefused: Slurm does not take what the record of its node is to say.
 	ReasonRecordRefused = "RecordRefused"
 )
@@ -32,3 +36,7 @@ const (
 // ReasonSlurmNodeNotRegistered is the reason of the event for a worker that is made anew because its slurmd runs and Slurm
 // does not have its node.
 const ReasonSlurmNodeNotRegistered = "SlurmNodeNotRegistered"
+
+// ReasonSlurmNodeRecordOutdated is the reason of the event for records of Slurm nodes that were deleted because their workers
+// register with something else from now on.
+const ReasonSlurmNodeRecordOutdated = "SlurmNodeRecordOutdated"

@@ -179,10 +179,12 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	n.Status.Desired = int32(plan.Desired) //nolint:gosec // a number of pods
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	texts := tell(n, list.Items, facts, plan)
-	var again, tidied time.Time
+	var renewed, again, tidied time.Time
 	if !DryRun(n) {
 		var reserveErr, tidyErr error
-		err = r.execute(ctx, in, revision, list.Items, facts, plan, texts)
+		var renewErr error
+		renewed, renewErr = r.renew(ctx, in, &plan)
+		err = errors.Join(renewErr, r.execute(ctx, in, revision, list.Items, facts, plan, texts))
 		// What asks Slurm comes last: it may be silent, and nothing else waits for it.
 		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
 		tidied, tidyErr = r.tidy(ctx, n, list.Items, facts, plan)
@@ -190,7 +192,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	}
 	problems, err = problem.FromError(err)
 	out.Problems = append(append(out.Problems, problems...), lost(n, facts, plan, out)...)
-	out.Again = plans.Sooner(plan.Again, plans.Sooner(again, tidied))
+	out.Again = plans.Sooner(plans.Sooner(plan.Again, renewed), plans.Sooner(again, tidied))
 	out.Parts = append(out.Parts, count(n, list.Items, revision, r.Clock.Now()))
 	return err
 }

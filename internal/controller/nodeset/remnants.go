@@ -133,6 +133,9 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	state := node.Parse(n.State)
 	return plans.Remnant{
 		Name: n.Name, Dead: dead(state), Open: open(state), Comment: comment,
+		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
+		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
+		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
 	}, ok && comment.NodeSetName != ""
 }
 

@@ -16,6 +16,9 @@ type Comment struct {
 	// NodeSetName and NodeSetUID name the NodeSet that the pod belongs to; empty in comments of older operators.
 	NodeSetName string `json:"nodeSetName,omitempty"`
 	NodeSetUID  string `json:"nodeSetUID,omitempty"`
+	// Registration is a digest of what the slurmd registered with for which Slurm made the record; empty when that is not
+	// known. Later registrations leave the record as it is.
+	Registration string `json:"registration,omitempty"`
 }
 
 // String is the comment as JSON on one line.
@@ -45,6 +48,8 @@ func ParseComment(s string) (c Comment, ok bool) {
 		Node:        text("node"),
 		NodeSetName: text("nodeSetName"),
 		NodeSetUID:  text("nodeSetUID"),
+
+		Registration: text("registration"),
 	}
 	if c.PodName == "" {
 		return Comment{}, false

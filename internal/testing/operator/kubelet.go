@@ -5,6 +5,8 @@ package operator
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,8 +55,35 @@ func (o *Operator) RunWorkers() {
 			continue
 		}
 		o.SetPod(p.Name, corev1.PodRunning)
-		o.Slurm.Register(fake.Node{Name: p.Spec.Hostname, CPUs: 4})
+		o.Slurm.Register(registration(&p))
 	}
+}
+
+// machineMemory is what the machines below workers have, in MiB.
+const machineMemory = 24000
+
+// registration is what the slurmd of a pod registers with: the weight and the features of its --conf, and the memory that the
+// image leaves it.
+func registration(p *corev1.Pod) fake.Node {
+	n := fake.Node{Name: p.Spec.Hostname, CPUs: 4, RealMemory: machineMemory}
+	for _, c := range p.Spec.Containers {
+		for _, arg := range c.Args {
+			for _, option := range strings.Fields(strings.Trim(arg, "'")) {
+				switch key, value, _ := strings.Cut(option, "="); key {
+				case "Weight":
+					n.Weight, _ = strconv.Atoi(value)
+				case "Features":
+					n.Features = strings.Split(value, ",")
+				}
+			}
+		}
+		for _, e := range c.Env {
+			if memory, err := strconv.ParseInt(e.Value, 10, 64); e.Name == "POD_MEMORY" && err == nil {
+				n.MemSpecLimit = machineMemory - memory
+			}
+		}
+	}
+	return n
 }
 
 // KubeNode makes a Kubernetes node, which goes with the test, and returns its name: there is one control plane for all

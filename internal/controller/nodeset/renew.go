@@ -1,0 +1,121 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
+// before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody else
+// has a say in stays, and its worker is made. While Slurm is not heard of, workers are made all the same: their pods say what
+// is wrong when they run.
+func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Plan) (again time.Time, err error) {
+	n := in.NodeSet
+	l, ok := r.linkOf(n)
+	if !ok || l.Snapshot().Trust != link.Fresh || len(plan.Create) == 0 {
+		return again, nil
+	}
+	pod, err := worker.Pod(in, worker.Identity(plan.Create[0]), "") // all are alike in what they register with
+	if err != nil {
+		return again, err
+	}
+	outdated, err := r.outdated(ctx, n, pod, l.Snapshot(), plan.Create)
+	if err != nil || len(outdated) == 0 {
+		return again, err
+	}
+	var failures link.Failures
+	busy, err := r.talk(ctx, n, func(ctx context.Context) error {
+		failures = l.Forget(ctx, outdated)
+		return nil
+	})
+	if !busy.IsZero() {
+		plan.Create = slices.DeleteFunc(plan.Create, func(p plans.Place) bool { return slices.Contains(outdated, slurmName(n, pod, p)) })
+		return busy, nil
+	}
+	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
+	if names := hostlist.Compress(deleted); len(deleted) > 0 {
+		log.FromContext(ctx).Info("Deleted records of Slurm nodes whose workers register with something else now", "nodes", names)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, slinkyv1beta1.ReasonSlurmNodeRecordOutdated, "Prune",
+			"Deleted the records of Slurm nodes %s, whose workers register with something else now", names)
+	}
+	if err := failures.Err(); err != nil && !errors.Is(err, link.ErrClosed) {
+		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())
+	}
+	return again, nil // those made all the same say so on their pods
+}
+
+// outdated are the records that stand in the way of workers that are about to be made.
+func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []plans.Place) ([]string, error) {
+	var coming []plans.Coming
+	var records []plans.Remnant
+	for _, place := range places {
+		c := plans.Coming{Slurm: slurmName(n, pod, place), Node: place.Node}
+		found, _ := snapshot.Node(c.Slurm)
+		if found == nil {
+			continue
+		}
+		record, ok := remnantOf(found)
+		if !ok || record.Comment.Namespace != n.Namespace {
+			continue
+		}
+		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: record.Comment.PodName})
+		if err != nil {
+			return nil, err
+		}
+		if !there { // or another worker stands behind it, or one that the cache does not know of yet
+			coming, records = append(coming, c), append(records, record)
+		}
+	}
+	if len(coming) == 0 {
+		return nil, nil
+	}
+	var failure error
+	outdated, held := plans.Outdated(records, coming, worker.Registration(pod), func(kubeNode string) bool {
+		gone, err := r.kubeNodeGone(ctx, kubeNode)
+		failure = errors.Join(failure, err)
+		return gone
+	})
+	if len(held) > 0 {
+		log.FromContext(ctx).Info("Kept records of Slurm nodes, in which somebody has a say", "nodes", hostlist.Compress(held))
+	}
+	return outdated, failure
+}
+
+func (r *reconciler) kubeNodeGone(ctx context.Context, name string) (bool, error) {
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{}, client.UnsafeDisableDeepCopy)
+	if err == nil || apierrors.IsNotFound(err) {
+		return err != nil, nil
+	}
+	return false, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
+}
+
+// slurmName is the name in Slurm of a worker like pod that is about to be made in a place; empty when it follows from a
+// Kubernetes node that nobody knows yet.
+func slurmName(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, place plans.Place) string {
+	switch {
+	case pod.Spec.HostNetwork:
+		return place.Node
+	case n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet:
+		return place.Hostname
+	default:
+		return n.Hostname(place.Ordinal)
+	}
+}

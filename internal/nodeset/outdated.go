@@ -1,0 +1,77 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"slices"
+	"strings"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Slurm takes what a slurmd registers with only into a record that it makes anew. What is registered later with less memory
+// or other features runs under the old record, and Slurm gives jobs what is not there any more. So the record of a worker
+// goes between its pod and the next, when that registers with something else.
+
+// Coming is a worker that is about to be made.
+type Coming struct {
+	// Slurm is the name of its Slurm node, Node the Kubernetes node that it must run on; empty for any.
+	Slurm, Node string
+}
+
+// Outdated are the names of the records to delete before workers are made that register with this: those that were registered
+// with something else, or on another machine, or for which the last slurmd offered too little. Held are outdated ones that
+// must stay: jobs are there, or somebody else has a say in them. A record of which it is not known what it was registered with stays.
+func Outdated(records []Remnant, coming []Coming, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
+	byName := make(map[string]Remnant, len(records))
+	for _, r := range records {
+		byName[r.Name] = r
+	}
+	for _, c := range coming {
+		r, known := byName[c.Slurm]
+		was := r.Comment
+		moved := was.Node != "" && (c.Node != "" && c.Node != was.Node || c.Node == "" && gone(was.Node))
+		switch {
+		case !known, r.Invalid != node.Yes && !moved && (was.Registration == "" || was.Registration == registration):
+		case r.Busy == node.No && !r.Held():
+			outdated = append(outdated, r.Name)
+		default:
+			held = append(held, r.Name)
+		}
+	}
+	slices.SortFunc(outdated, hostlist.Compare)
+	slices.SortFunc(held, hostlist.Compare)
+	return outdated, held
+}
+
+// Held says that somebody else has a say in a node whose worker is gone: it is reserved, or was drained or set down for a reason
+// that is neither ours nor Slurm's own.
+func (r Remnant) Held() bool {
+	stopped := r.Open != node.Yes // or not known
+	foreign := r.Reason.Text != "" && !r.Reason.Ours() && !strings.HasPrefix(r.Reason.Text, notResponding) && r.Invalid != node.Yes
+	unsaid := r.Reason.Text == "" && r.Open == node.No && r.Dead != node.Yes
+	return r.Reserved || stopped && foreign || unsaid
+}
+
+// notResponding is Slurm's own reason for a node that is DOWN.
+const notResponding = "Not responding"
+
+// misfits tells of a worker whose Slurm node has the record of another registration.
+func misfits(w Worker, action *Action) {
+	if w.Pod.Retired != "" || !w.Pod.Ready {
+		return
+	}
+	const out = "Drain the node and delete the pod when its jobs have ended: the record goes with it, and the next pod registers anew"
+	was, _ := node.ParseComment(w.Record.Comment)
+	switch {
+	case w.State.Has(node.InvalidReg):
+		action.trouble(slinkyv1beta1.ReasonInvalidRegistration, "slurmd on Kubernetes node %s offers less than Slurm's record of node %s wants, which gets no jobs: %s. "+out,
+			w.Host.Name, w.Slurm, w.Reason.Text)
+	case was.Registration != "" && w.Comment.Registration != "" && was.Registration != w.Comment.Registration:
+		action.trouble(slinkyv1beta1.ReasonRecordOutdated, "the pod registers with something else than Slurm's record of node %s says, "+
+			"such as another weight, other features or less memory, and Slurm goes on with the record. "+out, w.Slurm)
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
+	const kept, deleted, held = "kept", "deleted", "held"
+	other := func(r *nodeset.Remnant) { r.Comment.Registration = "other" }
+	reason := func(text string) func(*nodeset.Remnant) {
+		return func(r *nodeset.Remnant) { r.Reason.Text, r.Open = text, node.No }
+	}
+	tests := []struct {
+		name   string
+		record []func(*nodeset.Remnant)
+		bound  string // the Kubernetes node of the worker to be
+		want   string
+	}{
+		{name: "one of the same registration stays", want: kept},
+		{name: "one of another goes", record: []func(*nodeset.Remnant){other}, want: deleted},
+		{name: "also after our own drain", record: []func(*nodeset.Remnant){other, reason("slurm-operator: Pod is terminating")}, want: deleted},
+		{name: "also after Slurm has given the node up", record: []func(*nodeset.Remnant){other, reason("Not responding"), func(r *nodeset.Remnant) { r.Dead = node.Yes }}, want: deleted},
+		{name: "one of which it is not known stays", record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Comment.Registration = "" }}, want: kept},
+		{name: "jobs hold it", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Busy = node.Yes }}, want: held},
+		{name: "and what may be jobs", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Busy = node.Unknown }}, want: held},
+		{name: "an administrator's drain holds it", record: []func(*nodeset.Remnant){other, reason("bad disk")}, want: held},
+		{name: "also without a reason", record: []func(*nodeset.Remnant){other, reason("")}, want: held},
+		{name: "a reason that is left over does not", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Reason.Text = "was a bad disk" }}, want: deleted},
+		{name: "a reservation of somebody's holds it", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Reserved = true }}, want: held},
+		{name: "one for which slurmd offered too little goes, with Slurm's own drain",
+			record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Invalid = node.Yes }, reason("Low RealMemory (reported:400 < 100.00% of configured:600)")}, want: deleted},
+		{name: "one of another machine goes", bound: "k2", want: deleted},
+		{name: "one of the same machine stays", bound: "k1", want: kept},
+		{name: "one of a machine that is gone goes", record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Comment.Node = "lost" }}, want: deleted},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := nodeset.Remnant{
+				Name: "w-0", Dead: node.No, Open: node.Yes, Busy: node.No, Invalid: node.No,
+				Comment: node.Comment{PodName: "w-0", Node: "k1", NodeSetName: "w", Registration: "same"},
+			}
+			for _, change := range tt.record {
+				change(&r)
+			}
+			outdated, still := nodeset.Outdated([]nodeset.Remnant{r, {Name: "w-1", Open: node.Yes, Busy: node.No}},
+				[]nodeset.Coming{{Slurm: "w-0", Node: tt.bound}, {Slurm: "w-2"}}, "same", func(name string) bool { return name == "lost" })
+			got := kept
+			switch {
+			case strings.Join(outdated, " ") == "w-0":
+				got = deleted
+			case strings.Join(still, " ") == "w-0":
+				got = held
+			}
+			if got != tt.want || len(outdated)+len(still) > 1 {
+				t.Errorf("it is %s, want %s: %v, %v", got, tt.want, outdated, still)
+			}
+		})
+	}
+}
+
+func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
+	tests := []struct {
+		name, state, comment, reason string
+		want, message                string
+	}{
+		{"one that fits", "IDLE", `{"podName":"w-0","registration":"mine"}`, "", "", ""},
+		{"one of nobody knows what", "IDLE", `{"podName":"w-0"}`, "", "", ""},
+		{"one of another registration", "IDLE", `{"podName":"w-0","registration":"other"}`, "", slinkyv1beta1.ReasonRecordOutdated, "something else than Slurm's record of node w-0 says"},
+		{"one that wants more than slurmd offers", "IDLE DRAIN INVALID_REG", `{"podName":"w-0","registration":"mine"}`, "Low RealMemory (reported:24105 < 90.00% of configured:100000)",
+			slinkyv1beta1.ReasonInvalidRegistration, "Low RealMemory (reported:24105 < 90.00% of configured:100000)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := nodeset.Worker{
+				Now: noon, Asked: noon, Listed: noon, Pod: aPod(0), Slurm: "w-0", Known: node.Yes, State: node.Parse(strings.Fields(tt.state)),
+				Record: nodeset.Record{Comment: tt.comment}, Reason: node.Reason{Text: tt.reason, SetBy: "slurm"}, Host: nodeset.Host{Cordoned: node.No},
+				Comment: node.Comment{PodName: "w-0", Registration: "mine"},
+			}
+			action := nodeset.Next(w)
+			if tt.want == "" && len(action.Troubles) > 0 || tt.want != "" && (len(action.Troubles) != 1 || action.Troubles[0].Reason != tt.want) {
+				t.Fatalf("the troubles are %+v, want %q", action.Troubles, tt.want)
+			}
+			if tt.want != "" && !strings.Contains(action.Troubles[0].Message, tt.message) {
+				t.Errorf("%q is not in %q", tt.message, action.Troubles[0].Message)
+			}
+			if was, _ := node.ParseComment(tt.comment); was.Registration == "other" && action.Record.Comment != nil {
+				t.Errorf("the record is said to be that of this pod: %s", *action.Record.Comment)
+			}
+		})
+	}
+}
