@@ -208,12 +208,13 @@ func TestSamples(t *testing.T) {
 func TestAnExternalDatabaseWithoutAUserIsThatOfSlurm(t *testing.T) {
 	d := load(t)
 	for user, want := range map[string]string{"": "slurm", "user: me,": "me"} {
-		out := Cluster(d.cluster(t, `{slurmNodes: {accounting: {enabled: true, externalDB: {enabled: true, host: db, `+user+` passwordSecretKeyRef: {name: s, key: k}}}}}`))
+		out := Cluster(d.cluster(t, `{slurmNodes: {accounting: {enabled: true, externalDB: {enabled: true, host: db, port: 0, `+user+` passwordSecretKeyRef: {name: s, key: k}}}}}`))
 		if len(out.Problems) > 0 {
 			t.Fatal(out.Problems.Message())
 		}
-		if got := out.Components.Accounting.Spec.StorageConfig.Username; got != want {
-			t.Errorf("with %q the user is %q, want %q", user, got, want)
+		storage, ok := out.Components.Accounting.Database()
+		if !ok || storage.Username != want || storage.Port != 3306 {
+			t.Errorf("with %q the database is %v, want user %q and port 3306", user, storage, want)
 		}
 	}
 }

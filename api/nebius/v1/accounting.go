@@ -110,11 +110,11 @@ type ExternalDB struct {
 	// +kubebuilder:validation:Pattern=`^[^\s=#"'\\\x00]*$`
 	Host string `json:"host,omitempty"`
 
-	// Port: the port of the server: StoragePort. Default: 3306.
+	// Port: the port of the server: StoragePort. Default: 3306, with 0 as well.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePort
 	// +optional
 	// +kubebuilder:default=3306
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
