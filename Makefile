@@ -129,6 +129,11 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 	@images/test/run
 	@go test -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
 
+.PHONY: compare
+compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, with the daemons of the images. Not part of "make test" yet.
+	@images/build --registry $(REGISTRY) --tag $(TAG) --suite trixie
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) go test -count=1 -parallel 4 -timeout 10m ./test/compare
+
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
 	@mkdir -p out; { go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \

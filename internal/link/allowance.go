@@ -103,11 +103,15 @@ func (a *allowance) wait(now time.Time, s subject, urgent bool) time.Duration {
 			rate += 1 / float64(other.share())
 		}
 	}
-	fast := rate + 1./hurriedShare
-	if wait := time.Duration(float64(missing) / fast); wait <= hurried {
-		return wait
+	if missing == 0 {
+		return 0
 	}
-	return hurried + time.Duration((float64(missing)-float64(hurried)*fast)/rate)
+	fast := rate + 1./hurriedShare
+	wait := time.Duration(float64(missing) / fast)
+	if wait > hurried {
+		wait = hurried + time.Duration((float64(missing)-float64(hurried)*fast)/rate)
+	}
+	return max(time.Microsecond, wait) // in less than that an allowance grows by nothing
 }
 
 // durations are how long the last answers took, in turn.

@@ -75,20 +75,34 @@ type jobTable struct {
 // Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are
 // known, which may be to be none, and Unknown otherwise: nobody asked for them with WantJobs, Slurm has not answered yet,
 // or the answer does not fit what Slurm says about the node.
+//
+// A node that looks idle may have jobs that are suspended.
 func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
-	if s.Trust != Fresh || s.jobs == nil || !s.jobs.covered.Contains(name) ||
-		s.jobs.patience > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.patience {
+	if s.Trust != Fresh {
+		return nil, node.Unknown
+	}
+	busy := s.State(name).Busy()
+	if busy == node.No && s.calm.After(s.shown[name]) {
+		return nil, node.Yes
+	}
+	if s.jobs == nil || !s.jobs.covered.Contains(name) || s.jobs.patience > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.patience {
 		return nil, node.Unknown
 	}
 	list := s.jobs.of[name]
-	busy := s.State(name).Busy()
-	if busy == node.Unknown || busy == node.Yes && (len(list) == 0 || s.jobs.partial) {
-		return nil, node.Unknown
+	switch busy {
+	case node.No:
+		// Of a list that is older than what the node shows, the latest jobs may be missing.
+		if s.jobs.partial || s.jobs.listed.Before(s.shown[name]) {
+			return nil, node.Unknown
+		}
+		return list, node.Yes
+	case node.Yes:
+		if len(list) == 0 || s.jobs.partial {
+			return nil, node.Unknown
+		}
+		return list, node.Yes
 	}
-	if busy == node.No {
-		return nil, node.Yes
-	}
-	return list, node.Yes
+	return nil, node.Unknown
 }
 
 // LastEnd returns when the last job on a node ends: zero when one of them has no time limit, or when there is none. The
@@ -104,7 +118,7 @@ func (s *Snapshot) LastEnd(name string) (end time.Time, known node.Answer) {
 // WithJobs returns a snapshot that knows the jobs of some nodes, for tests and tools.
 func (s *Snapshot) WithJobs(jobs map[string][]JobOnNode) *Snapshot {
 	next := *s
-	next.jobs = &jobTable{taken: s.Taken, covered: hostlist.SetOf(), of: jobs}
+	next.jobs = &jobTable{taken: s.Taken, listed: s.Taken, covered: hostlist.SetOf(), of: jobs}
 	for name, list := range jobs {
 		next.jobs.covered.Add(name)
 		slices.SortFunc(list, byEnd)
@@ -186,6 +200,9 @@ func (l *Link) followJobs(ctx context.Context) {
 // the next poll.
 func (l *Link) pollJobs(ctx context.Context) {
 	wanted := l.wantedNodes()
+	if wanted.Len() > 0 {
+		wanted = l.pollSuspended(ctx, wanted)
+	}
 	asked := l.options.Clock.Now()
 	l.mu.Lock()
 	client, wait := l.client, l.may.wait(asked, aboutJobs, true)
@@ -206,11 +223,7 @@ func (l *Link) pollJobs(ctx context.Context) {
 	} else {
 		next, err = relistJobs(ctx, client, asked, wanted, old)
 	}
-	now := l.options.Clock.Now()
-	l.mu.Lock()
-	l.may.take(now, aboutJobs, l.work[listJobs])
-	patience, current := 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked))+time.Minute, client == l.client
-	l.mu.Unlock()
+	patience, current := l.tookJobs(client, asked)
 	var bound rest.Bound
 	switch {
 	case !current:
@@ -224,6 +237,15 @@ func (l *Link) pollJobs(ctx context.Context) {
 	}
 }
 
+// tookJobs notes what a question about jobs cost. It says how old the answer may get, and whether it is of use.
+func (l *Link) tookJobs(client *rest.Client, asked time.Time) (patience time.Duration, current bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.options.Clock.Now()
+	l.may.take(now, aboutJobs, l.work[listJobs])
+	return 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked)) + time.Minute, client == l.client
+}
+
 // relist is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
 const relist = 5 * time.Minute
 
@@ -234,7 +256,8 @@ func (t *jobTable) lasts(now time.Time, wanted hostlist.Set, snapshot *Snapshot)
 		return false
 	}
 	for name := range wanted {
-		if state := snapshot.State(name); state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 {
+		state := snapshot.State(name)
+		if state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 || state.Busy() == node.No && t.listed.Before(snapshot.shown[name]) {
 			return false
 		}
 	}
@@ -272,7 +295,7 @@ func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *job
 			ids[j.StateID] = true
 		}
 	}
-	list, err := client.JobStates(ctx, func(id string) bool { return ids[id] })
+	list, err := client.JobStates(ctx, func(j rest.JobState) bool { return ids[j.ID] })
 	if err != nil {
 		return nil, err
 	}

@@ -98,6 +98,7 @@ type Link struct {
 	wanted   map[string]hostlist.Set
 	interest *Interest // in the slurmctlds; nil: nobody's
 	may      allowance
+	hidden   time.Time                // when jobs were suspended last; zero: none is
 	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
 }
 

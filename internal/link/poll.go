@@ -130,6 +130,7 @@ func (l *Link) poll(ctx context.Context) error {
 	seen := l.Snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
 	next, changed := old.following(asked, list, err)
 	next.patience = 3*pause + grace
+	next = next.noting(changed, l.options.Clock.Now())
 	l.snapshot.Store(next)
 	l.swap.Unlock()
 	l.doubt(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))

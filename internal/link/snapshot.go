@@ -59,6 +59,10 @@ type Snapshot struct {
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
 	// excess says which bound the last list of jobs exceeded; empty for none.
 	excess string
+	// shown is when the list was there in which a node last differed, and calm when Slurm was asked for the states of all jobs
+	// and none was one that may hold nodes that look idle.
+	shown map[string]time.Time
+	calm  time.Time
 	// patience is the age from which the snapshot is Stale.
 	patience time.Duration
 	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
@@ -166,6 +170,24 @@ func (s *Snapshot) lacks(earlier *Snapshot) bool {
 		}
 	}
 	return false
+}
+
+// noting returns a snapshot that knows when nodes were seen to differ.
+func (s *Snapshot) noting(changed []string, now time.Time) *Snapshot {
+	if len(changed) == 0 {
+		return s
+	}
+	next := *s
+	next.shown = make(map[string]time.Time, len(s.nodes))
+	for name := range s.nodes {
+		if at, known := s.shown[name]; known {
+			next.shown[name] = at
+		}
+	}
+	for _, name := range changed {
+		next.shown[name] = now
+	}
+	return &next
 }
 
 // without returns a snapshot that knows that nodes are being deleted on purpose.

@@ -144,8 +144,8 @@ func (u Update) asked() rest.NodeUpdate {
 	}
 }
 
-// Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs. A
-// slurmd that still runs there does not register again until it is restarted.
+// Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs, and
+// the link those on which jobs are suspended. A slurmd that still runs there does not register again until it is restarted.
 func (l *Link) Forget(ctx context.Context, nodes []string) Failures {
 	return l.submit(ctx, l.states, nodes, change{delete: true, key: "delete"})
 }

@@ -56,7 +56,13 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 			continue
 		}
 		if c.delete {
+			var refused Failures
+			some, refused = l.spare(ctx, some)
+			maps.Copy(failures, refused)
 			l.expectWithout(ctx, some)
+		}
+		if len(some) == 0 {
+			continue
 		}
 		maps.Copy(failures, l.writeChunk(ctx, some, c))
 	}

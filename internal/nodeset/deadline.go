@@ -24,10 +24,12 @@ func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 // deadline tells when the last job ends: contract slinky.md §4.7. Slurm is asked for jobs only while somebody waits for
 // them, which is while the worker is to go or the node drains for a reason of ours.
 func deadline(w Worker, action *Action) {
-	action.WantJobs = w.Pod.Retired != "" && w.State.Busy() == node.Yes || w.State.Draining() == node.Yes && w.Reason.Ours()
+	action.WantJobs = w.Pod.Retired != "" && w.State.Busy() == node.Yes || w.State.Draining() == node.Yes && w.Reason.Ours() || w.suspects()
 	switch {
-	case w.State.Busy() == node.No:
+	case w.Occupied() == node.No, w.State.Busy() == node.No && !w.suspects():
 		action.DeadlineKnown = true
+	case w.State.Busy() == node.No && w.Occupied() == node.Yes: // nobody knows when jobs that are suspended go on
+		action.Deadline, action.DeadlineKnown = never(), true
 	case !action.WantJobs || w.JobsKnown != node.Yes || len(w.Jobs) == 0: // somebody else may have asked
 	case w.Jobs[len(w.Jobs)-1].End.IsZero():
 		action.Deadline, action.DeadlineKnown = never(), true
@@ -38,6 +40,9 @@ func deadline(w Worker, action *Action) {
 
 // waiting says what a retired worker waits for.
 func waiting(w Worker) string {
+	if w.State.Busy() == node.No && w.Occupied() != node.Yes {
+		return "waiting to hear whether jobs are suspended there"
+	}
 	if w.JobsKnown != node.Yes || len(w.Jobs) == 0 {
 		return "waiting for jobs to end"
 	}
@@ -48,6 +53,9 @@ func waiting(w Worker) string {
 	}
 	if last.User != "" {
 		text += " of " + last.User
+	}
+	if w.State.Busy() == node.No {
+		return text + ", which is suspended"
 	}
 	if last.End.IsZero() {
 		return text + ", which has no time limit"

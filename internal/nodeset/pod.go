@@ -52,6 +52,8 @@ type Pod struct {
 	Retired Cause
 	// Cordoned says that somebody asked for its Slurm node to be drained.
 	Cordoned bool
+	// Shielded says that it carries the label by which it is kept from being evicted.
+	Shielded bool
 	// DeletionCost is the user's; the lower goes first.
 	DeletionCost int32
 	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.

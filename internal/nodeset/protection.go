@@ -18,22 +18,54 @@ const (
 	UntilDrained
 )
 
-// Free answers whether nothing runs on the worker's node and nothing will start there: it is drained, or Slurm has given it
-// up. Only Yes lets the pod go.
-func (w Worker) Free() node.Answer {
-	return w.State.Drained().Or(w.State.Down().And(w.State.Busy().Not()))
+// Occupied answers whether a job is on the worker's node: one that runs there, which the node's state shows, or one that is
+// suspended, which only the list of jobs shows for certain.
+func (w Worker) Occupied() node.Answer {
+	if busy := w.State.Busy(); busy != node.No {
+		return busy
+	}
+	if w.JobsKnown != node.Yes {
+		return node.Unknown
+	}
+	return node.AnswerOf(len(w.Jobs) > 0)
 }
+
+// closed answers whether no job will start on the worker's node: it drains, or Slurm has given it up.
+func (w Worker) closed() node.Answer { return w.State.Drain().Or(w.State.Down()) }
+
+// Free answers whether nothing is on the worker's node and nothing will start there. Only Yes lets the pod go.
+func (w Worker) Free() node.Answer { return w.closed().And(w.Occupied().Not()) }
 
 // protect decides about the protection of a worker whose node Slurm has.
 func protect(w Worker, action *Action) {
 	switch w.Protection {
 	case Unprotected:
 	case WhileBusy:
-		action.Protected = w.State.Busy()
+		action.Protected = w.Occupied()
 	case UntilDrained:
 		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
 		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens())
+		if w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded && !action.Opens() && !w.arriving(action) {
+			action.Protected = node.Unknown // it was free when its protection ended, and nothing has started there since
+		}
 	}
+}
+
+// looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
+func (w Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
+
+// suspects says that it is to be found out whether jobs are suspended on a node that looks idle, because the pod is about to go,
+// or its protection to end.
+func (w Worker) suspects() bool {
+	switch {
+	case w.Pod.Retired != "":
+		return w.looksFree()
+	case w.Protection == WhileBusy:
+		return w.Pod.Shielded && w.State.Busy() == node.No
+	case w.Protection == UntilDrained:
+		return w.Pod.Shielded && w.looksFree()
+	}
+	return false
 }
 
 // arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an

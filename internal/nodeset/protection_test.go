@@ -13,13 +13,16 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
+func shielded(p *nodeset.Pod) { p.Shielded = true }
+
 // Whatever Slurm says, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
 func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := nodeset.Worker{
 			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: nodeset.UntilDrained, Pod: aPod(1),
-			State: node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
+			JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"),
+			State:     node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
 			Reason: node.Reason{
 				Text: rapid.SampledFrom([]string{"", "bad disk", cordonReason, drainReason, "slurm-operator: Pod is terminating"}).Draw(t, "reason"),
 				At:   noon.Add(-time.Hour),
@@ -27,14 +30,17 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 			Host:   nodeset.Host{Name: "node-1", Cordoned: rapid.SampledFrom([]node.Answer{node.Unknown, node.No, node.Yes}).Draw(t, "cordoned")},
 			Record: nodeset.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)},
 		}
-		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready} {
+		if w.JobsKnown == node.Yes && rapid.Bool().Draw(t, "suspended") {
+			w.Jobs = []nodeset.Job{{ID: 812}}
+		}
+		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready, shielded} {
 			if rapid.Bool().Draw(t, "option") {
 				option(&w.Pod)
 			}
 		}
 		action := nodeset.Next(w)
 		evictable := action.Protected == node.No
-		if evictable && (w.State.Busy() != node.No || w.State.Drain() != node.Yes && w.State.Down() != node.Yes) {
+		if evictable && (w.State.Busy() != node.No || w.State.Drain() != node.Yes && w.State.Down() != node.Yes || w.JobsKnown != node.Yes || len(w.Jobs) > 0) {
 			t.Errorf("%s may be evicted", w.State)
 		}
 		if evictable && (action.Undrain || action.Revive) {
@@ -43,7 +49,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 		if action.Delete && !evictable {
 			t.Errorf("%s is deleted, and may not be evicted", w.State)
 		}
-		if action.Protected == node.Unknown {
+		if action.Protected == node.Unknown && (w.Pod.Shielded || w.JobsKnown == node.Yes) {
 			t.Errorf("of %s it is not decided whether it may be evicted", w.State)
 		}
 	})

@@ -267,6 +267,8 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 		{"not when somebody else set it down", down("bad disk", noon), false},
 		{"not while it does not respond", down(ours, noon, "NOT_RESPONDING"), false},
 		{"not when it is not down", registered(), false},
+		{"with a drain that nobody wants any more, which Slurm ends as well", down(ours, noon, "DRAIN"), true},
+		{"not while the pod is cordoned, whose drain Slurm would end", cordonedToo(down(ours, noon, "DRAIN")), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,6 +277,11 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+func cordonedToo(w nodeset.Worker) nodeset.Worker {
+	w.Pod.Cordoned = true
+	return w
 }
 
 func TestThePodForgetsItsPlaceWhenSlurmShowsAnother(t *testing.T) {

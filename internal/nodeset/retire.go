@@ -37,6 +37,8 @@ func retire(w Worker, action *Action) {
 	action.Message = waiting(w)
 	switch {
 	case drain == node.No, !w.Reason.Ours():
+	case !strings.Contains(w.Reason.Plain(), pendingTermination) && w.Occupied() == node.Unknown:
+		// It may go in a moment, and needs no other reason for that.
 	case !strings.Contains(w.Reason.Plain(), pendingTermination):
 		// It was drained for something else before. Its jobs have their time from now on.
 		action.Drain = reason

@@ -153,6 +153,10 @@ func known(w Worker, action *Action) {
 // revive lets a node be used that was set DOWN when another pod stood behind it. Slurm does so itself, unless slurm.conf
 // has another ReturnToService than ours.
 func revive(w Worker, action *Action) {
+	// Slurm ends the drain of the node, too.
+	if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {
+		return
+	}
 	if w.State.Down() == node.Yes && w.State.NotResponding() == node.No && w.Reason.Ours() && w.Pod.Ready &&
 		!w.Reason.At.IsZero() && w.Record.Started.After(w.Reason.At) {
 		action.Revive = true

@@ -124,7 +124,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
@@ -134,7 +134,8 @@ func TestNext(t *testing.T) {
 			got := nodeset.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {
 				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
-				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != ""
+				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != "" ||
+					tt.pod.Retired != "" && w.State.Busy() == node.No && w.State.Drain().Or(w.State.Down()) == node.Yes
 			}
 			if !tt.pod.Terminating {
 				tt.want.NodeMark = node.No

@@ -37,7 +37,7 @@ func newOutside(t *testing.T, s *scene, name string, images ...string) *outside 
 		t.Skip("processes of this machine are out of reach for the pods of another Kubernetes; run it with a local one")
 	}
 	o := &outside{root: t.TempDir(), name: name, address: s.Host}
-	if err := stage.images.Unpack(t.Context(), stage.repository, o.root, images...); err != nil {
+	if err := stage.images.Unpack(t.Context(), o.root, images...); err != nil {
 		t.Fatal(err)
 	}
 	o.writes(t, "etc/hosts", 0, "127.0.0.1 localhost\n"+o.address+" "+o.name+"\n")

@@ -80,6 +80,10 @@ func (w *world) judgeDeletion(name string) func(call) {
 		if known && node.Parse(state.State).Busy() != node.No && !overdue {
 			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while its node was %v", name, state.State)
 		}
+		// A node whose jobs are suspended looks idle.
+		if known && len(state.Jobs) > 0 && !overdue {
+			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while the jobs %v were on its node, which was %v", name, state.Jobs, state.State)
+		}
 		// The view from before the lie is good for as long as it is fresh.
 		if phase == "Running" && !lying.IsZero() && time.Since(lying) > 20*time.Second {
 			w.fail("invariant 4, unknown is not idle", "Pod %s was deleted although Slurm has told nothing true since %s", name, time.Since(lying))

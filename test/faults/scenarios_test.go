@@ -54,6 +54,16 @@ func shrinking() []scenario {
 			w.scale(1)
 			w.sleep(4 * time.Minute)
 		}},
+		{name: "scale down with suspended jobs", nodeSet: threeWorkers, act: func(w *world) {
+			jobs := w.suspended(time.Minute, "w-0", "w-1", "w-2")
+			w.scale(1)
+			w.sleep(4 * time.Minute)
+			for _, id := range jobs {
+				w.slurm.Resume(id)
+			}
+			w.touch()
+			w.sleep(4 * time.Minute)
+		}},
 		{name: "scale down and back", nodeSet: threeWorkers, act: func(w *world) {
 			w.occupy(5*time.Minute, "w-0", "w-1", "w-2")
 			w.scale(2)
@@ -143,6 +153,17 @@ func (w *world) occupy(duration time.Duration, nodes ...string) {
 		w.slurm.Submit(fake.Job{NodeList: []string{name}, CPUs: 1, Duration: duration})
 	}
 	w.sleep(10 * time.Second)
+}
+
+// suspended starts jobs and suspends them, and returns them.
+func (w *world) suspended(duration time.Duration, nodes ...string) (jobs []int64) {
+	for _, name := range nodes {
+		id := w.slurm.Submit(fake.Job{NodeList: []string{name}, CPUs: 1, Duration: duration})
+		w.slurm.Suspend(id)
+		jobs = append(jobs, id)
+	}
+	w.sleep(10 * time.Second)
+	return jobs
 }
 
 // expectNothing holds that no custom resource and no worker is left.

@@ -79,7 +79,7 @@ func TestACleanCloneMakesTheImages(t *testing.T) {
 		}
 	})
 	root := t.TempDir()
-	if err := images.unpack(t.Context(), clone, images.archive("operator"), root, "operator"); err != nil {
+	if err := images.unpack(t.Context(), images.archive("operator"), root, "operator"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range operatorPrograms(t, clone) {

@@ -5,12 +5,12 @@ package walk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/images"
 )
 
 // Images says which images run: <Registry>/operator:<Tag>, <Registry>/slurmctld:<Tag> and so on.
@@ -48,39 +48,12 @@ func (i Images) Expect(p *Progress) error {
 
 // Unpack lays the files of Slurm images that were built here into a directory, one image over the other: a root file system
 // in which their programs run without a container.
-func (i Images) Unpack(ctx context.Context, r Repository, dir string, names ...string) error {
-	return i.unpack(ctx, r, i.archive("slurm"), dir, names...)
+func (i Images) Unpack(ctx context.Context, dir string, names ...string) error {
+	return i.unpack(ctx, i.archive("slurm"), dir, names...)
 }
 
-func (i Images) unpack(ctx context.Context, r Repository, archive, dir string, names ...string) error {
-	list, err := r.run(ctx, nil, "tar", "-xOf", archive, "manifest.json")
-	if err != nil {
-		return err
-	}
-	var images []struct {
-		RepoTags, Layers []string
-	}
-	if err := json.Unmarshal([]byte(list), &images); err != nil {
-		return fmt.Errorf("reading the list of images in %s: %w", archive, err)
-	}
-	laid := map[string]bool{}
-	for _, name := range names {
-		tag := fmt.Sprintf("%s/%s:%s", i.Registry, name, i.Release())
-		at := slices.IndexFunc(images, func(image struct{ RepoTags, Layers []string }) bool { return slices.Contains(image.RepoTags, tag) })
-		if at < 0 {
-			return fmt.Errorf("unpacking %s: it is not in %s", tag, archive)
-		}
-		for _, layer := range images[at].Layers {
-			if laid[layer] {
-				continue
-			}
-			laid[layer] = true
-			if _, err := r.run(ctx, nil, "bash", "-c", `set -o pipefail; tar -xOf "$1" "$2" | tar -C "$3" -xf -`, "unpack", archive, layer, dir); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+func (i Images) unpack(ctx context.Context, archive, dir string, names ...string) error {
+	return images.Unpack(ctx, archive, dir, names...)
 }
 
 // Release is the tag of the images.

@@ -37,6 +37,7 @@ func Facts(p *corev1.Pod) plans.Pod {
 		Scheduled:   p.Spec.NodeName != "",
 		Terminating: p.DeletionTimestamp != nil,
 		Retired:     plans.Cause(p.Annotations[RetiredAnnotation]),
+		Shielded:    p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 		Cordoned:    p.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
 		Busy:        says(p, "Allocated") || says(p, "Mixed") || says(p, "Completing"),
 		Created:     p.CreationTimestamp.Time,

@@ -40,6 +40,9 @@ type Options struct {
 	Now func() time.Time
 	// Completing is how long a node stays COMPLETING after a job ended.
 	Completing time.Duration
+	// Memory says that memory is a resource of jobs, as with SelectTypeParameters=CR_Core_Memory, which is Slurm's default: a
+	// node whose jobs are suspended is MIXED then, since their memory stays theirs. With CR_Core it is IDLE.
+	Memory bool
 	// Compact leaves out the white space of answers, as SLURMRESTD_JSON=compact does.
 	Compact bool
 }
@@ -55,6 +58,8 @@ type Slurm struct {
 	jobs  map[int64]*job
 
 	reservations map[string]*Reservation
+
+	preemptedBy map[int64][]int64 // the jobs that are suspended for another one
 
 	pending  []int64
 	events   eventQueue
@@ -87,7 +92,7 @@ func New(options Options) *Slurm {
 		options.Now = time.Now
 	}
 	s := &Slurm{options: options, key: options.Key, nodes: map[string]*node{}, jobs: map[int64]*job{}}
-	s.reservations = map[string]*Reservation{}
+	s.reservations, s.preemptedBy = map[string]*Reservation{}, map[int64][]int64{}
 	s.versions = []string{"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 	if s.old() {
 		s.versions = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
@@ -124,9 +129,10 @@ func (s *Slurm) Start(keepState bool) {
 	if !keepState {
 		s.nodes, s.order = map[string]*node{}, nil
 		s.jobs, s.pending, s.events, s.lastJob = map[int64]*job{}, nil, nil, 0
-		s.reservations = map[string]*Reservation{}
+		s.reservations, s.preemptedBy = map[string]*Reservation{}, map[int64][]int64{}
 		s.clock = s.options.Now()
 	}
+	s.miss()
 	s.advance(s.options.Now())
 	s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = s.clock, s.clock, s.clock, s.clock, s.clock
 }

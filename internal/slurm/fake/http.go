@@ -249,6 +249,7 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 			return s.refuse(w.version, "slurm_reconfigure() failed", &Error{Number: 2010, Text: "Invalid user id"})
 		}
 		s.nodeTime, s.partTime = s.clock, s.clock
+		s.miss()
 		s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "reconfigure"})
 		w.result()
 	}

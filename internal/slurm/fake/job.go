@@ -23,6 +23,9 @@ type Job struct {
 	Duration time.Duration
 	// Limit is the time limit; 0 means none.
 	Limit time.Duration
+	// Preempts says that the job is of a partition of a higher tier, with PreemptMode=SUSPEND,GANG: jobs of others that are in
+	// its way are suspended until it has ended.
+	Preempts bool
 }
 
 type job struct {
@@ -34,7 +37,11 @@ type job struct {
 	submitted  time.Time
 	start, end time.Time
 	restarts   int
-	epoch      int // counts starts and ends, so that events of an earlier run are known
+	held       bool
+	suspended  time.Time // since when
+	preemptor  int64     // for which job it is suspended
+	ends       time.Time // when it ends by itself or by its limit
+	epoch      int       // counts starts and ends, so that events of an earlier run are known
 }
 
 // An event is the end of a job, or of its completing.
@@ -118,7 +125,7 @@ func (s *Slurm) endNow(id int64, state string) {
 	j := s.jobs[id]
 	switch {
 	case j == nil:
-	case j.state == "RUNNING":
+	case j.state == "RUNNING", j.state == "SUSPENDED" && state == "CANCELLED":
 		s.finish(j, state)
 		s.schedule()
 	case j.state == "PENDING" && state == "CANCELLED":
@@ -197,6 +204,12 @@ func (s *Slurm) schedule() {
 	s.pending = slices.DeleteFunc(s.pending, func(id int64) bool {
 		j := s.jobs[id]
 		candidates := free
+		if j.held {
+			return false
+		}
+		if j.Preempts {
+			candidates = s.all()
+		}
 		if len(j.NodeList) > 0 {
 			candidates = nil
 			for _, name := range j.NodeList {
@@ -213,6 +226,15 @@ func (s *Slurm) schedule() {
 	})
 }
 
+// all are the nodes in Slurm's order.
+func (s *Slurm) all() []*node {
+	list := make([]*node, 0, len(s.order))
+	for _, name := range s.order {
+		list = append(list, s.nodes[name])
+	}
+	return list
+}
+
 // free says whether the node may take a job, if only a small one.
 func (n *node) free() bool { return n.usable() && n.CPUs > n.allocated() }
 
@@ -223,7 +245,7 @@ func (s *Slurm) start(j *job, candidates []*node) bool {
 		if len(nodes) == j.Nodes {
 			break
 		}
-		if n.usable() && n.CPUs-n.allocated() >= j.need(n) && s.open(n, j) {
+		if n.usable() && s.room(n, j) >= j.need(n) && s.open(n, j) {
 			nodes = append(nodes, n.Name)
 		}
 	}
@@ -231,19 +253,18 @@ func (s *Slurm) start(j *job, candidates []*node) bool {
 		return false
 	}
 	for _, name := range nodes {
-		s.nodes[name].running[j.id] = j.need(s.nodes[name])
+		n := s.nodes[name]
+		s.preempt(n, j)
+		n.running[j.id] = j.need(n)
+		n.dropReason()
 	}
 	j.state, j.nodes, j.start, j.end = "RUNNING", nodes, s.clock, time.Time{}
 	j.epoch++
-	ends := j.Duration
 	if j.Limit > 0 {
 		j.end = j.start.Add(j.Limit)
-		if ends == 0 || ends > j.Limit {
-			ends = j.Limit
-		}
 	}
-	if ends > 0 {
-		heap.Push(&s.events, event{j.start.Add(ends), j.id, j.epoch})
+	if j.ends = j.endsBy(s.clock); !j.ends.IsZero() {
+		heap.Push(&s.events, event{j.ends, j.id, j.epoch})
 	}
 	s.nodeTime, s.jobTime = s.clock, s.clock
 	return true
@@ -266,6 +287,7 @@ func (s *Slurm) finish(j *job, state string) {
 		if n := s.nodes[name]; n != nil {
 			n.completing[j.id] = n.running[j.id]
 			delete(n.running, j.id)
+			delete(n.suspended, j.id)
 		}
 	}
 	s.nodeTime, s.jobTime = s.clock, s.clock
@@ -285,19 +307,23 @@ func (s *Slurm) release(j *job) {
 			delete(n.completing, j.id)
 		}
 	}
+	s.unpreempt(j.id)
 	s.nodeTime, s.jobTime = s.clock, s.clock
 }
 
-// requeue puts a running job back into the queue.
+// requeue puts a job back into the queue, held if it was suspended.
 func (s *Slurm) requeue(j *job) {
 	for _, name := range j.nodes {
 		if n := s.nodes[name]; n != nil {
 			delete(n.running, j.id)
+			delete(n.suspended, j.id)
 		}
 	}
+	j.held = j.held || j.state == "SUSPENDED"
 	j.state, j.nodes, j.start, j.end = "PENDING", nil, time.Time{}, time.Time{}
 	j.restarts++
 	j.epoch++
 	s.pending = append(s.pending, j.id)
-	s.jobTime = s.clock
+	s.unpreempt(j.id)
+	s.nodeTime, s.jobTime = s.clock, s.clock
 }

@@ -5,6 +5,7 @@ package fake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,7 +52,7 @@ func (s *Slurm) Node(name string) (NodeStatus, bool) {
 	return NodeStatus{
 		State: s.state(n), Reason: n.reason, ReasonUser: n.reasonUser, Comment: n.comment, Topology: n.Topology,
 		Features: slices.Clone(n.Features), ActiveFeatures: slices.Clone(n.active), AllocCPUs: n.allocated(),
-		Record: n.Node, Registered: n.registered,
+		Jobs: n.jobs(), Record: n.Node, Registered: n.registered,
 	}, true
 }
 
@@ -73,13 +74,16 @@ func (s *Slurm) state(n *node) []string {
 		state = append(state, "DOWN")
 	case used >= n.CPUs:
 		state = append(state, "ALLOCATED")
-	case used > 0:
+	case used > 0, s.occupied(n):
 		state = append(state, "MIXED")
 	default:
 		state = append(state, "IDLE")
 	}
 	if n.drain {
 		state = append(state, "DRAIN")
+	}
+	if n.fail {
+		state = append(state, "FAIL")
 	}
 	if len(n.completing) > 0 {
 		state = append(state, "COMPLETING")
@@ -108,16 +112,33 @@ func (n *node) allocated() int {
 	return used
 }
 
+// jobs are those that occupy the node, whatever its state shows of them.
+func (n *node) jobs() []int64 {
+	var ids []int64
+	for _, jobs := range []map[int64]int{n.running, n.suspended, n.completing} {
+		ids = slices.AppendSeq(ids, maps.Keys(jobs))
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// busy is what Slurm calls so: suspended jobs do not count.
 func (n *node) busy() bool { return len(n.running)+len(n.completing) > 0 }
 
-func (n *node) usable() bool { return !n.drain && !n.down && !n.notResponding }
+func (n *node) usable() bool { return !n.spoken() && !n.notResponding }
 
-func (n *node) clearReason() {
-	// A drained node keeps its reason when it comes back.
-	if !n.drain {
-		n.reason, n.reasonUser, n.reasonTime = "", "", time.Time{}
+// clearReason forgets why a node was drained or down when it is neither any more. Slurm before 25.05 does so only when
+// the next job starts there.
+func (s *Slurm) clearReason(n *node) {
+	if !s.old() && !n.spoken() {
+		n.dropReason()
 	}
 }
+
+func (n *node) dropReason() { n.reason, n.reasonUser, n.reasonTime = "", "", time.Time{} }
+
+// spoken says whether a node is kept from jobs for a reason.
+func (n *node) spoken() bool { return n.drain || n.down || n.fail }
 
 func (n *node) setReason(reason, user string, now time.Time) {
 	// Slurm takes an empty reason for none given.
@@ -130,8 +151,10 @@ func (n *node) setReason(reason, user string, now time.Time) {
 func (s *Slurm) setDown(n *node, reason, user string) {
 	n.down = true
 	n.setReason(reason, user, s.clock)
-	for id := range n.running {
-		s.requeue(s.jobs[id])
+	for _, jobs := range []map[int64]int{n.running, n.suspended} {
+		for id := range jobs {
+			s.requeue(s.jobs[id])
+		}
 	}
 	for id := range n.completing {
 		s.release(s.jobs[id])
@@ -185,21 +208,25 @@ func (s *Slurm) change(n *node, user string, c change) *Error {
 	}
 	switch c.state {
 	case "":
-		n.setReason(c.reason, user, s.clock)
+		// Slurm keeps a reason only of what it is a reason for.
+		if s.old() || n.spoken() {
+			n.setReason(c.reason, user, s.clock)
+		}
 	case "DRAIN":
-		n.drain = true
+		n.drain, n.fail = true, false
+		n.setReason(c.reason, user, s.clock)
+	case "FAIL":
+		n.fail = true
 		n.setReason(c.reason, user, s.clock)
 	case "UNDRAIN":
 		n.drain = false
-		if !n.down {
-			n.clearReason()
-		}
+		s.clearReason(n)
 	case "RESUME", "IDLE":
-		if c.state == "RESUME" {
-			n.drain = false
+		if c.state == "RESUME" && !n.spoken() {
+			return s.invalidTransition()
 		}
-		n.down = false
-		n.clearReason()
+		n.drain, n.down, n.fail = false, false, false
+		s.clearReason(n)
 	case "DOWN":
 		s.setDown(n, c.reason, user)
 	default:

@@ -58,7 +58,7 @@ func (s *Slurm) register(registration Node) {
 	registration = s.complete(registration)
 	n := s.nodes[registration.Name]
 	if n == nil {
-		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, completing: map[int64]int{}}
+		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, suspended: map[int64]int{}, completing: map[int64]int{}}
 		s.nodes[registration.Name] = n
 		s.order = append(s.order, registration.Name)
 	} else {
@@ -93,7 +93,7 @@ func (s *Slurm) validate(n *node, registration Node) {
 		n.invalid = false
 		if n.down {
 			n.down = false
-			n.clearReason()
+			s.clearReason(n)
 		}
 		return
 	}
@@ -199,9 +199,10 @@ type node struct {
 	reasonTime time.Time
 	registered time.Time
 
-	drain, down, notResponding, invalid bool
+	drain, down, fail, notResponding, invalid bool
 
 	running    map[int64]int // CPUs by running job
+	suspended  map[int64]int // CPUs by suspended job, which others may use meanwhile
 	completing map[int64]int // CPUs by job that is completing
 }
 
@@ -216,6 +217,8 @@ type NodeStatus struct {
 	Features       []string
 	ActiveFeatures []string
 	AllocCPUs      int
+	// Jobs are those that run, are suspended or complete on the node.
+	Jobs []int64
 	// Record is what the node was made with, and Registered when its slurmd registered last.
 	Record     Node
 	Registered time.Time

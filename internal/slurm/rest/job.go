@@ -114,6 +114,14 @@ func Occupies(state []string) bool {
 	return true
 }
 
+// Hidden says whether a job in this state may hold nodes that look idle, as one that is suspended does unless memory is a
+// resource. Nodes of jobs that run, or complete, look busy.
+func Hidden(state []string) bool {
+	return Occupies(state) && !slices.ContainsFunc(state, func(s string) bool {
+		return s == "RUNNING" || s == "COMPLETING" || s == "CONFIGURING"
+	})
+}
+
 func (r *reader) job() Job {
 	var j Job
 	if r.peek() == 'n' {

@@ -19,7 +19,7 @@ type JobState struct {
 
 // JobStates lists the states of jobs: 80 bytes for each that there is, where Jobs has 10 kB. Of those that are not wanted
 // nothing is kept; nil wants all. Slurm does not say when the list was made; an empty one is what slurmctld said.
-func (c *Client) JobStates(ctx context.Context, wanted func(id string) bool) ([]JobState, error) {
+func (c *Client) JobStates(ctx context.Context, wanted func(JobState) bool) ([]JobState, error) {
 	var list []JobState
 	err := c.get(ctx, "jobs/state/", func(r *reader) (errs []slurmError, err error) {
 		list, errs, err = decodeJobStates(r, wanted)
@@ -31,7 +31,7 @@ func (c *Client) JobStates(ctx context.Context, wanted func(id string) bool) ([]
 	return list, nil
 }
 
-func decodeJobStates(r *reader, wanted func(id string) bool) ([]JobState, []slurmError, error) {
+func decodeJobStates(r *reader, wanted func(JobState) bool) ([]JobState, []slurmError, error) {
 	var a answer
 	var list []JobState
 	found := false
@@ -41,7 +41,7 @@ func decodeJobStates(r *reader, wanted func(id string) bool) ([]JobState, []slur
 		}
 		found, list = true, nil
 		for ok := r.open('['); ok; ok = r.more('[') {
-			if s := r.jobState(); (wanted == nil || wanted(s.ID)) && r.admit(len(list), maxStates, "states of jobs") {
+			if s := r.jobState(); (wanted == nil || wanted(s)) && r.admit(len(list), maxStates, "states of jobs") {
 				list = append(list, s)
 			}
 		}

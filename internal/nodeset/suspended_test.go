@@ -1,0 +1,66 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// A node with nothing but suspended jobs looks idle, unless memory is a resource of jobs: seen on Slurm 24.11.5 and 26.05.5.
+func TestSuspendedJobsKeepAWorker(t *testing.T) {
+	alices := []nodeset.Job{{ID: 812, User: "alice", End: noon.Add(-time.Hour)}}
+	tests := []struct {
+		name       string
+		state      string
+		pod        nodeset.Pod
+		protection nodeset.Protection
+		known      node.Answer
+		jobs       []nodeset.Job
+		timeout    time.Duration
+		delete     bool
+		protected  node.Answer
+		asks       bool
+		message    string
+	}{
+		{name: "a retired one waits for them", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes, jobs: alices,
+			asks: true, protected: node.No, message: "waiting for job 812 of alice, which is suspended"},
+		{name: "and to hear whether there are any", state: "IDLE DRAIN", pod: aPod(1, scaledIn),
+			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
+		{name: "and goes when there are none", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
+			asks: true, delete: true, protected: node.No, message: "retired (scale-in) and drained"},
+		{name: "or when their time is over", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes, jobs: alices, timeout: time.Minute,
+			asks: true, delete: true, protected: node.No, message: "retired (scale-in), and spec.drainTimeout of 1m0s is over"},
+		{name: "a node that was given up is asked about, too", state: "DOWN", pod: aPod(1, scaledIn),
+			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
+		{name: "a drained one stays protected until it is known", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained,
+			asks: true, protected: node.Yes, message: "the pod is cordoned"},
+		{name: "and while they are there", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained, known: node.Yes, jobs: alices,
+			asks: true, protected: node.Yes, message: "the pod is cordoned"},
+		{name: "and may be evicted when there are none", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained, known: node.Yes,
+			asks: true, protected: node.No, message: "the pod is cordoned"},
+		{name: "nobody asks again about one that may be evicted", state: "IDLE DRAIN", pod: aPod(1, cordoned), protection: nodeset.UntilDrained,
+			protected: node.Unknown, message: "the pod is cordoned"},
+		{name: "nor about one that is not protected", state: "IDLE", pod: aPod(1), protected: node.No},
+		{name: "an idle one is protected like a busy one while they are there", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, known: node.Yes, jobs: alices,
+			asks: true, protected: node.Yes},
+		{name: "it stays so until it is known", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, asks: true, protected: node.Unknown},
+		{name: "and no longer", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, known: node.Yes, asks: true, protected: node.No},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(nodeset.Worker{
+				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
+				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
+			})
+			if got.Delete != tt.delete || got.Protected != tt.protected || got.WantJobs != tt.asks || got.Message != tt.message {
+				t.Errorf("deletes %t, protected %v, asks %t, says %q", got.Delete, got.Protected, got.WantJobs, got.Message)
+			}
+		})
+	}
+}

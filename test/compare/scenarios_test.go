@@ -1,0 +1,143 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"fmt"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// node is a node of the scenarios, with an edit.
+func node(name string, edits ...func(*fake.Node)) fake.Node {
+	n := fake.Node{Name: name, CPUs: 4, RealMemory: 1000, Machine: fake.Machine{RealMemory: 20000}}
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return n
+}
+
+func cpus(n int) func(*fake.Node) { return func(f *fake.Node) { f.CPUs = n } }
+
+func registers(nodes ...fake.Node) func(*system) string {
+	return func(s *system) string { s.Register(nodes...); return "" }
+}
+
+// state sets the state of node a.
+func state(state, reason string) func(*system) string {
+	return func(s *system) string { return s.update("a", rest.NodeUpdate{State: state, Reason: reason}) }
+}
+
+func deletes(nodes string) func(*system) string {
+	return func(s *system) string { return refusal(s.client.DeleteNodes(s.t.Context(), nodes)) }
+}
+
+func submits(spec fake.Job) func(*system) string {
+	return func(s *system) string { return fmt.Sprintf("job %d", s.Submit(spec)) }
+}
+
+func job(verb func(driver, int64), id int64) func(*system) string {
+	return func(s *system) string { verb(s, id); return "" }
+}
+
+// gang are partitions of which the higher one suspends the jobs of the lower one.
+const gang = `PreemptMode=SUSPEND,GANG
+PreemptType=preempt/partition_prio
+PartitionName=low Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:1
+PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
+`
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "drains", steps: []step{
+			{"register", registers(node("a"))},
+			{"drain with a reason", state("DRAIN", "disk")},
+			{"drain with another", state("DRAIN", "fan")},
+			{"drain without", state("DRAIN", "")},
+			{"undrain", state("UNDRAIN", "")},
+			{"undrain again", state("UNDRAIN", "")},
+			{"resume what is idle", state("RESUME", "")},
+			{"drain without a reason", state("DRAIN", "")},
+			{"resume", state("RESUME", "")},
+			{"drain", state("DRAIN", "disk")},
+			{"idle", state("IDLE", "")},
+			{"reason alone", state("", "fan")},
+			{"fail", state("FAIL", "old")},
+			{"resume what fails", state("RESUME", "")},
+			{"a state that cannot be set", state("ALLOCATED", "")},
+			{"drain what fails", func(s *system) string { return state("FAIL", "old")(s) + state("DRAIN", "disk")(s) }},
+			{"undrain what fails", state("UNDRAIN", "")},
+			{"idle what fails", state("IDLE", "")},
+		}},
+		{name: "suspended jobs", steps: []step{
+			{"register", registers(node("a"))},
+			{"submit", submits(fake.Job{Nodes: 1})},
+			{"suspend", job((driver).Suspend, 1)},
+			{"drain", state("DRAIN", "disk")},
+			{"resume", job((driver).Resume, 1)},
+			{"suspend again", job((driver).Suspend, 1)},
+			{"undrain", state("UNDRAIN", "")},
+			{"submit another", submits(fake.Job{Nodes: 1})},
+			{"cancel the other", job((driver).Cancel, 2)},
+			{"slurmd restarts", registers(node("a"))},
+			{"slurmctld restarts", func(s *system) string { s.Stop(); s.Start(true); return "" }},
+			{"reconfigure", func(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }},
+			{"resume", job((driver).Resume, 1)},
+			{"finish", job((driver).Finish, 1)},
+			{"submit a third", submits(fake.Job{Nodes: 1})},
+			{"suspend it", job((driver).Suspend, 3)},
+			{"requeue it", job((driver).Requeue, 3)},
+			{"cancel it", job((driver).Cancel, 3)},
+			{"submit a fourth", submits(fake.Job{Nodes: 1})},
+			{"suspend it", job((driver).Suspend, 4)},
+			{"cancel it", job((driver).Cancel, 4)},
+			{"submit a fifth", submits(fake.Job{Nodes: 1})},
+			{"suspend it", job((driver).Suspend, 5)},
+			{"delete the node", deletes("a")},
+		}},
+		{name: "suspended jobs with memory", memory: true, steps: []step{
+			{"register", registers(node("a"))},
+			{"submit", submits(fake.Job{Nodes: 1})},
+			{"suspend", job((driver).Suspend, 1)},
+			{"drain", state("DRAIN", "disk")},
+			{"resume", job((driver).Resume, 1)},
+			{"suspend again", job((driver).Suspend, 1)},
+			{"delete the node", deletes("a")},
+		}},
+		{name: "preemption by suspension", conf: gang, steps: []step{
+			{"register", registers(node("a"))},
+			{"submit", submits(fake.Job{Nodes: 1, Partition: "low"})},
+			{"preempt it", submits(fake.Job{Nodes: 1, Partition: "high", Preempts: true})},
+			{"drain", state("DRAIN", "disk")},
+			{"delete the node", deletes("a")},
+			{"cancel the preemptor", job((driver).Cancel, 2)},
+			{"undrain", state("UNDRAIN", "")},
+			{"preempt it again", submits(fake.Job{Nodes: 1, Partition: "high", Preempts: true})},
+			{"cancel the preempted", job((driver).Cancel, 1)},
+		}},
+		{name: "registrations", steps: []step{
+			{"register", registers(node("a", func(n *fake.Node) {
+				n.Weight, n.Features, n.InstanceID, n.InstanceType, n.Extra, n.CoreSpecCount, n.MemSpecLimit = 5, []string{"f"}, "i1", "t1", "e1", 1, 100
+			}))},
+			{"register with other words", registers(node("a", func(n *fake.Node) {
+				n.Weight, n.Features, n.InstanceID, n.Extra, n.RealMemory, n.MemSpecLimit = 9, []string{"g"}, "i2", "e2", 400, 200
+			}))},
+			{"register with fewer CPUs", registers(node("a", cpus(2)))},
+			{"undrain what is invalid", state("UNDRAIN", "")},
+			{"register with enough", registers(node("a"))},
+			{"undrain", state("UNDRAIN", "")},
+			{"register with more", registers(node("a", cpus(8)))},
+			{"drain", state("DRAIN", "disk")},
+			{"register with fewer CPUs although drained", registers(node("a", cpus(2)))},
+			{"drain what is invalid", state("DRAIN", "mine")},
+			{"down what is invalid", state("DOWN", "mine too")},
+			{"resume what is invalid", state("RESUME", "")},
+			{"register with enough although down", registers(node("a"))},
+			{"resume", state("RESUME", "")},
+			{"delete", deletes("a")},
+			{"register anew", registers(node("a", cpus(2)))},
+		}},
+	}
+}
