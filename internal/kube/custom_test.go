@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,10 +71,19 @@ func TestAComposedComponentIsAppliedOnceAndItsStatusStays(t *testing.T) {
 
 func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 	s := apiserver.StartBare(t)
-	mapper := s.Client(t, scheme.Scheme).RESTMapper()
+	direct := s.Client(t, scheme.Scheme)
+	mapper := &countingMapper{RESTMapper: direct.RESTMapper()}
 	kind := schema.GroupVersionKind{Group: "monitoring.example.com", Version: "v1", Kind: "ServiceMonitor"}
-	if found, err := Serves(mapper, kind); err != nil || found {
-		t.Fatalf("before: %v, %v", found, err)
+	serves := func() (bool, error) {
+		return Serves(t.Context(), direct, mapper, "servicemonitors."+kind.Group, kind)
+	}
+	for range 3 {
+		if found, err := serves(); err != nil || found {
+			t.Fatalf("before: %v, %v", found, err)
+		}
+	}
+	if mapper.asked > 0 {
+		t.Errorf("the server was asked %d times for a kind that has no definition", mapper.asked)
 	}
 	yes := true
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -95,7 +105,19 @@ func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if found, err := Serves(mapper, kind); err != nil || !found {
+	if found, err := serves(); err != nil || !found {
 		t.Errorf("after: %v, %v", found, err)
 	}
+}
+
+// countingMapper counts what asks the server about a kind that it does not know.
+type countingMapper struct {
+	meta.RESTMapper
+	asked int
+}
+
+// RESTMapping is part of meta.RESTMapper.
+func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	m.asked++
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }

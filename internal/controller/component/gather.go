@@ -52,6 +52,18 @@ func (b *Base) Secret(ctx context.Context, namespace string, ref corev1.SecretKe
 	return secret, nil
 }
 
+// SecretVersion says which version of a Secret the cache of metadata has; nothing when it has none.
+func (b *Base) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
+	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	if err := b.References.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("reading the metadata of Secret %s/%s: %w", namespace, name, err)
+	}
+	return string(secret.UID) + "/" + secret.ResourceVersion, nil
+}
+
 // SlurmKey reads the auth/slurm key, and the set of keys beside it in the same Secret, which daemons prefer where there is
 // one. The digest is that of both. A set that Slurm would not accept is a problem: no daemon starts with it.
 func (b *Base) SlurmKey(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) (key []byte, digest string, err error) {

@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -37,7 +40,8 @@ type Watches struct {
 	SharesWith []client.Object
 	// Components are kinds of component objects that it may refer to.
 	Components []client.Object
-	// Referrers are kinds of component objects that refer to it by controllerRef and take part in what it renders.
+	// Referrers are kinds of component objects that refer to it by controllerRef and take part in what it renders: with their
+	// spec, with whether they are there, and with how many workers they are to have.
 	Referrers []client.Object
 	// PodsOf is the value of the label app.kubernetes.io/name of pods whose own status matters; empty when it is enough to
 	// know how many are ready.
@@ -89,7 +93,7 @@ func (r *Reconciler[T]) Setup(mgr ctrl.Manager, list client.ObjectList, w Watche
 		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(referrers(r.Client, list, componentKind)))
 	}
 	for _, c := range w.Referrers {
-		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(ControllerOf))
+		b = b.Watches(c, handler.EnqueueRequestsFromMapFunc(ControllerOf), builder.WithPredicates(termsChange()))
 	}
 	if w.PodsOf != "" {
 		b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf(w.PodsOf)))
@@ -131,6 +135,25 @@ func WatchSecrets(b *builder.Builder, base *Base, list client.ObjectList) {
 	direct := referrers(base.Client, list, "Secret")
 	b.WatchesRawSource(source.Kind(base.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
 		func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request { return direct(ctx, o) })))
+}
+
+// termsChange lets pass what concerns the object that is referred to. The counts in the status of a NodeSet change with every
+// single worker, and a Controller that is looked at reads Secrets from the API server.
+func termsChange() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() || desired(before) != desired(after) ||
+			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+			!slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+	}}
+}
+
+// desired is how many workers a NodeSet is to have; in scaling mode DaemonSet only its status says so.
+func desired(o client.Object) int32 {
+	if set, ok := o.(*slinkyv1beta1.NodeSet); ok {
+		return set.Status.Desired
+	}
+	return 0
 }
 
 // instanceOf maps a pod of a daemon to the object that it was made for, by the labels of both.

@@ -29,7 +29,7 @@ import (
 // serviceMonitor adds the ServiceMonitor that the spec asks for, where the cluster has that kind, and deletes one that it
 // does not ask for any more.
 func (r *reconciler) serviceMonitor(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
-	served, err := kube.Serves(r.Client.RESTMapper(), render.ServiceMonitorKind)
+	served, err := kube.Serves(ctx, r.definitions, r.Client.RESTMapper(), render.ServiceMonitorDefinition, render.ServiceMonitorKind)
 	switch wanted := render.WantsServiceMonitor(c); {
 	case err != nil:
 		return err

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,6 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
@@ -50,6 +50,8 @@ type reconciler struct {
 	absences absences
 	pace     pace
 	talks    talks
+	// sealed are digests by what they were made of, see sssd.
+	sealed *lru.Cache
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -59,7 +61,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 
 // Setup registers the controller of NodeSets.
 func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links}
+	r := &reconciler{Base: base, links: links, sealed: lru.New(digestsRemembered)}
 	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
 		Base:   base,
 		New:    func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
@@ -120,20 +122,6 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worke
 	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
 	in.SssdDigest, err = r.sssd(ctx, n, c)
 	return in, err
-}
-
-// sssd is the digest of the sssd.conf that the spec names. It may hold a password, so its digest is sealed.
-func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (string, error) {
-	ref := n.Spec.SSH.SssdConfRef
-	if !n.Spec.SSH.Enabled || ref == nil || ref.Name == "" {
-		return "", nil
-	}
-	seal, _, err := r.SlurmKey(ctx, n.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
-	if err != nil {
-		return "", err
-	}
-	value, err := r.SecretValue(ctx, n.Namespace, *ref, "spec.ssh.sssdConfRef")
-	return label.Seal(seal, map[string][]byte{ref.Key: value}), err
 }
 
 // observe carries the plan for the pods out and counts them. Without input, the decision's, it only counts.
