@@ -60,7 +60,7 @@ func cached() map[client.Object]cache.ByObject {
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,
-		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons)},
+		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons), Transform: slimPod},
 		// Every kubelet lists its images and volumes there, which is most of a Node.
 		&corev1.Node{}: {Transform: func(o any) (any, error) {
 			if n, ok := o.(*corev1.Node); ok {

@@ -95,7 +95,7 @@ func (r *reconciler) kubeNodeChanges() predicate.Predicate {
 // podsOn are the workers on a Kubernetes node.
 func (r *reconciler) podsOn(ctx context.Context, o client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.MatchingFields{kubeNodeIndex: o.GetName()}); err != nil {
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{kubeNodeIndex: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the workers on a Kubernetes node", "node", o.GetName())
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 func (r *reconciler) wake(ctx context.Context, queue component.Queue, change link.Change) {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
-		client.MatchingFields{nodeIndex: nodeKey(change.Link.Name, change.Node)})
+		client.MatchingFields{nodeIndex: nodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
 		return
