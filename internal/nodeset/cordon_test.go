@@ -67,6 +67,36 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 	}
 }
 
+// What comes back after a cordon is protected by the write that takes the mark off, and not by one of its own.
+func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
+	ours := node.Reason{Text: "slurm-operator: Node was cordoned", SetBy: "slurm", At: noon}
+	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon}
+	for _, tt := range []struct {
+		name   string
+		marked bool
+		state  string
+		reason node.Reason
+		pod    nodeset.Pod
+		want   node.Answer
+	}{
+		{name: "it is about to be used", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.Yes},
+		{name: "a user has cordoned it, too", state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.No},
+		{name: "an administrator has drained it", marked: true, state: "IDLE DRAIN", reason: admins, pod: aPod(1, cordoned), want: node.No},
+		{name: "it is retired", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, scaledIn), want: node.No},
+		{name: "it is not ready", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned, unready), want: node.No},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Next(nodeset.Worker{
+				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
+				Host: nodeset.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: nodeset.UntilDrained,
+			})
+			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {
+				t.Errorf("protected: %v, mark: %v, opens: %v", got.Protected, got.NodeMark, got.Opens())
+			}
+		})
+	}
+}
+
 func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
 	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: nodeset.Host{Name: "node-1", Cordoned: node.Yes}})
 	if got.NodeMark != node.Yes || got.Drain != "" {

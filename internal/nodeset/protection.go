@@ -44,8 +44,8 @@ func protect(w Worker, action *Action) {
 		action.Protected = w.Occupied()
 	case UntilDrained:
 		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
-		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens())
-		if w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded && !action.Opens() && !w.arriving(action) {
+		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens() || w.returns())
+		if w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded && !action.Opens() && !w.arriving(action) && !w.returns() {
 			action.Protected = node.Unknown // it was free when its protection ended, and nothing has started there since
 		}
 	}
@@ -66,6 +66,12 @@ func (w Worker) suspects() bool {
 		return w.Pod.Shielded && w.looksFree()
 	}
 	return false
+}
+
+// returns says of a worker that it is about to be used again, once our mark of the cordon is off: with the mark, by the same
+// write, it is protected.
+func (w Worker) returns() bool {
+	return w.Pod.Retired == "" && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
 }
 
 // arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an

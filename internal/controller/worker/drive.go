@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,7 +30,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err
 		}
-		if until := r.memory.guarded(s.pod, r.Clock.Now()); s.action.Protected == node.Yes && !until.IsZero() {
+		if until := r.memory.guarded(client.ObjectKeyFromObject(s.pod), r.Clock.Now()); s.action.Protected == node.Yes && !until.IsZero() {
 			s.action.Again = nodeset.Sooner(s.action.Again, until)
 			return nil
 		}
@@ -86,8 +85,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 		return false, fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
 	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
-	r.Recorder.Eventf(s.set, s.pod, corev1.EventTypeNormal, cmp.Or(s.action.Cause, "SuccessfulDelete"), "Delete",
-		"Deleted Pod %s: %s", s.pod.Name, s.action.Message)
+	r.news.tell(s.set, s.pod, s.pod.Name, story{
+		reason: cmp.Or(s.action.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",
+		text: ": " + s.action.Message, gone: true,
+	})
 	return true, nil
 }
 

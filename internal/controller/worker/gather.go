@@ -35,6 +35,8 @@ type scope struct {
 	most int
 	// pending says that Slurm has not been asked since we last changed the node: only then is there something to decide.
 	pending bool
+	// version is that of the pod: as it was read, or as our last write left it.
+	version string
 	// worker is what was gathered, action what follows from it.
 	worker nodeset.Worker
 	action nodeset.Action
@@ -46,7 +48,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod), most: mostWrites}
+	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
 	s.worker = nodeset.Worker{
 		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set), Lost: nodesets.Lost(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +29,8 @@ const owner = kube.FieldManager + "-worker"
 type marks struct{ labels, annotations map[string]string }
 
 // mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off. It says whether
-// the pod has them: when it waits for its turn, or has changed meanwhile, it has not.
+// the pod has them: when it waits for its turn, or has changed meanwhile, it has not. The protection is put on here, before
+// a job can start, and goes with what is shown.
 func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
@@ -39,11 +38,14 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	if name := nodesets.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
 		want.labels[slinkyv1beta1.LabelPodHostname] = name // which nobody knew before the pod had its Kubernetes node
 	}
+	_, is := have.labels[slinkyv1beta1.LabelPodProtect]
+	_, wanted := want.labels[slinkyv1beta1.LabelPodProtect]
+	if !wanted {
+		delete(have.labels, slinkyv1beta1.LabelPodProtect)
+	}
 	if have.equal(want) {
 		return true, nil
 	}
-	_, is := have.labels[slinkyv1beta1.LabelPodProtect]
-	_, wanted := want.labels[slinkyv1beta1.LabelPodProtect]
 	// Jobs may start on a node that somebody else has undrained.
 	used := s.action.Opens()
 	most := s.most
@@ -53,16 +55,10 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	if !r.turns.take(client.ObjectKeyFromObject(pod), most, wanted && !is && !used) {
 		return false, nil
 	}
-	if is && !wanted {
-		if err := r.unprotect(ctx, pod); err != nil {
-			return false, err
-		}
-		delete(have.labels, slinkyv1beta1.LabelPodProtect)
-	}
-	if have.equal(want) {
-		return true, nil
-	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
+	if is && !wanted {
+		apply = apply.WithResourceVersion(pod.ResourceVersion) // nobody has protected it anew since
+	}
 	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
 	switch {
 	case err != nil && component.IgnoreGone(err) == nil:
@@ -71,21 +67,12 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.written.note(pod, versionOf(apply))
-	return true, nil
-}
-
-// unprotect takes the protect label off. Pods are made with it, by the controller of NodeSets: what an apply leaves out
-// would stay theirs.
-func (r *reconciler) unprotect(ctx context.Context, pod *corev1.Pod) error {
-	patch := fmt.Appendf(nil, `{"metadata": {"uid": %q, "labels": {%q: null}}}`, pod.UID, slinkyv1beta1.LabelPodProtect)
-	live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	err := component.IgnoreGone(r.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner)))
-	if err != nil {
-		return fmt.Errorf("taking the protection off Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	s.version = versionOf(apply)
+	r.written.note(pod, s.version)
+	if wanted && !is {
+		r.memory.protects(client.ObjectKeyFromObject(pod), r.Clock.Now())
 	}
-	r.written.note(pod, live.ResourceVersion)
-	return nil
+	return true, nil
 }
 
 // marksOf reads our marks from a pod. The cordon annotation belongs to others as well: it is ours with the mark that goes

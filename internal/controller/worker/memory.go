@@ -8,11 +8,8 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -107,15 +104,18 @@ func (m *memory) refused(pod types.NamespacedName, change string, now time.Time)
 // may take the protection off meanwhile; then this one sees it before jobs can start.
 const guard = 200 * time.Millisecond
 
-// guarded says until when a worker that is protected now, and was not when the pod was read, has to wait; zero when it need not.
-func (m *memory) guarded(pod *corev1.Pod, now time.Time) (until time.Time) {
+// protects notes that a worker which was not protected is now.
+func (m *memory) protects(pod types.NamespacedName, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.of(client.ObjectKeyFromObject(pod))
-	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; !protected {
-		p.protected = now
-	}
-	if until = p.protected.Add(guard); now.Before(until) {
+	m.of(pod).protected = now
+}
+
+// guarded says until when a worker has to wait that was protected just now; zero when it need not.
+func (m *memory) guarded(pod types.NamespacedName, now time.Time) (until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if until = m.of(pod).protected.Add(guard); now.Before(until) {
 		return until
 	}
 	return time.Time{}

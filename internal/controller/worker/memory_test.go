@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -121,22 +118,21 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 
 func TestAWorkerIsProtectedForAMomentBeforeItIsUsedAgain(t *testing.T) {
 	var m memory
-	free := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}
-	held := free.DeepCopy()
-	held.Labels = map[string]string{slinkyv1beta1.LabelPodProtect: "true"}
-	if until := m.guarded(held, now); !until.IsZero() {
+	if until := m.guarded(pod("w-0"), now); !until.IsZero() {
 		t.Errorf("one that was protected all along waits until %s", until)
 	}
-	if until := m.guarded(free, now); !until.Equal(now.Add(guard)) {
+	m.protects(pod("w-0"), now)
+	if until := m.guarded(pod("w-0"), now); !until.Equal(now.Add(guard)) {
 		t.Errorf("one that was not waits until %s", until)
 	}
-	if until := m.guarded(held, now.Add(guard/2)); !until.Equal(now.Add(guard)) {
+	if until := m.guarded(pod("w-0"), now.Add(guard/2)); !until.Equal(now.Add(guard)) {
 		t.Errorf("half the time later it waits until %s", until)
 	}
-	if until := m.guarded(free, now.Add(guard/2)); !until.Equal(now.Add(guard + guard/2)) {
+	m.protects(pod("w-0"), now.Add(guard/2))
+	if until := m.guarded(pod("w-0"), now.Add(guard/2)); !until.Equal(now.Add(guard + guard/2)) {
 		t.Errorf("one whose protection somebody has taken off waits until %s", until)
 	}
-	if until := m.guarded(held, now.Add(2*guard)); !until.IsZero() {
+	if until := m.guarded(pod("w-0"), now.Add(2*guard)); !until.IsZero() {
 		t.Errorf("in the end it waits until %s", until)
 	}
 }

@@ -5,13 +5,17 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -22,35 +26,58 @@ import (
 )
 
 // show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what
-// it waits for. Only these are written, and only when they differ.
+// it waits for. With them goes the protection of a worker on which nothing runs any more: that is most often what is to be shown,
+// and the API server takes labels of a pod together with its status. Only what differs is written.
 func (r *reconciler) show(ctx context.Context, s *scope) error {
 	pod := s.pod
-	wanted := wantedConditions(pod, s.worker, s.action)
-	if same(pod, wanted) || !r.turns.take(client.ObjectKeyFromObject(pod), s.most, false) {
+	patch := showing(s, r.Clock.Now())
+	if patch == nil || !r.turns.take(client.ObjectKeyFromObject(pod), s.most, false) {
 		return nil
 	}
-	status := corev1ac.PodStatus()
-	for _, c := range wanted {
-		since := metav1.NewTime(r.Clock.Now())
-		if have := nodesets.Condition(pod, c.Type); have != nil && have.Status == c.Status {
-			since = have.LastTransitionTime
-		}
-		applied := corev1ac.PodCondition().WithType(c.Type).WithStatus(c.Status).WithMessage(c.Message).WithLastTransitionTime(since)
-		if c.Reason != "" {
-			applied = applied.WithReason(c.Reason)
-		}
-		status = status.WithConditions(applied)
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithStatus(status)
-	if err := component.IgnoreGone(r.Client.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)); err != nil {
+	live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err = r.Client.Status().Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, text), client.FieldOwner(owner))
+	if component.IgnoreGone(err) != nil && !another(err) {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.written.note(pod, versionOf(apply))
+	r.written.note(pod, live.ResourceVersion)
 	if now, before := attention(s.action), nodesets.Condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
 		(before == nil || before.Reason != now.Reason) {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)
 	}
 	return nil
+}
+
+// another says that a patch was refused because a pod of another UID has the name by now.
+func another(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// showing is the strategic merge patch that shows what differs; nil when nothing does.
+func showing(s *scope, now time.Time) map[string]any {
+	metadata := map[string]any{"uid": s.pod.UID}
+	patch := map[string]any{"metadata": metadata}
+	_, protected := s.pod.Labels[slinkyv1beta1.LabelPodProtect]
+	unprotect := protected && s.action.Protected == node.No
+	if unprotect {
+		// Nobody has protected it anew since it was read, as another operator may that knows more.
+		metadata["labels"], metadata["resourceVersion"] = map[string]any{slinkyv1beta1.LabelPodProtect: nil}, s.version
+	}
+	conditions := differing(s.pod, wantedConditions(s.pod, s.worker, s.action), now)
+	if len(conditions) > 0 {
+		patch["status"] = map[string]any{"conditions": conditions}
+	}
+	if !unprotect && len(conditions) == 0 {
+		return nil
+	}
+	return patch
 }
 
 // attention is the condition that names all troubles; nil when there are none.
@@ -116,17 +143,32 @@ func reasonOf(cause nodeset.Cause) string {
 	return b.String()
 }
 
-// same says whether the pod has exactly these conditions of ours.
-func same(pod *corev1.Pod, wanted []corev1.PodCondition) bool {
+// differing are the conditions of ours that the pod does not have in this form, and those that it is not to have.
+func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []map[string]any {
+	var out []map[string]any
 	for _, kind := range ourConditions() {
 		have := nodesets.Condition(pod, kind)
 		i := slices.IndexFunc(wanted, func(c corev1.PodCondition) bool { return c.Type == kind })
-		if (i >= 0) != (have != nil) {
-			return false
-		}
-		if i >= 0 && (have.Status != wanted[i].Status || have.Reason != wanted[i].Reason || have.Message != wanted[i].Message) {
-			return false
+		switch {
+		case i < 0 && have == nil:
+		case i < 0:
+			out = append(out, map[string]any{"type": kind, "$patch": "delete"})
+		case have == nil || have.Status != wanted[i].Status || have.Reason != wanted[i].Reason || have.Message != wanted[i].Message:
+			want := wanted[i]
+			c := map[string]any{"type": kind, "status": want.Status, "reason": orNull(want.Reason), "message": orNull(want.Message)}
+			if have == nil || have.Status != want.Status {
+				c["lastTransitionTime"] = metav1.NewTime(now)
+			}
+			out = append(out, c)
 		}
 	}
-	return true
+	return out
+}
+
+// orNull is a text, or null for none, which takes off what was there before.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }

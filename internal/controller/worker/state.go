@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,8 +17,9 @@ import (
 
 // stateChange is a change of the state of a Slurm node.
 type stateChange struct {
-	// what is it in the log, event the reason of the event, and done the words of it.
-	what, event, done string
+	// what is it in the log, and told what an Event says of it.
+	what string
+	told story
 	// reason is the one of a drain.
 	reason string
 	// write hands it to the link.
@@ -30,18 +30,23 @@ type stateChange struct {
 func stateChangeOf(s *scope) (stateChange, bool) {
 	switch a := s.action; {
 	case a.Drain != "":
-		c := stateChange{what: "draining", event: "Drained", done: "drains: " + a.Drain, reason: a.Drain}
+		c := stateChange{what: "draining", reason: a.Drain, told: story{
+			reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": " + a.Drain,
+		}}
 		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
-			c.event = "NodeCordon"
+			c.told.reason = "NodeCordon"
 		}
 		c.write = func(l *link.Link, name string, told func(error)) { l.DrainLater(name, a.Drain, told) }
 		return c, true
 	case a.Undrain:
-		return stateChange{what: "undraining", event: "Undrained", done: "takes jobs again", write: (*link.Link).UndrainLater}, true
+		return stateChange{what: "undraining", write: (*link.Link).UndrainLater, told: story{
+			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
+		}}, true
 	case a.Revive:
-		return stateChange{
-			what: "reviving", event: "Revived", done: "is no longer down: another slurmd stands behind it", write: (*link.Link).ReviveLater,
-		}, true
+		return stateChange{what: "reviving", write: (*link.Link).ReviveLater, told: story{
+			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
+			text: ": another slurmd stands behind each",
+		}}, true
 	}
 	return stateChange{}, false
 }
@@ -77,7 +82,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		}
 		r.memory.changed(key, ended, "")
 		logger.Info("Changed the state of a Slurm node")
-		r.Recorder.Eventf(s.pod, nil, corev1.EventTypeNormal, c.event, "SetState", "Slurm node %s %s", s.node, c.done)
+		r.news.tell(s.set, s.pod, s.node, c.told)
 	})
 	return true
 }

@@ -55,12 +55,16 @@ type reconciler struct {
 	written    written
 	turns      turns
 	asking     asking
+	news       *news
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
 // according to its conditions of the propagated types.
 func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry, propagated []string) error {
-	r := &reconciler{Base: base, links: links, propagated: propagated}
+	r := &reconciler{Base: base, links: links, propagated: propagated, news: &news{recorder: base.Recorder}}
+	if err := mgr.Add(r.news); err != nil {
+		return fmt.Errorf("adding the Events of worker pods: %w", err)
+	}
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeIndex, func(o client.Object) []string {
 		pod, ok := o.(*corev1.Pod)
 		if !ok || !isWorker(o) {

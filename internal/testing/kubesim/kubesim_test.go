@@ -192,6 +192,16 @@ func (p *play) pods() {
 	p.apply("a status where there is no pod", "worker", `{apiVersion: v1, kind: Pod, metadata: {name: z}, status: {}}`, nil, true, true)
 	p.say("strategic merge", p.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"}]}}`)), client.FieldOwner("me")), pod)
+	p.say("labels with the status", p.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"metadata":{"labels":{"with":"status","app":null},"annotations":{"c":"d"}},"status":{"conditions":[{"type":"Idle","status":"True","reason":null,"message":"m"}]}}`)),
+		client.FieldOwner("worker")), pod)
+	p.say("labels off with the status, and a condition", p.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"metadata":{"labels":{"with":null}},"status":{"conditions":[{"type":"Idle","$patch":"delete"},{"type":"Ready","status":"True"}]}}`)),
+		client.FieldOwner("worker")), pod)
+	p.say("status of another pod of the name", p.client.Status().Patch(ctx, parse[corev1.Pod](p, aPod), client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"metadata":{"uid":"another"},"status":{"conditions":[{"type":"Idle","status":"True"}]}}`)), client.FieldOwner("worker")), nil)
+	p.say("status of another version", p.client.Status().Patch(ctx, parse[corev1.Pod](p, aPod), client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"metadata":{"resourceVersion":"1"},"status":{"conditions":[{"type":"Idle","status":"True"}]}}`)), client.FieldOwner("worker")), nil)
 	p.say("status by the main endpoint", p.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"app":"b"}},"status":{"phase":"Failed"}}`)), client.FieldOwner("me")), pod)
 	p.say("delete of an old version", p.client.Delete(ctx, pod, client.Preconditions{ResourceVersion: new("1")}), nil)

@@ -243,9 +243,13 @@ func split(r *request, live, obj *unstructured.Unstructured) *unstructured.Unstr
 	if r.subresource == "" {
 		status, given = live.DeepCopy().Object["status"]
 	} else {
-		managed := obj.GetManagedFields()
+		managed, labels, annotations := obj.GetManagedFields(), obj.GetLabels(), obj.GetAnnotations()
 		obj = live.DeepCopy()
 		obj.SetManagedFields(managed)
+		if live.GetKind() == "Pod" { // of other kinds the API server takes the status alone
+			obj.SetLabels(labels)
+			obj.SetAnnotations(annotations)
+		}
 	}
 	delete(obj.Object, "status")
 	if given {

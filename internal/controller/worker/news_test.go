@@ -1,0 +1,86 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+)
+
+// told keeps Events as lines.
+type told []string
+
+// Eventf is part of events.EventRecorder.
+func (l *told) Eventf(regarding, related runtime.Object, _, reason, action, note string, args ...any) {
+	name := func(o runtime.Object) string {
+		if o, ok := o.(client.Object); ok {
+			return o.GetName()
+		}
+		return ""
+	}
+	*l = append(*l, fmt.Sprintf("%s (%s) %s %s: %s", name(regarding), name(related), reason, action, fmt.Sprintf(note, args...)))
+}
+
+func TestAThousandThatDrainAreOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got told
+		n := &news{recorder: &got}
+		set := func(name string) *slinkyv1beta1.NodeSet {
+			return &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		}
+		tell := func(set *slinkyv1beta1.NodeSet, name string, s story) {
+			n.tell(set, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, name, s)
+		}
+		drains := story{reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": why"}
+		deleted := story{reason: "Deleted", action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s", gone: true}
+		w := set("w")
+		for i := range 1000 {
+			tell(w, fmt.Sprintf("w-%d", 999-i), drains)
+		}
+		tell(set("v"), "v-0", drains)
+		tell(w, "w-0", deleted)
+		if len(got) > 0 {
+			t.Errorf("at once: %q", got)
+		}
+		time.Sleep(joining)
+		synctest.Wait()
+		want := []string{
+			"w (w-0) Drained SetState: 1000 Slurm nodes w-[0-999] drain: why", "v-0 (v) Drained SetState: Slurm node v-0 drains: why",
+			"w (w-0) Deleted Delete: Deleted Pod w-0",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		time.Sleep(time.Minute)
+		if len(got) > len(want) {
+			t.Errorf("told again: %q", got[len(want):])
+		}
+
+		for i := range 1000 {
+			tell(w, fmt.Sprintf("w-%d", 3*i), drains)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := n.Start(ctx); err != nil || len(got) != len(want)+1 {
+			t.Fatalf("at the end of the operator: %q, %v", got[len(want):], err)
+		}
+		if note := got[len(want)]; len(note) > 1024 || !strings.HasSuffix(note, "… drain: why") {
+			t.Errorf("a list too long for an Event: %q", note)
+		}
+		time.Sleep(time.Minute)
+	})
+}
