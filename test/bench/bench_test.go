@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bench measures the operator as it is shipped: the manager's binary between a real API server and a fake
-// slurmctld, with workers that no machine runs. What it costs is counted outside of it, by a proxy before the API server and
+// slurmctld, with workers that kube-scheduler schedules and no machine runs. What it costs is counted outside of it, by a proxy before the API server and
 // by the fake. Counts are held by every run; times depend on the machine and are only told. docs/benchmarks.md has the
 // figures and says how to read them.
 package bench
@@ -78,6 +78,9 @@ func newBench(t *testing.T, size int) *bench {
 	b.allowLease()
 	b.kubelets = newKubelets(b)
 	b.server.Workloads(t, newProxy(t, b.server.Config).server.URL) // as far from the API server as the operator
+	if size > 0 {
+		b.server.Scheduler(t)
+	}
 	b.process = b.start()
 	return b
 }
@@ -141,7 +144,7 @@ func (b *bench) mend() {
 	if b.process.over() {
 		b.process = b.start()
 	}
-	b.all(func(i int) error { b.cordon(i, false); return nil })
+	b.all(func(i int) error { b.cordon(b.kubeNode(i), false); return nil })
 	b.root.Run("mend", func(t *testing.T) {
 		b.t = t
 		b.kubelets.wait(t, "mending", func(pods map[string]*corev1.Pod) bool { return workers(pods, exists) == workers(pods, serves) })

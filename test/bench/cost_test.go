@@ -10,12 +10,14 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -63,6 +65,22 @@ func (t tally) writes() tally {
 	})
 }
 
+// changes are the writes with the Events: an Event costs the API server as much as any other.
+func (t tally) changes() tally {
+	out := t.writes()
+	maps.Copy(out, t.events())
+	return out
+}
+
+// reads are the calls that ask the API server about objects or kinds, instead of a cache. A watch is asked for anew every few
+// minutes.
+func (t tally) reads() tally {
+	return t.only(func(what string) bool {
+		verb, resource, _ := strings.Cut(what, " ")
+		return (verb == "get" || verb == "list") && resource != "leases"
+	})
+}
+
 func (t tally) events() tally {
 	return t.only(func(what string) bool { return strings.HasSuffix(what, " events") })
 }
@@ -83,11 +101,14 @@ type proxy struct {
 
 	mu    sync.Mutex
 	calls tally
+	// refused are those that were answered with an error, as "409 delete pods", and bytes what writes say.
+	refused tally
+	bytes   int64
 }
 
 func newProxy(t *testing.T, config *rest.Config) *proxy {
 	t.Helper()
-	p := &proxy{calls: tally{}, resolver: request.RequestInfoFactory{
+	p := &proxy{calls: tally{}, refused: tally{}, resolver: request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	target, err := url.Parse(config.Host)
@@ -101,6 +122,14 @@ func newProxy(t *testing.T, config *rest.Config) *proxy {
 	reverse := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, BufferPool: &buffers{},
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.StatusCode >= http.StatusBadRequest {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.refused[strconv.Itoa(r.StatusCode)+" "+p.name(r.Request)]++
+			}
+			return nil
+		},
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.note(r)
@@ -127,35 +156,47 @@ func (b *buffers) Get() []byte {
 // Put is part of httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
-func (p *proxy) note(r *http.Request) {
-	what := r.Method + " " + r.URL.Path
-	if info, err := p.resolver.NewRequestInfo(r); err == nil && info.IsResourceRequest {
-		what = info.Verb + " " + info.Resource
-		if info.Subresource != "" {
-			what += "/" + info.Subresource
-		}
-	} else if r.Method == http.MethodGet {
-		what = "get " + r.URL.Path // discovery
+// name says what a call does.
+func (p *proxy) name(r *http.Request) string {
+	info, err := p.resolver.NewRequestInfo(r)
+	switch {
+	case err == nil && info.IsResourceRequest && info.Subresource != "":
+		return info.Verb + " " + info.Resource + "/" + info.Subresource
+	case err == nil && info.IsResourceRequest:
+		return info.Verb + " " + info.Resource
+	case r.Method == http.MethodGet:
+		return "get " + r.URL.Path // discovery
 	}
+	return r.Method + " " + r.URL.Path
+}
+
+func (p *proxy) note(r *http.Request) {
+	what := p.name(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[what]++
+	if len(tally{what: 1}.changes()) > 0 {
+		p.bytes += r.ContentLength
+	}
 }
 
-func (p *proxy) seen() tally {
+func (p *proxy) seen() (calls, refused tally, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.calls)
+	return maps.Clone(p.calls), maps.Clone(p.refused), p.bytes
 }
 
 // cost is what the operator did, seen from outside.
 type cost struct {
 	// api are the calls to the API server, and slurm those to slurmrestd.
 	api, slurm tally
+	// refused are the calls to the API server that had no success, and said the bytes that its writes sent there.
+	refused tally
+	said    int64
 	// bodies and wire are the bytes between the operator and slurmrestd, without and with what HTTP adds.
 	bodies, wire int64
-	// cpu is the processor time that it used.
-	cpu time.Duration
+	// cpu is the processor time that it used, and server that of the API server and etcd, whoever asked them.
+	cpu, server time.Duration
 	// took is how long it was until what was to happen had happened.
 	took time.Duration
 }
@@ -166,7 +207,11 @@ func (b *bench) spent() cost {
 	for what, n := range counters.Calls {
 		slurm[what] = int64(n)
 	}
-	return cost{b.proxy.seen(), slurm, counters.Received + counters.Sent, b.wire.Load(), 0, 0}
+	api, refused, said := b.proxy.seen()
+	return cost{
+		api: api, refused: refused, said: said, slurm: slurm, bodies: counters.Received + counters.Sent, wire: b.wire.Load(),
+		server: b.server.CPU(b.t),
+	}
 }
 
 // cost is what the operator does for something, until it comes to rest.
@@ -177,7 +222,11 @@ func (b *bench) cost(do func()) cost {
 	took := time.Since(began)
 	b.settle()
 	after := b.spent()
-	out := cost{after.api.since(before.api), after.slurm.since(before.slurm), after.bodies - before.bodies, after.wire - before.wire, 0, took}
+	out := cost{
+		api: after.api.since(before.api), refused: after.refused.since(before.refused), said: after.said - before.said,
+		slurm: after.slurm.since(before.slurm), bodies: after.bodies - before.bodies, wire: after.wire - before.wire,
+		server: after.server - before.server, took: took,
+	}
 	if b.process == process {
 		out.cpu = b.process.cpu() - used
 	}
@@ -250,6 +299,9 @@ func TestTheProxyCounts(t *testing.T) {
 	_, updated := maps.Update(ctx, made, metav1.UpdateOptions{})
 	_, patched := maps.Patch(ctx, "a", "application/merge-patch+json", []byte(`{"data":{"a":"b"}}`), metav1.PatchOptions{})
 	_, listed := maps.List(ctx, metav1.ListOptions{})
+	if _, err := maps.Get(ctx, "absent", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
 	deleted := maps.Delete(ctx, "a", metav1.DeleteOptions{})
 	emptied := maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	for _, err := range []error{updated, patched, listed, deleted, emptied} {
@@ -258,7 +310,11 @@ func TestTheProxyCounts(t *testing.T) {
 		}
 	}
 	want := tally{"create configmaps": 1, "update configmaps": 1, "patch configmaps": 1, "delete configmaps": 1, "deletecollection configmaps": 1}
-	if got := p.seen().writes(); len(got.since(want)) > 0 || len(want.since(got)) > 0 {
+	calls, refused, bytes := p.seen()
+	if refused.total() != 1 || refused["404 get configmaps"] != 1 || bytes == 0 {
+		t.Errorf("refused were %v; %d bytes were written", refused, bytes)
+	}
+	if got := calls.writes(); len(got.since(want)) > 0 || len(want.since(got)) > 0 {
 		t.Errorf("the proxy counted %v, want %v", got, want)
 	}
 }

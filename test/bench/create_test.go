@@ -31,12 +31,10 @@ func (b *bench) create() {
 	b.tell("create", "all pods exist", b.created.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
 	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
-	b.hold("create", "API writes", cost.api.writes(), 2*b.size+12+b.looks(cost))
-	b.tell("create", "Events", float64(cost.api.events().total()), "")
+	b.holdAPI("create", cost, 2)
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
 	b.tell("create", "Slurm reads", float64(cost.slurm.gets().total()), "")
-	b.tell("create", "CPU", cost.cpu.Seconds(), "s")
 }
 
 // compare makes as many pods like the workers with a StatefulSet.
@@ -49,6 +47,10 @@ func (b *bench) compare() {
 	b.kubelets.mu.Unlock()
 	like.Spec.NodeName, like.Spec.Hostname, like.Spec.Subdomain = "", "", ""
 	labels, replicas := map[string]string{"app": "bare"}, int32(b.size)
+	for i := range like.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution { // one on each Kubernetes node, too
+		like.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i].LabelSelector.MatchExpressions = nil
+		like.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i].LabelSelector.MatchLabels = labels
+	}
 	before := b.podsThatExist()
 	began := time.Now()
 	err := b.user.Create(b.t.Context(), &appsv1.StatefulSet{

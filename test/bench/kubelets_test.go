@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -28,7 +28,7 @@ import (
 
 func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
-// kubelets play the scheduler, the kubelets, the slurmds and the sidecar of slurmctld that has it load its configuration.
+// kubelets play the kubelets, the slurmds and the sidecar of slurmctld that has it load its configuration.
 type kubelets struct {
 	bench *bench
 	work  chan string
@@ -105,7 +105,7 @@ func (k *kubelets) see(before, after any) {
 	k.changed = time.Now()
 	k.mu.Unlock()
 	old, known := before.(*corev1.Pod)
-	if !known || old.UID != pod.UID || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
+	if !known || old.UID != pod.UID || old.Spec.NodeName != pod.Spec.NodeName || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
 		k.work <- pod.Name
 	}
 }
@@ -147,8 +147,10 @@ func (k *kubelets) run(ctx context.Context, name string) {
 	case pod == nil:
 	case pod.DeletionTimestamp != nil:
 		err = k.end(ctx, pod)
-	case pod.Spec.NodeName == "":
+	case pod.Spec.NodeName != "":
 		err = k.begin(ctx, pod)
+	case !waitsForScheduler(pod):
+		err = k.bind(ctx, pod)
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		k.bench.root.Errorf("playing the kubelet of %s: %v", name, err)
@@ -158,13 +160,25 @@ func (k *kubelets) run(ctx context.Context, name string) {
 // readyStatus is what a kubelet says of a pod that runs.
 const readyStatus = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"%s"}]}}`
 
-// begin schedules a pod and runs it.
-func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
-	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
-	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.bench.kubeNodeOf(pod.Name)}}
-	if err := k.bench.user.SubResource("binding").Create(ctx, target, binding); err != nil {
+// waitsForScheduler says of a pod that kube-scheduler finds it a Kubernetes node: a worker, or one of the StatefulSet that they are
+// compared with. Those of components have claims that nobody binds to volumes.
+func waitsForScheduler(pod *corev1.Pod) bool { return isWorker(pod) || pod.Labels["app"] == "bare" }
+
+// bind gives a pod a Kubernetes node.
+func (k *kubelets) bind(ctx context.Context, pod *corev1.Pod) error {
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.bench.kubeNode(0)}}
+	if err := k.bench.user.SubResource("binding").Create(ctx, pod.DeepCopy(), binding); err != nil {
 		return fmt.Errorf("binding: %w", err)
 	}
+	return nil
+}
+
+// begin runs a pod.
+func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
+	if has(pod, "Ready") {
+		return nil
+	}
+	target := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
 	patch := fmt.Appendf(nil, readyStatus, time.Now().UTC().Format(time.RFC3339))
 	if err := k.bench.user.Status().Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 		return fmt.Errorf("reporting: %w", err)
@@ -253,15 +267,6 @@ func has(pod *corev1.Pod, kind string) bool {
 // kubeNode is the name of a Kubernetes node.
 func (b *bench) kubeNode(i int) string { return fmt.Sprintf("%s-%d", b.server.Namespace, i) }
 
-// kubeNodeOf is where a pod is scheduled to: the ones with the same ordinal come together.
-func (b *bench) kubeNodeOf(pod string) string {
-	ordinal, err := strconv.Atoi(pod[strings.LastIndexByte(pod, '-')+1:])
-	if err != nil || ordinal >= b.size {
-		return b.kubeNode(0)
-	}
-	return b.kubeNode(ordinal)
-}
-
 // makeKubeNodes makes a Kubernetes node for each worker.
 func (b *bench) makeKubeNodes() {
 	b.t.Helper()
@@ -272,8 +277,14 @@ func (b *bench) makeKubeNodes() {
 		}
 	})
 	b.all(func(i int) error {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.kubeNode(i), Labels: ours}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.kubeNode(i), Labels: map[string]string{
+			"bench": b.server.Namespace, corev1.LabelHostname: b.kubeNode(i),
+		}}}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		n.Status.Allocatable = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+		}
 		return b.user.Create(b.t.Context(), n)
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
 // process is the operator as it is shipped.
@@ -101,21 +103,11 @@ func (p *process) tell(t *testing.T) {
 // cpu is the processor time that it has used.
 func (p *process) cpu() time.Duration {
 	p.t.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "stat"))
+	used, err := apiserver.CPUOf(p.cmd.Process.Pid)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	// proc_pid_stat(5): utime and stime are fields 14 and 15, in ticks of 10 ms; the name in field 2 may have blanks.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := 0
-	for _, field := range fields[11:13] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return used
 }
 
 // memory is how much it occupies now, and has occupied at most, in MiB.

@@ -81,10 +81,10 @@ func (b *bench) restarts() {
 
 	b.process.stop()
 	from := len(b.slurm.Writes())
-	b.cordon(0, true)
+	b.cordon(b.host(0), true)
 	b.process = b.start()
 	b.tell("restart", "start to first correct action", b.drains(from, 1)["w-0"].Sub(b.process.started).Seconds(), "s")
-	b.cordon(0, false)
+	b.cordon(b.host(0), false)
 	b.wait(serves)
 	b.settle()
 }

@@ -4,8 +4,13 @@
 package apiserver
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -47,4 +52,52 @@ func (s *Server) Workloads(t testing.TB, endpoint string) {
 		t.Fatalf("starting kube-controller-manager: %v", err)
 	}
 	t.Cleanup(p.stop)
+}
+
+// Scheduler lets kube-scheduler run until the test ends, as fast as it can.
+func (s *Server) Scheduler(t testing.TB) {
+	t.Helper()
+	binary, err := findBinary()
+	if err != nil {
+		t.Fatalf("finding kube-scheduler: %v", err)
+	}
+	p, err := startProcess(theShared.plane.dir, "kube-scheduler", binary,
+		"--kubeconfig="+s.Kubeconfig(t, ""), "--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000", "--secure-port=0")
+	if err != nil {
+		t.Fatalf("starting kube-scheduler: %v", err)
+	}
+	t.Cleanup(p.stop)
+}
+
+// CPU is the processor time that kube-apiserver and etcd have used.
+func (s *Server) CPU(t testing.TB) time.Duration {
+	t.Helper()
+	var sum time.Duration
+	for _, p := range []*process{theShared.plane.apiserver, theShared.plane.etcd} {
+		used, err := CPUOf(p.cmd.Process.Pid)
+		if err != nil {
+			t.Fatalf("reading the processor time of %s: %v", p.name, err)
+		}
+		sum += used
+	}
+	return sum
+}
+
+// CPUOf is the processor time that a process has used.
+func CPUOf(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	// proc_pid_stat(5): utime and stime are fields 14 and 15, in ticks of 10 ms; the name in field 2 may have blanks.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
