@@ -143,6 +143,9 @@ func (s *Server) patch(r *request, res *resource, live *unstructured.Unstructure
 	if err != nil {
 		return 0, nil, apierrors.NewBadRequest(err.Error())
 	}
+	if obj.GetUID() != live.GetUID() { // which a patch changes as any other field, so that it is no precondition
+		return 0, nil, apierrors.NewInvalid(res.gvk.GroupKind(), r.name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), obj.GetUID(), "field is immutable")})
+	}
 	return s.change(r, res, live, obj)
 }
 
