@@ -112,7 +112,7 @@ func (b *bench) holdAPI(scenario string, c cost, perWorker int) {
 	// Two who write at once, and one is told so.
 	b.hold(scenario, "API calls refused", c.refused, b.size/20+10)
 	// Looking at a NodeSet takes what the cache has.
-	b.hold(scenario, "API reads", c.api.reads(), 10)
+	b.hold(scenario, "API reads", c.api.reads(), 20)
 	b.tell(scenario, "bytes written to the API server, per worker", float64(c.said)/float64(b.size), "")
 	b.tell(scenario, "CPU of the operator, per worker", 1000*c.cpu.Seconds()/float64(b.size), "ms")
 	b.tell(scenario, "CPU of the API server and etcd, per worker", 1000*c.server.Seconds()/float64(b.size), "ms")

@@ -285,7 +285,11 @@ func (b *bench) makeKubeNodes() {
 			corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
 			corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
 		}
-		return b.user.Create(b.t.Context(), n)
+		if err := b.user.Create(b.t.Context(), n); err != nil {
+			return err
+		}
+		// The API server gives every new one the taint of one that is not ready, and whoever takes it off does not run here.
+		return b.user.Patch(b.t.Context(), n, mergePatch(`{"spec":{"taints":null}}`))
 	})
 }
 

@@ -39,8 +39,8 @@ func (b *Base) SecretValue(ctx context.Context, namespace string, ref corev1.Sec
 
 // Secret reads the Secret that the field at path names like SecretValue, when more than one value of it matters.
 func (b *Base) Secret(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	if err := b.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+	secret, err := b.readSecret(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name})
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, problem.Waitingf(path, slinkyv1beta1.ReasonKeyMissing, "Secret %s does not exist; create it with the key %s", ref.Name, ref.Key)
 		}
@@ -52,6 +52,27 @@ func (b *Base) Secret(ctx context.Context, namespace string, ref corev1.SecretKe
 	return secret, nil
 }
 
+// readSecret reads a Secret: one with generated keys from the cache, if that is as new as the metadata that wakes whoever depends
+// on it, and any other from the server.
+func (b *Base) readSecret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := b.Client.Get(ctx, key, secret); err == nil {
+		seen, err := b.SecretVersion(ctx, key.Namespace, key.Name)
+		if err != nil {
+			return nil, err
+		}
+		if seen != "" && seen == versionOf(secret) {
+			return secret, nil
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	secret = &corev1.Secret{}
+	return secret, b.Live.Get(ctx, key, secret)
+}
+
+func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+
 // SecretVersion says which version of a Secret the cache of metadata has; nothing when it has none.
 func (b *Base) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
 	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
@@ -61,7 +82,7 @@ func (b *Base) SecretVersion(ctx context.Context, namespace, name string) (strin
 		}
 		return "", fmt.Errorf("reading the metadata of Secret %s/%s: %w", namespace, name, err)
 	}
-	return string(secret.UID) + "/" + secret.ResourceVersion, nil
+	return versionOf(secret), nil
 }
 
 // SlurmKey reads the auth/slurm key, and the set of keys beside it in the same Secret, which daemons prefer where there is
@@ -123,8 +144,7 @@ func (b *Base) Controller(ctx context.Context, namespace string, ref slinkyv1bet
 // that running daemons hold. It belongs to every owner that asked for it, and goes with the last of them
 // (docs/decisions/006-generated-keys.md).
 func (b *Base) EnsureSecret(ctx context.Context, scheme *runtime.Scheme, owner client.Object, name string, generate func() (map[string][]byte, error)) error {
-	secret := &corev1.Secret{}
-	err := b.Live.Get(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name}, secret)
+	secret, err := b.readSecret(ctx, types.NamespacedName{Namespace: owner.GetNamespace(), Name: name})
 	switch {
 	case apierrors.IsNotFound(err):
 		return b.createSecret(ctx, scheme, owner, name, generate)
