@@ -48,6 +48,8 @@ type unseenKey struct {
 type unseen struct {
 	uid             types.UID
 	resourceVersion string // of the object as written; empty when it was deleted
+	// existed says that the cache had the object when it was written: if it has it no more, it is gone.
+	existed bool
 }
 
 func newConsistency(cached, live client.Reader, scheme *runtime.Scheme) *consistency {
@@ -65,6 +67,9 @@ func (a *Applier) Behind(ctx context.Context, owner client.Object) (bool, error)
 // Behind. obj is the server's answer.
 func (a *Applier) Wrote(owner, obj client.Object) { a.writes.wrote(owner, obj) }
 
+// Changed is Wrote for an object that was read from the cache and changed.
+func (a *Applier) Changed(owner, obj client.Object) { a.writes.changed(owner, obj) }
+
 // Deleted notes a deletion that a controller made by itself on behalf of owner, for Behind.
 func (a *Applier) Deleted(owner, obj client.Object) {
 	if gvk, err := apiutil.GVKForObject(obj, a.scheme); err == nil {
@@ -72,12 +77,17 @@ func (a *Applier) Deleted(owner, obj client.Object) {
 	}
 }
 
-func (c *consistency) wrote(owner, obj client.Object) {
+func (c *consistency) wrote(owner, obj client.Object) { c.noteVersion(owner, obj, false) }
+
+func (c *consistency) changed(owner, obj client.Object) { c.noteVersion(owner, obj, true) }
+
+func (c *consistency) noteVersion(owner, obj client.Object, existed bool) {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		return // a kind without a type cannot be read from the cache either
 	}
-	c.note(owner, unseenKey{gvk, client.ObjectKeyFromObject(obj)}, unseen{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion()})
+	c.note(owner, unseenKey{gvk, client.ObjectKeyFromObject(obj)},
+		unseen{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), existed: existed})
 }
 
 func (c *consistency) deleted(owner, obj client.Object, gvk schema.GroupVersionKind) {
@@ -133,6 +143,8 @@ func (c *consistency) seen(ctx context.Context, key unseenKey, write unseen) (bo
 		return cached == nil || cached.GetUID() != write.uid || cached.GetDeletionTimestamp() != nil, nil
 	case cached != nil:
 		return reached(cached, write), nil
+	case write.existed:
+		return true, nil
 	}
 	// Not in the cache: not yet, or not any more, or it has lost the label that the cache selects by. Only in the first
 	// case will an event come, and only then is the object on the server just as we wrote it.

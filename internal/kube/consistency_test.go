@@ -17,6 +17,21 @@ import (
 )
 
 // staleClient reads the ConfigMaps of an earlier moment and writes to the real server: a cache that lags behind.
+func TestBehindDoesNotAskForWhatTheCacheHadAndHasNoMore(t *testing.T) {
+	e := newEngine(t)
+	a := NewApplier(e.staleReads(), e.mgr.GetAPIReader())
+	cm := e.configMap(nil)
+	if err := e.outsider.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	if a.Wrote(e.owner, cm); !e.behind(a) {
+		t.Error("an object that was made, and that the cache does not have yet, is not waited for")
+	}
+	if a.Changed(e.owner, cm); e.behind(a) {
+		t.Error("waits for an object that the cache had, and that has gone from it")
+	}
+}
+
 type staleClient struct {
 	client.Client
 	earlier client.Client

@@ -74,6 +74,12 @@ func (w Worker) returns() bool {
 	return w.Pod.Retired == "" && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
 }
 
+// opensSoon says of a drain that it is ours and has no cause any more, as that with which the pod before was retired: it ends once
+// the new pod is ready. The protection of the new one is not taken off for the seconds until then.
+func (w Worker) opensSoon() bool {
+	return w.Pod.Retired == "" && w.Reason.Ours() && w.cordonCause() == "" && w.Host.Cordoned == node.No
+}
+
 // arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an
 // earlier one has left, and a node that is DOWN and not drained is used the moment at which the new one registers. A pod that
 // starts may be evicted in any case.
@@ -82,7 +88,7 @@ func (w Worker) arriving(action *Action) bool {
 		return true
 	}
 	arrived := later(w.Pod.ReadySince, w.Pod.Created).Add(registering)
-	if w.State.Drain() == node.Yes || !w.Now.Before(arrived) {
+	if w.State.Drain() == node.Yes && !w.opensSoon() || !w.Now.Before(arrived) {
 		return false
 	}
 	action.wake(arrived)

@@ -41,6 +41,9 @@ func (s Step) Text() string {
 	return string(s.Cause) + ": " + s.Message
 }
 
+// Brief says that what the step waits for takes a moment.
+func (s Step) Brief() bool { return s.Message == drainedFirst }
+
 // MostSteps is how many steps are told; the others are counted.
 const MostSteps = 32
 

@@ -135,7 +135,11 @@ func Next(w Worker) Action {
 
 // known decides about a worker whose node Slurm has.
 func known(w Worker, action *Action) {
-	action.Conditions, action.ConditionsKnown = w.State.Conditions(), true
+	if until := w.succeeds(); until.IsZero() {
+		action.Conditions, action.ConditionsKnown = w.State.Conditions(), true
+	} else {
+		action.wake(until)
+	}
 	deadline(w, action)
 	if w.Pod.Retired != "" {
 		retire(w, action)
@@ -148,6 +152,17 @@ func known(w Worker, action *Action) {
 	if !action.Delete {
 		record(w, action)
 	}
+}
+
+// succeeds says until when what Slurm has on the node is the state that the pod before has left, of which nothing is shown on
+// this one: it would be true for the few seconds until the new slurmd registers, and be written for each worker of a rolling
+// update. Zero says that it is the state of this pod, or that it has lasted too long.
+func (w Worker) succeeds() (until time.Time) {
+	until = w.Pod.Created.Add(registering)
+	if w.Record.Started.IsZero() || !w.Record.Started.Before(w.Pod.Created) || !w.Now.Before(until) || w.State.Down() != node.Yes {
+		return time.Time{}
+	}
+	return until
 }
 
 // revive lets a node be used that was set DOWN when another pod stood behind it. Slurm does so itself, unless slurm.conf

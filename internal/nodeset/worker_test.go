@@ -154,3 +154,52 @@ func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A pod takes over a Slurm node that its predecessor has left DOWN. That is not the state of this pod.
+func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
+	next := func(state string, created, started, now time.Duration) nodeset.Action {
+		pod := aPod(1)
+		pod.Created = noon.Add(created)
+		w := nodeset.Worker{
+			Now: noon.Add(now), Asked: noon.Add(now), Listed: noon.Add(now), Known: node.Yes, Pod: pod, Host: anUncordonedNode,
+			State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)},
+		}
+		if started != 0 {
+			w.Record.Started = noon.Add(started)
+		}
+		return nodeset.Next(w)
+	}
+	const second = time.Second
+	if got := next("DOWN", 0, -time.Hour, second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before its slurmd registers it shows %v; again %s", got.Conditions, got.Again)
+	}
+	for name, got := range map[string]nodeset.Action{
+		"once its slurmd is registered": next("DOWN", 0, 2*second, 3*second), "when it has lasted": next("DOWN", 0, -time.Hour, time.Minute),
+		"where nobody knows when a slurmd started": next("DOWN", 0, 0, second), "when the node is not down": next("IDLE", 0, -time.Hour, second),
+	} {
+		if !got.ConditionsKnown {
+			t.Errorf("nothing is shown %s", name)
+		}
+	}
+}
+
+func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) {
+	next := func(reason string, options ...func(*nodeset.Pod)) node.Answer {
+		pod := aPod(1, options...)
+		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
+		return nodeset.Next(nodeset.Worker{
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: nodeset.UntilDrained,
+			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
+		}).Protected
+	}
+	if got := next(drainReason); got != node.Yes {
+		t.Errorf("with the drain of a retirement it is protected: %v", got)
+	}
+	for name, got := range map[string]node.Answer{
+		"an administrator's drain": next("bad disk"), "a cordon": next(cordonReason, cordoned), "its own retirement": next(drainReason, scaledIn),
+	} {
+		if got != node.No {
+			t.Errorf("with %s it is protected: %v", name, got)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 			name := plan.Reprieve[i]
 			return wrap(r.mark(ctx, n, byName[name], marks("", texts[name])), "reprieving", n, name)
 		}),
-		r.annotate(ctx, n, pods, plan, plan.Causes(facts.Pods), texts),
+		r.annotate(ctx, n, pods, facts, plan, texts),
 	)
 }
 
@@ -148,7 +148,7 @@ func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *co
 	stamp.SetAnnotations(annotations)
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(stamp), client.FieldOwner(marksOwner), client.ForceOwnership)
 	if err == nil {
-		r.Applier.Wrote(n, stamp)
+		r.Applier.Changed(n, stamp)
 	}
 	return component.IgnoreGone(err)
 }

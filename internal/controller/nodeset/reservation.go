@@ -162,7 +162,7 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 		return fmt.Errorf("changing the finalizer of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
 	r.Applier.Wrote(n, changed)
-	n.Finalizers = changed.Finalizers
+	n.Finalizers, n.ResourceVersion = changed.Finalizers, changed.ResourceVersion // for the status, which is written next
 	return nil
 }
 

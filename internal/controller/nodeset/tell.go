@@ -21,8 +21,11 @@ func DryRun(n *slinkyv1beta1.NodeSet) bool {
 
 // tell puts the plan into the status, and returns what it says about single pods.
 func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) map[string]string {
-	waiting := map[string]string{}
+	waiting, before := map[string]string{}, map[string]string{}
 	for i := range pods {
+		if pods[i].Annotations[RetiredAnnotation] != "" {
+			before[pods[i].Name] = pods[i].Annotations[slinkyv1beta1.AnnotationPlan]
+		}
 		if c := Condition(&pods[i], RetiringCondition); c != nil {
 			waiting[pods[i].Name] = c.Message
 		}
@@ -33,6 +36,9 @@ func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan p
 	for _, s := range steps {
 		n.Status.Plan = append(n.Status.Plan, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Deed), Cause: string(s.Cause), Message: s.Message})
 		texts[s.Pod] = s.Text()
+		if text, retired := before[s.Pod]; retired && s.Brief() {
+			texts[s.Pod] = text // it has gone before that is written
+		}
 	}
 	return texts
 }
@@ -49,19 +55,23 @@ func marks(cause plans.Cause, text string) map[string]string {
 	return out
 }
 
-// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark.
-func (r *reconciler) annotate(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, causes map[string]plans.Cause, texts map[string]string) error {
-	told := map[string]bool{}
+// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark. Of a plan of
+// more steps than are told, pods are told with their marks alone: each step that is done would move others into what is told, and
+// a pod that is written to cannot be deleted in the version that was decided about.
+func (r *reconciler) annotate(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
+	causes, told := plan.Causes(facts.Pods), map[string]bool{}
 	for _, retirement := range plan.Retire {
 		told[retirement.Pod] = true
 	}
 	for _, name := range plan.Reprieve {
 		told[name] = true
 	}
+	whole := int(n.Status.Planned) <= plans.MostSteps
 	var changed []*corev1.Pod
 	for i := range pods {
 		p := &pods[i]
-		if p.Annotations[slinkyv1beta1.AnnotationPlan] != texts[p.Name] && !told[p.Name] && p.DeletionTimestamp == nil {
+		planned := causes[p.Name] != "" || (facts.Rolling || facts.Scheduled) && p.Labels[slinkyv1beta1.LabelRevisionHash] != facts.Revision
+		if p.Annotations[slinkyv1beta1.AnnotationPlan] != texts[p.Name] && !told[p.Name] && p.DeletionTimestamp == nil && (whole || !planned) {
 			changed = append(changed, p)
 		}
 	}

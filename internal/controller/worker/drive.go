@@ -84,6 +84,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 	if err != nil {
 		return false, fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
+	r.written.deleted(s.pod)
 	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
 	r.news.tell(s.set, s.pod, s.pod.Name, story{
 		reason: cmp.Or(s.action.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",

@@ -21,7 +21,22 @@ type written struct {
 
 type version struct {
 	uid      types.UID
-	resource string
+	resource string // empty when it was deleted
+}
+
+// deleted notes that a pod was deleted.
+func (w *written) deleted(pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set(pod, "")
+}
+
+// set notes a version. The caller holds the lock.
+func (w *written) set(pod *corev1.Pod, resource string) {
+	if w.pods == nil {
+		w.pods = map[types.NamespacedName]version{}
+	}
+	w.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = version{pod.UID, resource}
 }
 
 // note notes the version of a pod after a write, which the API server has filled in; empty when there was none.
@@ -31,10 +46,7 @@ func (w *written) note(pod *corev1.Pod, resource string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pods == nil {
-		w.pods = map[types.NamespacedName]version{}
-	}
-	w.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = version{pod.UID, resource}
+	w.set(pod, resource)
 }
 
 // versionOf is the version that the API server has put into what was applied.
@@ -53,6 +65,9 @@ func (w *written) behind(pod *corev1.Pod) bool {
 	last, ok := w.pods[key]
 	if !ok {
 		return false
+	}
+	if last.resource == "" && last.uid == pod.UID && pod.DeletionTimestamp == nil {
+		return true
 	}
 	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, last.resource)
 	if last.uid == pod.UID && err == nil && order < 0 {

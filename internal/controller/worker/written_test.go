@@ -84,4 +84,19 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	reconcile(3, "of another pod of the name")
 	r.written.forget(pod("w-0"))
 	reconcile(4, "of a pod that was forgotten")
+
+	r.written.deleted(worker)
+	if !r.written.behind(worker) {
+		t.Error("a pod that was deleted is deleted again while the cache does not show that")
+	}
+	gone := worker.DeepCopy()
+	gone.DeletionTimestamp = &metav1.Time{Time: now}
+	if r.written.behind(gone) {
+		t.Error("it is waited for although the cache shows the deletion")
+	}
+	r.written.deleted(worker)
+	worker.UID = "3"
+	if r.written.behind(worker) {
+		t.Error("another pod of the name waits")
+	}
 }
