@@ -88,7 +88,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := nodeset.Next(nodeset.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: nodeset.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: nodeset.UntilDrained,
+				Host: nodeset.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: nodeset.UntilDrained, JobsKnown: node.Yes,
 			})
 			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {
 				t.Errorf("protected: %v, mark: %v, opens: %v", got.Protected, got.NodeMark, got.Opens())

@@ -188,7 +188,7 @@ func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) 
 		pod := aPod(1, options...)
 		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
 		return nodeset.Next(nodeset.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: nodeset.UntilDrained,
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: nodeset.UntilDrained, JobsKnown: node.Yes,
 			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
 		}).Protected
 	}
