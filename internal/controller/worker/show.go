@@ -155,7 +155,13 @@ func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []m
 			out = append(out, map[string]any{"type": kind, "$patch": "delete"})
 		case have == nil || have.Status != wanted[i].Status || have.Reason != wanted[i].Reason || have.Message != wanted[i].Message:
 			want := wanted[i]
-			c := map[string]any{"type": kind, "status": want.Status, "reason": orNull(want.Reason), "message": orNull(want.Message)}
+			c := map[string]any{"type": kind, "status": want.Status}
+			var before corev1.PodCondition
+			if have != nil {
+				before = *have
+			}
+			put(c, "reason", before.Reason, want.Reason)
+			put(c, "message", before.Message, want.Message)
 			if have == nil || have.Status != want.Status {
 				c["lastTransitionTime"] = metav1.NewTime(now)
 			}
@@ -165,10 +171,12 @@ func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []m
 	return out
 }
 
-// orNull is a text, or null for none, which takes off what was there before.
-func orNull(text string) any {
-	if text == "" {
-		return nil
+// put puts a text into a patch; null takes off what was there before.
+func put(patch map[string]any, name, before, text string) {
+	switch {
+	case text != "":
+		patch[name] = text
+	case before != "":
+		patch[name] = nil
 	}
-	return text
 }
