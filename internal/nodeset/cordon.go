@@ -5,6 +5,7 @@ package nodeset
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -28,6 +29,8 @@ func cordon(w Worker, action *Action) {
 		// It takes no jobs, and its reason may be an administrator's, or one that Slurm lifts when the node comes back.
 	case cause != "" && w.State.Drain() == node.No:
 		action.Drain = node.OurReason(cause)
+	case cause != "" && w.State.Drain() == node.Yes && w.Reason.Ours() && w.toGo() && !strings.Contains(cause, pendingTermination):
+		action.Drain = node.OurReason(cause) // it was to go, and is kept
 	case cause == "" && w.State.Drain() == node.Yes && w.Reason.Ours() && w.mayUndrain():
 		action.Undrain = true
 		action.Message = "nobody wants the node drained any more"
@@ -39,6 +42,9 @@ func cordon(w Worker, action *Action) {
 		action.Message = "Kubernetes node " + w.Host.Name + " is cordoned"
 	}
 }
+
+// toGo says that the node is drained because the worker was to go.
+func (w Worker) toGo() bool { return strings.Contains(w.Reason.Plain(), pendingTermination) }
 
 // cordonCause is why the node of a worker that stays is to be drained; empty for no reason.
 func (w Worker) cordonCause() string {

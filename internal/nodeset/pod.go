@@ -50,6 +50,8 @@ type Pod struct {
 	Terminating bool
 	// Retired is the cause for which it was marked before; empty when it was not.
 	Retired Cause
+	// RetiredAt is since when it is to go, whatever for; zero when nobody has noted that.
+	RetiredAt time.Time
 	// Cordoned says that somebody asked for its Slurm node to be drained.
 	Cordoned bool
 	// Shielded says that it carries the label by which it is kept from being evicted.

@@ -5,7 +5,6 @@ package nodeset
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -14,45 +13,52 @@ import (
 // Deletion is the cause for which the workers of a NodeSet go that is being deleted.
 const Deletion Cause = "deletion"
 
-// retire drains the node of a retired worker, and deletes the pod when no job is left on it.
+// retire drains the node of a retired worker, and deletes the pod when no job is left on it. A node that is DOWN is drained as
+// well: its slurmd may be heard of again at any moment, and then a job would start there.
 func retire(w Worker, action *Action) {
-	reason := node.OurReason(retiredReason)
-	drain, is := w.State.Drain(), "drained"
-	if drain != node.Yes {
-		is = "down"
-	}
+	drain := w.State.Drain()
 	switch {
-	case w.Free() == node.Yes:
-		action.Delete = true
-		action.Message = fmt.Sprintf("retired (%s) and %s", w.Pod.Retired, is)
-		return
 	case drain == node.Unknown:
 		action.Message = "waiting for Slurm to say whether the node drains"
 		return
-	case drain == node.No && w.State.Down() != node.Yes:
-		action.Drain = reason
+	case drain == node.No:
+		action.Drain = w.retiring()
 		action.Message = "draining"
+		return
+	case w.Free() == node.Yes:
+		action.Delete = true
+		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)
 		return
 	}
 	action.Message = waiting(w)
 	switch {
-	case drain == node.No, !w.Reason.Ours():
-	case !strings.Contains(w.Reason.Plain(), pendingTermination) && w.Occupied() == node.Unknown:
+	case !w.Reason.Ours():
+	case !w.toGo() && w.Occupied() == node.Unknown:
 		// It may go in a moment, and needs no other reason for that.
-	case !strings.Contains(w.Reason.Plain(), pendingTermination):
+	case !w.toGo():
 		// It was drained for something else before. Its jobs have their time from now on.
-		action.Drain = reason
+		action.Drain = node.OurReason(retiredReason)
 	case w.DrainTimeout > 0 && !w.Reason.At.IsZero():
 		overtime(w, action)
 	}
 }
 
+// retiring is the reason to drain the node of a retired worker with. What somebody else says about a node that is DOWN stays
+// readable in it.
+func (w Worker) retiring() string {
+	if w.State.Down() == node.Yes && !w.Reason.Ours() && w.Reason.Text != "" {
+		return node.OurReason(retiredReason + " (before: " + w.Reason.Text + ")")
+	}
+	return node.OurReason(retiredReason)
+}
+
 // pendingTermination is in every reason of a retirement, those of slurm-operator included, which name the pod.
 const pendingTermination = "cordoned pending termination"
 
-// overtime deletes the pod when its jobs have had their time.
+// overtime deletes the pod when its jobs have had their time: from when the node was drained, but not for an earlier
+// retirement. Slurm does not change the time of a reason that it is given again.
 func overtime(w Worker, action *Action) {
-	deadline := w.Reason.At.Add(w.DrainTimeout)
+	deadline := later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)
 	if w.Now.Before(deadline) {
 		action.wake(deadline)
 		action.Message += "; spec.drainTimeout ends them at " + deadline.UTC().Format(time.RFC3339)

@@ -19,6 +19,10 @@ const (
 	cordonReason = "slurm-operator: Pod was cordoned"
 )
 
+func retiredFor(d time.Duration) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.RetiredAt = noon.Add(-d) }
+}
+
 var anUncordonedNode = nodeset.Host{Name: "node-1", Cordoned: node.No}
 
 func TestNext(t *testing.T) {
@@ -80,8 +84,12 @@ func TestNext(t *testing.T) {
 		{name: "and when it is not clear about the drain", state: "UNKNOWN", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
 		{name: "and when it says nothing at all", state: "", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
 		{name: "a drain that ends is none", state: "IDLE DRAIN UNDRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
-		{name: "one that Slurm has given up is deleted, and the reason for it stays", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: node.Reason{Text: "Not responding"}, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and down"}},
-		{name: "unless its jobs are being cleaned up", state: "DOWN COMPLETING", known: node.Yes, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "one that Slurm has given up is drained too, since it may come back and take a job; what Slurm said stays readable", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: node.Reason{Text: "Not responding"}, pod: aPod(1, scaledIn),
+			want: nodeset.Action{Protected: node.No, Drain: drainReason + " (before: Not responding)", Message: "draining"}},
+		{name: "and one that is down without a reason, or for one of ours", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, scaledIn),
+			want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "and then deleted", state: "DOWN DRAIN NOT_RESPONDING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and drained"}},
+		{name: "unless its jobs are being cleaned up", state: "DOWN DRAIN COMPLETING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: nodeset.Action{Protected: node.No, Message: "waiting for jobs to end"}},
 
 		{name: "jobs have the time of drainTimeout", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: time.Hour,
 			want: nodeset.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:50:00Z"}},
@@ -89,6 +97,10 @@ func TestNext(t *testing.T) {
 			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (scale-in), and spec.drainTimeout of 10m0s is over"}},
 		{name: "counted from the retirement, not from an earlier cordon", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
 			want: nodeset.Action{Protected: node.No, Drain: drainReason, Message: "waiting for jobs to end"}},
+		{name: "nor from an earlier retirement, whose reason Slurm has kept with its time", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn, retiredFor(time.Minute)), timeout: 10 * time.Minute,
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(9 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:09:00Z"}},
+		{name: "nor from before the drain", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn, retiredFor(time.Hour)), timeout: 15 * time.Minute,
+			want: nodeset.Action{Protected: node.No, Again: noon.Add(5 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:05:00Z"}},
 		{name: "also when the cause changed meanwhile", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, updating), timeout: 10 * time.Minute,
 			want: nodeset.Action{Protected: node.No, Delete: true, Message: "retired (update), and spec.drainTimeout of 10m0s is over"}},
 		{name: "an administrator's drain has no time-out", state: "MIXED DRAIN", known: node.Yes, reason: admins, pod: aPod(1, scaledIn), timeout: time.Minute,
@@ -98,6 +110,7 @@ func TestNext(t *testing.T) {
 
 		{name: "a cordoned worker is drained", state: "MIXED", known: node.Yes, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
 		{name: "once", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "or again, when it was to go and is kept: the next retirement has a time of its own", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
 		{name: "over nobody's reason", state: "DOWN", known: node.Yes, reason: admins, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
 		{name: "nor over the state of a node that is down", state: "DOWN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: nodeset.Action{Protected: node.No, Message: "the pod is cordoned"}},
 		{name: "a drain of ours ends when nobody wants it", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), want: nodeset.Action{Protected: node.No, Undrain: true, Message: "nobody wants the node drained any more"}},

@@ -74,6 +74,10 @@ func faults() []fault {
 			w.job() // after the operator has looked, and before what it writes has an effect
 			return verdict{}
 		}},
+		{name: "the dead come back", single: true, lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
+			w.revive()
+			return verdict{}
+		}},
 		{name: "the API server restarts", lasts: lie, strike: func(w *world, c call) verdict {
 			w.restartKubernetes()
 			return verdict{cut: c.to == "kubernetes"}
@@ -153,10 +157,14 @@ func lies() []fault {
 			w.after(stale, func() { w.freeze(false) })
 			return verdict{}
 		}},
-		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true) }} }},
+		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true, 0) }} }},
 		// The loss is believed after five minutes, and what Slurm took and does not show is written again after five more.
 		{name: "slurmctld restarts without its state", lasts: 10 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
-			return verdict{then: func() { w.restartSlurm(false) }}
+			return verdict{then: func() { w.restartSlurm(false, 30*time.Second) }}
+		}},
+		// Long enough for the loss to be believed, and for everything that follows from that.
+		{name: "slurmctld comes up empty", lasts: 20 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
+			return verdict{then: func() { w.restartSlurm(false, 12*time.Minute) }}
 		}},
 	}
 }
@@ -214,29 +222,42 @@ func (w *world) honest() {
 	w.lying = time.Time{}
 }
 
-// restartSlurm stops slurmctld and starts it half a minute later. Without its state, the slurmds that run register again a
-// while after.
-func (w *world) restartSlurm(keep bool) {
+// restartSlurm stops slurmctld and starts it half a minute later. Without its state, the slurmds that run go on without
+// slurmctld knowing of them; somebody restarts them some time later.
+func (w *world) restartSlurm(keep bool, restarted time.Duration) {
 	w.mu.Lock()
 	w.lying = time.Now()
 	w.mu.Unlock()
 	w.slurm.Stop()
 	w.after(30*time.Second, func() {
+		if !keep {
+			w.forget()
+		}
 		w.slurm.Start(keep)
+		w.honest()
 		if keep {
-			w.honest()
 			return
 		}
-		w.after(30*time.Second, func() {
+		w.after(restarted, func() {
 			for _, pod := range w.sim.Objects(podKind) {
 				phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 				if isWorker(pod) && phase == "Running" {
 					w.register(pod)
 				}
 			}
-			w.honest()
 		})
 	})
+}
+
+// forget notes the workers of which slurmctld, which loses its state, is going to know nothing.
+func (w *world) forget() {
+	for name := range w.runningWorkers() {
+		if _, known := w.slurm.Node(name); known {
+			w.mu.Lock()
+			w.forgotten[name] = true
+			w.mu.Unlock()
+		}
+	}
 }
 
 // restartKubernetes lets nobody reach the API server for half a minute.
@@ -282,6 +303,15 @@ func (w *world) administrator() {
 		w.mu.Unlock()
 		if err := w.slurm.Update("root", name, "DRAIN", reason); err != nil {
 			w.fail("an administrator can drain", "%v", err)
+		}
+	}
+}
+
+// revive lets the slurmds be heard again that slurmctld has given up.
+func (w *world) revive() {
+	for name, pod := range w.runningWorkers() {
+		if status, known := w.slurm.Node(name); known && node.Parse(status.State).Down() == node.Yes {
+			w.register(pod)
 		}
 	}
 }

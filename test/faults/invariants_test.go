@@ -35,7 +35,11 @@ func (w *world) judge(c call) (after func(call)) {
 	case resource == "configmaps":
 		return applied(w.judgeConfiguration)
 	case resource == "pods" && subresource == "":
-		return w.judgeAvailability(name)
+		availability, retirement := w.judgeAvailability(name), w.noteRetirement(name)
+		return func(c call) {
+			availability(c)
+			retirement(c)
+		}
 	}
 	return func(call) {}
 }
@@ -59,7 +63,7 @@ func (w *world) pod(name string) *unstructured.Unstructured {
 }
 
 // judgeDeletion holds invariants 1, 4 and 5: nothing is deleted while a job runs there whose time is not over, or while
-// Slurm says nothing true, and not too much at once.
+// Slurm says nothing true, or because Slurm has forgotten it, and not too much at once.
 func (w *world) judgeDeletion(name string) func(call) {
 	pod := w.pod(name)
 	if pod == nil || !isWorker(pod) {
@@ -68,7 +72,7 @@ func (w *world) judgeDeletion(name string) func(call) {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	state, known := w.slurm.Node(slurmName(pod))
 	w.mu.Lock()
-	lying := w.lying
+	lying, forgotten := w.lying, w.forgotten[slurmName(pod)]
 	w.mu.Unlock()
 	availability := w.judgeAvailability(name)
 	overdue := w.overdue(pod)
@@ -88,21 +92,49 @@ func (w *world) judgeDeletion(name string) func(call) {
 		if phase == "Running" && !lying.IsZero() && time.Since(lying) > 20*time.Second {
 			w.fail("invariant 4, unknown is not idle", "Pod %s was deleted although Slurm has told nothing true since %s", name, time.Since(lying))
 		}
+		if phase == "Running" && !known && forgotten && !overdue {
+			w.fail("invariant 4, forgotten is not idle", "Pod %s was deleted although slurmctld has lost its state, and jobs may run there", name)
+		}
 		if known {
 			w.judgeBudget(c.process)
 		}
 	})
 }
 
-// overdue says whether the jobs of a worker have had the time that spec.drainTimeout gives them. Slurm counts seconds.
+// noteRetirement remembers since when a worker is to go.
+func (w *world) noteRetirement(name string) func(call) {
+	return applied(func(call) {
+		pod := w.pod(name)
+		if pod == nil || !isWorker(pod) {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		_, before := w.retired[pod.GetUID()]
+		switch now := pod.GetAnnotations()["coxswain.dev/retired"] != ""; {
+		case !now:
+			delete(w.retired, pod.GetUID())
+		case !before:
+			w.retired[pod.GetUID()] = time.Now()
+		}
+	})
+}
+
+// overdue says whether the jobs of a worker have had the time that spec.drainTimeout gives them, from when it is to go. Slurm
+// counts seconds.
 func (w *world) overdue(pod *unstructured.Unstructured) bool {
 	for _, owner := range pod.GetOwnerReferences() {
-		if n := get[slinkyv1beta1.NodeSet](w, owner.Name); n != nil && n.Spec.DrainTimeout != nil {
-			w.mu.Lock()
-			since, ok := w.drained[slurmName(pod)]
-			w.mu.Unlock()
-			return ok && time.Since(since) > n.Spec.DrainTimeout.Duration-2*time.Second
+		n := get[slinkyv1beta1.NodeSet](w, owner.Name)
+		if n == nil || n.Spec.DrainTimeout == nil {
+			continue
 		}
+		w.mu.Lock()
+		since, ok := w.retired[pod.GetUID()]
+		w.mu.Unlock()
+		if at := n.DeletionTimestamp; at != nil && (!ok || at.Time.Before(since)) {
+			since, ok = at.Time, true
+		}
+		return ok && time.Since(since) > n.Spec.DrainTimeout.Duration-2*time.Second
 	}
 	return false
 }
@@ -133,29 +165,17 @@ func (w *world) judgeSlurm(c call) func(call) {
 		status, known := w.slurm.Node(name)
 		state := node.Parse(status.State)
 		reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
-		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !w.justDisturbed(name) {
+		// A node that is DOWN and is to be drained besides keeps the reason within the other one.
+		quoted := state.Drain() == node.No && slices.Equal(u.State, []string{"DRAIN"}) && strings.Contains(u.Reason, status.Reason)
+		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !w.justDisturbed(name) {
 			foreign = name + ": " + status.Reason
 		}
 	}
 	return applied(func(c call) {
-		w.noteDrains(u, names)
 		if foreign != "" {
 			w.fail("invariant 2, the reasons of others are kept", "%s, where the reason was %s", c.label(), foreign)
 		}
 	})
-}
-
-// noteDrains remembers since when nodes drain for their workers to go.
-func (w *world) noteDrains(u update, names []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range names {
-		if _, ok := w.drained[name]; slices.Equal(u.State, []string{"UNDRAIN"}) {
-			delete(w.drained, name)
-		} else if strings.Contains(u.Reason, "pending termination") && !ok {
-			w.drained[name] = time.Now()
-		}
-	}
 }
 
 // justDisturbed says whether somebody changed a node a moment ago, so that nobody can know it yet.

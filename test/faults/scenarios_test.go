@@ -76,6 +76,27 @@ func shrinking() []scenario {
 			w.scale(2)
 			w.sleep(9 * time.Minute)
 		}},
+		{name: "retired again", nodeSet: threeWorkers + `, drainTimeout: 3m`, act: func(w *world) {
+			w.occupy(20*time.Minute, "w-0", "w-1", "w-2")
+			w.cordonNodes(true)
+			w.sleep(10 * time.Second)
+			w.scale(2)
+			w.sleep(time.Minute)
+			w.scale(3)
+			w.sleep(5 * time.Minute)
+			w.scale(2)
+			w.sleep(4 * time.Minute)
+			w.cordonNodes(false)
+			w.sleep(12 * time.Minute)
+		}},
+		{name: "scale down of a dead worker", nodeSet: threeWorkers, act: func(w *world) {
+			w.slurm.Lose("w-2")
+			job := w.slurm.Submit(fake.Job{NodeList: []string{"w-2"}, CPUs: 1, Duration: 2 * time.Minute})
+			w.sleep(10 * time.Second)
+			w.scale(2)
+			w.sleep(5 * time.Minute)
+			w.slurm.Cancel(job)
+		}},
 		{name: "fail-over", nodeSet: threeWorkers, act: func(w *world) {
 			w.scale(4)
 			w.sleep(100 * time.Millisecond)

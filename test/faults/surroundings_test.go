@@ -143,6 +143,7 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 	case pod.GetDeletionTimestamp() != nil:
 		if isWorker(pod) {
 			w.goodbye(pod)
+			w.recall(slurmName(pod))
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
 	case nodeName == "":
@@ -192,6 +193,7 @@ func (w *world) goodbye(pod *unstructured.Unstructured) {
 // register lets a worker's slurmd register. Its name is that of the pod's host.
 func (w *world) register(pod *unstructured.Unstructured) {
 	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4})
+	w.recall(slurmName(pod))
 }
 
 // clusterOf is the cluster that a worker belongs to.
@@ -205,6 +207,13 @@ func (w *world) slurmOf(cluster string) *fake.Slurm {
 		return other
 	}
 	return w.slurm
+}
+
+// recall notes that nothing runs any more on a Slurm node that slurmctld does not know of.
+func (w *world) recall(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.forgotten, name)
 }
 
 // setReady writes a pod's phase and its Ready condition.
@@ -265,6 +274,7 @@ func (w *world) collect() {
 		}
 		if isWorker(obj) && obj.GetKind() == "Pod" {
 			w.slurmOf(clusterOf(obj)).Lose(slurmName(obj))
+			w.recall(slurmName(obj))
 		}
 		w.sim.Remove(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
 	}

@@ -81,7 +81,8 @@ type world struct {
 	refusing   bool                 // nobody reaches the API server
 	frozen     bool                 // Slurm answers with the list of nodes in shown
 	shown      []byte
-	drained    map[string]time.Time // by Slurm node, when we drained it for its worker to go
+	retired    map[types.UID]time.Time // by pod, since when it is to go
+	forgotten  map[string]bool         // Slurm nodes that run, that a slurmctld which lost its state had, and that have not registered since
 }
 
 // process is one life of the operator.
@@ -98,7 +99,7 @@ func newWorld(t *testing.T, c clocks) *world {
 	t.Helper()
 	w := &world{
 		t: t, sim: kubesim.New(scheme()), start: time.Now(), changed: time.Now(), replaced: make(chan struct{}, 10), seen: map[string]bool{},
-		disturbed: map[string]time.Time{}, lostNodes: map[string]bool{}, drained: map[string]time.Time{},
+		disturbed: map[string]time.Time{}, lostNodes: map[string]bool{}, retired: map[types.UID]time.Time{}, forgotten: map[string]bool{},
 	}
 	w.kubeNow = func() time.Time { return time.Now().Add(c.kubernetes) }
 	w.sim.Now = w.kubeNow

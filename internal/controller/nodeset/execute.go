@@ -45,7 +45,7 @@ func (r *reconciler) execute(ctx context.Context, in worker.Input, revision stri
 		r.retireAll(ctx, n, plan.Retire, byName, texts),
 		kube.SlowStart(len(plan.Reprieve), func(i int) error {
 			name := plan.Reprieve[i]
-			return wrap(r.mark(ctx, n, byName[name], marks("", texts[name])), "reprieving", n, name)
+			return wrap(r.mark(ctx, n, byName[name], r.marks(byName[name], "", texts[name])), "reprieving", n, name)
 		}),
 		r.annotate(ctx, n, pods, facts, plan, texts),
 	)
@@ -77,7 +77,7 @@ func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, re
 	}
 	err := kube.SlowStart(len(retire), func(i int) error {
 		name, cause := retire[i].Pod, retire[i].Cause
-		err := r.mark(ctx, n, byName[name], marks(cause, texts[name]))
+		err := r.mark(ctx, n, byName[name], r.marks(byName[name], cause, texts[name]))
 		if err == nil {
 			retired[cause].add(name)
 		}

@@ -21,6 +21,9 @@ import (
 // it when nothing runs on it.
 const RetiredAnnotation = "coxswain.dev/retired"
 
+// RetiredAtAnnotation on a worker pod is since when it is to go: its jobs have the time of spec.drainTimeout from then on.
+const RetiredAtAnnotation = "coxswain.dev/retired-at"
+
 // RetiringCondition on a retired worker pod says what it waits for.
 const RetiringCondition corev1.PodConditionType = "coxswain.dev/Retiring"
 
@@ -44,6 +47,9 @@ func Facts(p *corev1.Pod) plans.Pod {
 	}
 	if !out.Daemon {
 		out.Ordinal = ordinal(p)
+	}
+	if at, err := time.Parse(time.RFC3339, p.Annotations[RetiredAtAnnotation]); err == nil {
+		out.RetiredAt = at
 	}
 	if cost, err := strconv.ParseInt(p.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
 		out.DeletionCost = int32(cost)

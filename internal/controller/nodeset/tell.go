@@ -5,6 +5,7 @@ package nodeset
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,11 +44,15 @@ func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan p
 	return texts
 }
 
-// marks are the annotations of ours that a pod is to have.
-func marks(cause plans.Cause, text string) map[string]string {
+// marks are the annotations of ours that a pod is to have. One that is to go already has been so since it was marked first.
+func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[string]string {
 	out := map[string]string{}
 	if cause != "" {
 		out[RetiredAnnotation], out[slinkyv1beta1.AnnotationPodCordon] = string(cause), "true"
+		out[RetiredAtAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
+		if pod.Annotations[RetiredAnnotation] != "" {
+			out[RetiredAtAnnotation] = pod.Annotations[RetiredAtAnnotation]
+		}
 	}
 	if text != "" {
 		out[slinkyv1beta1.AnnotationPlan] = text
@@ -77,6 +82,6 @@ func (r *reconciler) annotate(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 	}
 	return kube.SlowStart(len(changed), func(i int) error {
 		p := changed[i]
-		return wrap(r.mark(ctx, n, p, marks(causes[p.Name], texts[p.Name])), "telling the plan to", n, p.Name)
+		return wrap(r.mark(ctx, n, p, r.marks(p, causes[p.Name], texts[p.Name])), "telling the plan to", n, p.Name)
 	})
 }

@@ -63,6 +63,9 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	}
 	if departs(set) {
 		s.worker.Pod.Retired = nodeset.Deletion
+		if s.worker.Pod.RetiredAt.IsZero() {
+			s.worker.Pod.RetiredAt = set.DeletionTimestamp.Time
+		}
 	}
 	if set.Spec.DrainTimeout != nil {
 		s.worker.DrainTimeout = set.Spec.DrainTimeout.Duration
