@@ -132,6 +132,8 @@ func (c change) sort(s *Snapshot, nodes []string) (possible []string, failures F
 			failures[name] = &rest.Error{Kind: rest.Absent, Code: rest.CodeInvalidNodeName, Message: "Slurm does not have the node"}
 		case c.delete && s.State(name).Busy() != node.No:
 			failures[name] = &rest.Error{Kind: rest.Refused, Code: rest.CodeNodesBusy, Message: "the node runs jobs"}
+		case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):
+			failures[name] = &rest.Error{Kind: rest.Refused, Code: rest.CodeNodesBusy, Message: "a reservation of the node is active"}
 		default:
 			possible = append(possible, name)
 		}

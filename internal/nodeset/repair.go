@@ -114,7 +114,9 @@ type Remnant struct {
 	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.
 	Reason   node.Reason
 	Reserved bool
-	Comment  node.Comment
+	// Held says that some reservation of it is active, so that Slurm does not delete it.
+	Held    bool
+	Comment node.Comment
 }
 
 // Vacant are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither
@@ -132,7 +134,8 @@ func Vacant(records []Remnant, nodeSet string, pods func(name string) bool) []st
 }
 
 // Defunct are the names of the records to delete: those of nodes that are dead, were workers of the NodeSet by this name and
-// UID, have no pod, and whose Kubernetes node is gone or has another host name by now.
+// UID, have no pod, and whose Kubernetes node is gone or has another host name by now. One that is in an active reservation has its
+// turn when that is over: Slurm refuses it until then, and all that are named with it.
 func Defunct(records []Remnant, nodeSet, uid string, in Input) []string {
 	nodes := in.nodes()
 	names := hostlist.SetOf()
@@ -142,7 +145,7 @@ func Defunct(records []Remnant, nodeSet, uid string, in Input) []string {
 	var out []string
 	for _, r := range records {
 		kube, exists := nodes[r.Comment.Node]
-		if r.Dead == node.Yes && r.Comment.NodeSetName == nodeSet && r.Comment.NodeSetUID == uid && r.Comment.Node != "" &&
+		if r.Dead == node.Yes && !r.Held && r.Comment.NodeSetName == nodeSet && r.Comment.NodeSetUID == uid && r.Comment.Node != "" &&
 			!names.Contains(r.Name) && (!exists || kube.Hostname != r.Name) {
 			out = append(out, r.Name)
 		}

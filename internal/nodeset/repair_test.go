@@ -164,7 +164,10 @@ func TestDefunct(t *testing.T) {
 	other.Comment.NodeSetUID = "another"
 	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
 	in.Nodes[1].Hostname = "renamed"
+	reserved := record("i", "gone", node.Yes)
+	reserved.Held = true
 	got := nodeset.Defunct([]nodeset.Remnant{
+		reserved,                          // Slurm would refuse it, and all others with it
 		record("e", "gone", node.Yes),     // its Kubernetes node is gone
 		record("b", "b", node.Yes),        // its Kubernetes node has another host name
 		record("a", "a", node.Yes),        // its Kubernetes node is there

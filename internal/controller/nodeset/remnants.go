@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,11 +55,11 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 		return again, nil
 	}
 	var pruned, vacated bool
-	again, err = r.talk(ctx, n, func(ctx context.Context) (err error) {
-		if pruned, err = r.prune(ctx, l, n, records, facts); err == nil {
-			vacated, err = r.vacate(ctx, l, n, records, plan)
-		}
-		return err
+	again, err = r.talk(ctx, n, func(ctx context.Context) error {
+		var vacateErr, pruneErr error
+		vacated, vacateErr = r.vacate(ctx, l, n, records, plan) // first what concerns jobs
+		pruned, pruneErr = r.prune(ctx, l, n, records, facts)
+		return errors.Join(vacateErr, pruneErr)
 	})
 	if errors.Is(err, link.ErrClosed) {
 		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
@@ -78,13 +79,15 @@ func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.N
 	if len(defunct) == 0 {
 		return false, nil
 	}
-	if err := l.Forget(ctx, defunct).Err(); err != nil {
-		return false, err
+	failures := l.Forget(ctx, defunct)
+	deleted := slices.DeleteFunc(defunct, func(name string) bool { return failures[name] != nil })
+	if len(deleted) == 0 {
+		return false, failures.Err()
 	}
-	names := hostlist.Compress(defunct)
+	names := hostlist.Compress(deleted)
 	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
 	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
-	return true, nil
+	return true, failures.Err()
 }
 
 // vacate drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when
@@ -132,7 +135,7 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	state := node.Parse(n.State)
 	return plans.Remnant{
-		Name: n.Name, Dead: dead(state), Open: open(state), Comment: comment,
+		Name: n.Name, Dead: dead(state), Open: open(state), Held: held(state), Comment: comment,
 		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
 		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
 		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
@@ -141,6 +144,9 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 
 // dead says that Slurm has given a node up, open that it would send jobs there.
 func dead(state node.State) node.Answer { return state.Down().And(state.NotResponding()) }
+
+// held says that a reservation of the node is active, in which Slurm deletes no node.
+func held(state node.State) bool { return state.Has(node.Reserved) || state.Has(node.Maintenance) }
 
 func open(state node.State) node.Answer { return state.Down().Not().And(state.Drain().Not()) }
 
