@@ -68,6 +68,8 @@ type Snapshot struct {
 	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
 	trusted int
 	lost    time.Time
+	// forgotten are dynamic nodes that vanished together with most others, and have not come back.
+	forgotten map[string]bool
 	// deleted are nodes that the link itself deletes and that may be in lists still, with the time when it began to.
 	deleted map[string]time.Time
 }
@@ -92,6 +94,11 @@ func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 	}
 	return nil, node.Unknown
 }
+
+// Forgotten says of a node that Slurm does not have that it vanished between two lists together with most dynamic nodes of the
+// cluster: not because somebody deleted its record, which Slurm does only to nodes without jobs, but because slurmctld has lost
+// its state. What ran there may still run. A link that has just started knows of no such thing.
+func (s *Snapshot) Forgotten(name string) bool { return s.forgotten[name] }
 
 // State returns the state of a node for decisions. Of a node that Slurm does not have, and of every node while the
 // snapshot is not Fresh, it is the zero State, whose answers are all Unknown.
@@ -140,6 +147,7 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 			next.Ahead = ahead.Round(time.Second)
 		}
 		next.nodes, changed = merge(s.nodes, list.Nodes)
+		next.forgotten = s.missedBy(next.nodes)
 	}
 	next.judge(asked)
 	return next, changed
@@ -160,6 +168,34 @@ func (s *Snapshot) distrust(err error) {
 // has says whether all these nodes are in the last list.
 func (s *Snapshot) has(nodes []string) bool {
 	return !slices.ContainsFunc(nodes, func(name string) bool { return s.nodes[name] == nil })
+}
+
+// missedBy are the forgotten nodes when Slurm lists these ones next. Nodes of slurm.conf are always there, and those that the link
+// deletes vanish on purpose.
+func (s *Snapshot) missedBy(next map[string]*rest.Node) map[string]bool {
+	forgotten := map[string]bool{}
+	for name := range s.forgotten {
+		if next[name] == nil {
+			forgotten[name] = true
+		}
+	}
+	var vanished []string
+	stayed := 0
+	for name, n := range s.nodes {
+		_, meant := s.deleted[name]
+		switch dynamic := node.Parse(n.State).Has(node.DynamicNorm); {
+		case dynamic && next[name] != nil:
+			stayed++
+		case dynamic && !meant:
+			vanished = append(vanished, name)
+		}
+	}
+	if len(vanished) > stayed {
+		for _, name := range vanished {
+			forgotten[name] = true
+		}
+	}
+	return forgotten
 }
 
 // lacks says whether a node is missing that an earlier snapshot has.

@@ -73,6 +73,9 @@ type Pod struct {
 	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
 	Registered node.Answer
 	Maintained node.Answer
+	// Was says that Slurm has had its node since it runs, and Forgotten that it lost it together with most others.
+	Was       bool
+	Forgotten bool
 }
 
 // finished says that its containers have ended for good: nothing can run in it any more.

@@ -189,11 +189,15 @@ func TestDeadlines(t *testing.T) {
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
 	absent := func(d time.Duration, options ...func(*nodeset.Pod)) nodeset.Worker {
-		return nodeset.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d)}
+		return nodeset.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), Lost: node.No}
+	}
+	doubtful := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {
+		w.Lost, w.DrainTimeout = node.Unknown, timeout
+		return w
 	}
 	unregistered := func(p *nodeset.Pod) { p.Retired = nodeset.Unregistered }
 	lost := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {
-		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = true, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
+		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = node.Yes, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
 		return w
 	}
 	tests := []struct {
@@ -212,6 +216,10 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 		{name: "none goes for that while Slurm has lost its state", w: lost(absent(24*time.Hour, scaledIn), 0)},
 		{name: "unless its jobs have had the time that the spec gives them", w: lost(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
 		{name: "and not before", w: lost(absent(time.Hour, scaledIn), 90*time.Minute), again: noon.Add(30 * time.Minute)},
+		{name: "nor does one go while nobody can tell whether it has", w: doubtful(absent(time.Hour, scaledIn), 0), again: noon.Add(10 * time.Second)},
+		{name: "which is waited for when the absence is old enough", w: doubtful(absent(20*time.Second, scaledIn), 0), again: noon.Add(40 * time.Second)},
+		{name: "or when its jobs have had their time", w: doubtful(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
+		{name: "which they have from when it is to go", w: doubtful(absent(time.Hour, scaledIn, retiredFor(10*time.Minute)), 30*time.Minute), again: noon.Add(20 * time.Minute)},
 		{name: "one that has not started yet goes in any case", w: lost(absent(time.Hour, scaledIn, scheduled), 0), delete: true},
 	}
 	for _, tt := range tests {

@@ -15,6 +15,9 @@ import (
 // As long an absence has to last to be believed: a list may lack a node by mistake.
 const registering = time.Minute
 
+// doubt is how long to wait for another look when it cannot be told whether Slurm has lost its state.
+const doubt = 10 * time.Second
+
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
 	action.Conditions, action.ConditionsKnown, action.Message = nil, true, "the node is not registered"
@@ -24,13 +27,17 @@ func missing(w Worker, action *Action) {
 	}
 	starts, gone, settled := w.Pod.Phase == "Pending", false, w.settled()
 	switch {
-	case w.Lost && w.DrainTimeout == 0:
+	case w.Lost == node.Yes && w.DrainTimeout == 0:
 		// It may have been there a moment ago, with jobs of which Slurm knows nothing any more.
-	case !w.Listed.Before(settled): // it is not enough that the time is over: Slurm must have listed its nodes since then
-		gone = true
-	case !starts && (w.Pod.Retired != "" || w.Protection != Unprotected):
+	case starts || w.Pod.Retired == "" && w.Protection == Unprotected:
+		gone = !w.Listed.Before(settled) && w.Lost == node.No
+	case w.Listed.Before(settled): // it is not enough that the time is over: Slurm must have listed its nodes since then
 		action.wake(later(settled, w.Now.Add(time.Second)))
 		action.Relist = !w.Now.Before(settled)
+	case w.Lost == node.No || w.DrainTimeout > 0:
+		gone = true
+	default:
+		action.wake(w.Now.Add(doubt))
 	}
 	switch {
 	case gone && !starts && w.Protection != Unprotected:
@@ -42,10 +49,12 @@ func missing(w Worker, action *Action) {
 	case w.Pod.Retired == "": // Make decides whether it is made anew
 	case starts, gone:
 		unregister(w, action)
-	case w.Lost && w.DrainTimeout == 0:
+	case w.Lost == node.Yes && w.DrainTimeout == 0:
 		action.Message = "not registered in Slurm, which seems to have lost its state; delete the pod when you know that nothing runs there"
-	default:
+	case w.Listed.Before(settled):
 		action.Message = "waiting to see whether the node registers"
+	default:
+		action.Message = "waiting to see whether Slurm has lost its state: it lacks most workers that it had"
 	}
 }
 
@@ -60,13 +69,18 @@ func elsewhere(w Worker, action *Action) {
 		"Drain node %s by hand and delete the pod; its successor registers by the right name, unless the image or spec.slurmd.args gives it another", w.Elsewhere, w.Slurm, w.Elsewhere)
 }
 
-// settled is when an absence may be believed. Jobs that Slurm has forgotten have the time of drainTimeout.
+// Settled says that an absence has lasted long enough to be believed, if Slurm has not lost its state.
+func (w Worker) Settled() bool { return !w.Listed.Before(w.since().Add(registering)) }
+
+// since is since when the worker could have been registered and is not.
+func (w Worker) since() time.Time { return later(later(w.Pod.ReadySince, w.Pod.Created), w.Absent) }
+
+// settled is when an absence may be believed. Jobs that Slurm has forgotten, or may have, have the time of drainTimeout.
 func (w Worker) settled() time.Time {
-	lasts := registering
-	if w.Lost {
-		lasts = max(lasts, w.DrainTimeout)
+	if w.Lost == node.No {
+		return w.since().Add(registering)
 	}
-	return later(later(w.Pod.ReadySince, w.Pod.Created), w.Absent).Add(lasts)
+	return later(w.since().Add(registering), later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout))
 }
 
 // unregister deletes a retired worker that Slurm does not have.

@@ -80,26 +80,52 @@ func (in Input) outdated() bool {
 func (p Pod) due() time.Time { return later(p.ReadySince, p.Absent).Add(unregisteredFor) }
 
 // lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
-// workers of the cluster. Single records are deleted by people, and with care; a state is lost as a whole. It counts as lost
-// until no worker is missing, since those that are made anew register, and would soon outnumber those that still run what
-// Slurm has forgotten.
+// workers of the cluster, or when one has vanished with most of them. Single records are deleted by people, and with care; a
+// state is lost as a whole. It counts as lost until no worker is missing, since those that are made anew register, and would soon
+// outnumber those that still run what Slurm has forgotten.
 func (in Input) lost() int {
 	registered, missing, ours := 0, 0, 0
+	lost := in.Lost
 	for i, p := range slices.Concat(in.Pods, in.Others) {
+		forgotten := p.forgotten()
 		switch {
 		case p.Registered == node.Yes, p.Elsewhere != "":
 			registered++
-		case p.Registered == node.No && (in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating):
+		case p.Registered == node.No && (forgotten || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating):
 			missing++
 			if i < len(in.Pods) {
 				ours++
 			}
 		}
+		lost = lost || forgotten
 	}
-	if in.Lost || missing > registered {
+	if lost || missing > registered {
 		return ours
 	}
 	return 0
+}
+
+// forgotten says that Slurm has lost the node of a worker that runs, with most others.
+func (p Pod) forgotten() bool {
+	return p.Registered == node.No && p.Forgotten && p.Was && p.Phase == "Running" && !p.Terminating
+}
+
+// Kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of those that it has had
+// than it has. It is never a No: workers may have been made anew since.
+func Kept(all []Pod) node.Answer {
+	registered, missing := 0, 0
+	for _, p := range all {
+		switch {
+		case p.Registered == node.Yes, p.Elsewhere != "":
+			registered++
+		case p.Registered == node.No && p.Was && p.Phase == "Running" && !p.Terminating:
+			missing++
+		}
+	}
+	if missing > registered {
+		return node.Unknown
+	}
+	return node.Yes
 }
 
 // Remnant is what Slurm has on a node.

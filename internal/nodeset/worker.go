@@ -56,8 +56,9 @@ type Worker struct {
 	DrainTimeout time.Duration
 	// Protection is how far the NodeSet wants it kept from being evicted.
 	Protection Protection
-	// Lost says that Slurm has lost its state as far as the NodeSet can tell, so that an absent node proves nothing.
-	Lost bool
+	// Lost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node
+	// is absent, and by what the NodeSet remembers. Without a No nothing is deleted that has started.
+	Lost node.Answer
 }
 
 // Action is what to do about one worker next.

@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := nodeset.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect}
+			w := nodeset.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect, Lost: node.No}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}

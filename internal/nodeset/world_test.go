@@ -261,7 +261,7 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := nodeset.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No, JobsKnown: node.Yes}
+	in := nodeset.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"

@@ -13,6 +13,10 @@ const AnnotationNodeCordoned = "coxswain.dev/node-cordoned"
 // message names the object and says what to do.
 const PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
 
+// PodConditionRegistered on a worker pod is there from when Slurm had its node first: True while it has it, False while it does
+// not. A pod without it has never run a job.
+const PodConditionRegistered corev1.PodConditionType = "coxswain.dev/Registered"
+
 // Reasons of PodConditionNeedsAttention, and of the events that announce it.
 const (
 	// ReasonStuckTerminating: the pod is being deleted and does not go.

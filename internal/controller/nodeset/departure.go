@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,25 +55,27 @@ func (r *reconciler) stay(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	return component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
 }
 
-// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it.
-func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, err error) {
+// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it goes on looking whether
+// Slurm loses its state, since no worker may go because of that.
+func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, again time.Time, err error) {
 	if !slices.Contains(n.Finalizers, slinkyv1beta1.FinalizerWorkers) {
-		return true, nil
+		return true, again, nil
 	}
 	d, err := r.departure(ctx, n)
 	if err != nil {
-		return false, err
+		return false, again, err
 	}
 	if why := d.holds(); why != "" {
 		// Events of the same words are counted, not repeated.
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Draining", "Delete", "The NodeSet is being deleted: %s", why)
-		return false, nil
+		again, err = r.rememberLeaving(ctx, n)
+		return false, again, err
 	}
 	if d.workers > 0 && !d.orphaned {
 		log.FromContext(ctx).Info("Let a NodeSet go without draining its workers, as there is no Slurm to ask", "workers", d.workers)
 	}
 	r.absences.recall(n.UID, &plans.Input{})
-	return true, component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
+	return true, again, component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {

@@ -48,6 +48,7 @@ func Facts(p *corev1.Pod) plans.Pod {
 	if !out.Daemon {
 		out.Ordinal = ordinal(p)
 	}
+	out.Was = Condition(p, slinkyv1beta1.PodConditionRegistered) != nil
 	if at, err := time.Parse(time.RFC3339, p.Annotations[RetiredAtAnnotation]); err == nil {
 		out.RetiredAt = at
 	}

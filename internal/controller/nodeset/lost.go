@@ -4,13 +4,18 @@
 package nodeset
 
 import (
+	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
@@ -42,4 +47,44 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *com
 		return nil
 	}
 	return problem.List{problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown, "%s", c.Message)}
+}
+
+// remember notes whether Slurm has lost its state where no plan is carried out: the NodeSet has a mistake, or it is being deleted.
+func (r *reconciler) remember(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, out *component.Plan) error {
+	facts := plans.Input{Now: r.Clock.Now(), Replicas: len(pods)}
+	for i := range pods {
+		facts.Pods = append(facts.Pods, Facts(&pods[i]))
+	}
+	if _, err := r.ask(ctx, n, pods, &facts); err != nil {
+		return err
+	}
+	r.absences.recall(n.UID, &facts)
+	plan := plans.Make(facts)
+	if l, ok := r.linkOf(n); ok && plan.Relist {
+		l.Relist()
+	}
+	out.Problems = append(out.Problems, lost(n, facts, plan, out)...)
+	out.Again = plan.Again
+	return nil
+}
+
+// rememberLeaving is remember for a NodeSet that is being deleted; it says when to look again.
+func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
+	var list corev1.PodList
+	err = r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return again, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	var plan component.Plan
+	if err := r.remember(ctx, n, list.Items, &plan); err != nil {
+		return again, err
+	}
+	before, conditions := n.DeepCopy(), n.GetConditions()
+	for _, c := range plan.Conditions {
+		c.ObservedGeneration = n.Generation
+		kube.SetCondition(&conditions, c, r.Clock.Now())
+	}
+	n.SetConditions(conditions)
+	_, err = r.Applier.PatchStatus(ctx, before, n)
+	return plan.Again, component.IgnoreGone(err)
 }

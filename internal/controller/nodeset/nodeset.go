@@ -140,7 +140,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(list.Items), r.Clock.Now()) }()
 	if input == nil || len(out.Problems) > 0 {
 		out.Parts = append(out.Parts, count(n, list.Items, n.Status.NodeSetHash, r.Clock.Now()))
-		return nil
+		return r.remember(ctx, n, list.Items, out)
 	}
 	in := *input
 	if err := r.stay(ctx, n); err != nil { // before there is a worker

@@ -170,8 +170,8 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 // RestApi is gone, nobody waits for it.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	r.askJobs(n, nil, plans.Plan{}, r.Clock.Now())
-	if gone, err := r.depart(ctx, n); err != nil || !gone {
-		return time.Time{}, err
+	if gone, again, err := r.depart(ctx, n); err != nil || !gone {
+		return again, err
 	}
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 		return time.Time{}, nil

@@ -41,7 +41,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 	for i := range pods {
 		name := SlurmNode(&pods[i])
 		found, known := snapshot.Node(name)
-		facts.Pods[i].Registered = known
+		facts.Pods[i].Registered, facts.Pods[i].Forgotten = known, snapshot.Forgotten(name)
 		if found == nil {
 			missing = missing || facts.Pods[i].Ready
 			facts.Pods[i].Elsewhere = Elsewhere(&pods[i], snapshot)
@@ -65,19 +65,13 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 
 // askOthers adds the workers of other NodeSets of the cluster to the facts.
 func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *plans.Input) error {
-	var all corev1.PodList
-	err := r.Client.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
-		client.UnsafeDisableDeepCopy) // they are only read
+	all, err := clusterWorkers(ctx, r.Client, n)
 	if err != nil {
-		return fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+		return err
 	}
-	for i := range all.Items {
-		if p := &all.Items[i]; !metav1.IsControlledBy(p, n) {
-			other := Facts(p)
-			if _, other.Registered = snapshot.Node(SlurmNode(p)); other.Registered == node.No {
-				other.Elsewhere = Elsewhere(p, snapshot)
-			}
-			facts.Others = append(facts.Others, other)
+	for i := range all {
+		if p := &all[i]; !metav1.IsControlledBy(p, n) {
+			facts.Others = append(facts.Others, registration(p, snapshot))
 		}
 	}
 	return nil
@@ -98,4 +92,39 @@ func Elsewhere(p *corev1.Pod, snapshot *link.Snapshot) string {
 		}
 	}
 	return ""
+}
+
+// registration are the facts of a worker, and what Slurm says of its node.
+func registration(p *corev1.Pod, snapshot *link.Snapshot) plans.Pod {
+	facts, name := Facts(p), SlurmNode(p)
+	_, facts.Registered = snapshot.Node(name)
+	facts.Forgotten = snapshot.Forgotten(name)
+	if facts.Registered == node.No {
+		facts.Elsewhere = Elsewhere(p, snapshot)
+	}
+	return facts
+}
+
+// clusterWorkers are the workers of all NodeSets in the cluster of one. They are only to be read.
+func clusterWorkers(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet) ([]corev1.Pod, error) {
+	var all corev1.PodList
+	err := c.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+	}
+	return all.Items, nil
+}
+
+// Kept answers whether Slurm still has its state, by a snapshot and all workers in the cluster of a NodeSet; Unknown with an error.
+func Kept(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot) (node.Answer, error) {
+	pods, err := clusterWorkers(ctx, c, n)
+	if err != nil || snapshot.Trust != link.Fresh {
+		return node.Unknown, err
+	}
+	all := make([]plans.Pod, 0, len(pods))
+	for i := range pods {
+		all = append(all, registration(&pods[i], snapshot))
+	}
+	return plans.Kept(all), nil
 }

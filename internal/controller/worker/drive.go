@@ -111,7 +111,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
-	r.look(s, snapshot)
+	r.look(ctx, s, snapshot)
 	if s.action = nodeset.Next(s.worker); !s.action.Delete {
 		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(time.Second))
 		return false

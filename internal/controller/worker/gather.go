@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
@@ -50,7 +51,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	}
 	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
 	s.worker = nodeset.Worker{
-		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set), Lost: nodesets.Lost(set),
+		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
 		Placed: pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
@@ -76,7 +77,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		if l.Draining() || nodesets.Growing(set) {
 			s.most = fewWrites
 		}
-		r.look(s, l.Snapshot())
+		r.look(ctx, s, l.Snapshot())
 	} else {
 		s.worker.Now, s.worker.Why = r.Clock.Now(), "no RestApi refers to Controller "+set.Spec.ControllerRef.Name
 		r.memory.recall(client.ObjectKeyFromObject(pod), key, &s.worker)
@@ -108,8 +109,9 @@ func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 
 // look takes up what a snapshot of Slurm says of the worker, and decides. Of a snapshot that is not to be trusted, or older
 // than what we have written since, nothing counts.
-func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
+func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot) {
 	w := &s.worker
+	w.Lost = node.Unknown
 	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
 	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, nodeset.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
@@ -129,6 +131,26 @@ func (r *reconciler) look(s *scope, snapshot *link.Snapshot) {
 		}
 	}
 	r.memory.recall(key, s.link.Key(), w)
+	if w.Known == node.No {
+		w.Lost = r.lost(ctx, s, snapshot)
+	}
+}
+
+// lost answers whether Slurm has lost its state, for a worker that the snapshot lacks. A No is the word of this very snapshot about
+// all workers of the cluster; it is not looked for before the absence is old enough to be believed.
+func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot) node.Answer {
+	w := &s.worker
+	switch {
+	case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):
+		return node.Yes
+	case !w.Settled():
+		return node.Unknown
+	}
+	kept, err := nodesets.Kept(ctx, r.Client, s.set, snapshot)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not tell whether Slurm has lost its state")
+	}
+	return kept.Not()
 }
 
 // shown says whether the pod shows a state that Slurm has told.

@@ -30,6 +30,8 @@ type past struct {
 	cluster link.Key
 	// protected is when it was last protected because it was about to be used again.
 	protected time.Time
+	// seen says that Slurm had its node once.
+	seen bool
 	// absent is since when Slurm did not have its node, whenever it was asked.
 	absent time.Time
 	// wrote is when the state of its Slurm node was last changed by us.
@@ -178,6 +180,8 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *nodeset.W
 	defer m.mu.Unlock()
 	p := m.of(pod)
 	p.cluster = cluster
+	p.seen = p.seen || w.Known == node.Yes
+	w.Pod.Was = w.Pod.Was || p.seen
 	switch {
 	case w.Known != node.No:
 		p.absent = time.Time{}

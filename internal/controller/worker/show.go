@@ -97,7 +97,7 @@ func attention(action nodeset.Action) *corev1.PodCondition {
 
 // ourConditions are the types of all conditions that this controller writes.
 func ourConditions() []corev1.PodConditionType {
-	types := []corev1.PodConditionType{nodesets.RetiringCondition, slinkyv1beta1.PodConditionNeedsAttention}
+	types := []corev1.PodConditionType{nodesets.RetiringCondition, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionRegistered}
 	for _, kind := range node.AllConditions() {
 		types = append(types, corev1.PodConditionType(kind))
 	}
@@ -121,6 +121,10 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
 				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reasonOf(w.Pod.Retired), Message: action.Message})
 			}
+		case kind == slinkyv1beta1.PodConditionRegistered && action.ConditionsKnown:
+			if c := registered(have, w); c != nil {
+				out = append(out, *c)
+			}
 		case !action.ConditionsKnown:
 			if have != nil {
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Message: have.Message})
@@ -130,6 +134,20 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 		}
 	}
 	return out
+}
+
+// registered is the condition that remembers that Slurm has had the node of the worker; nil while it never has. What an earlier
+// worker has left there is DOWN.
+func registered(have *corev1.PodCondition, w nodeset.Worker) *corev1.PodCondition {
+	c := corev1.PodCondition{Type: slinkyv1beta1.PodConditionRegistered, Status: corev1.ConditionTrue}
+	switch {
+	case w.Known == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):
+		return &c
+	case w.Known == node.No && have != nil:
+		c.Status, c.Message = corev1.ConditionFalse, "Slurm had the node and has it no more"
+		return &c
+	}
+	return nil
 }
 
 // reasonOf is the cause in the form of a condition's reason: ScaleIn for scale-in.
