@@ -154,6 +154,56 @@ func TestSnapshotTellsWhatChanged(t *testing.T) {
 	}
 }
 
+func TestNodesThatVanishWithMostOthersAreForgottenUntilTheyComeBack(t *testing.T) {
+	tests := []struct {
+		name  string
+		lists []string // dynamic nodes, but for those of slurm.conf in capitals
+		meant []string // deleted by the link before the last list
+		want  string
+	}{
+		{"none", []string{"a b c", "a b c"}, nil, ""},
+		{"a record that somebody deleted", []string{"a b c", "a b"}, nil, ""},
+		{"half of them", []string{"a b", "a"}, nil, ""},
+		{"most of them", []string{"a b c", "a"}, nil, "b c"},
+		{"all of them", []string{"a b c", ""}, nil, "a b c"},
+		{"whatever new nodes come meanwhile", []string{"a b c", "d e f g h i"}, nil, "a b c"},
+		{"and however many nodes slurm.conf names", []string{"a b c X Y Z", "X Y Z"}, nil, "a b c"},
+		{"those that come back are known again", []string{"a b c", "", "b"}, nil, "a c"},
+		{"and the others stay forgotten", []string{"a b c", "", "b", "b d e f"}, nil, "a c"},
+		{"those that were deleted on purpose are not forgotten", []string{"a b c", "a"}, []string{"b", "c"}, ""},
+		{"a link that starts knows of nothing", []string{"a"}, nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Snapshot{}
+			for i, text := range tt.lists {
+				if i == len(tt.lists)-1 {
+					s = s.without(tt.meant, noon)
+				}
+				list := rest.NodeList{Updated: noon}
+				for name := range strings.FieldsSeq(text) {
+					state := []string{"IDLE", "DYNAMIC_NORM"}
+					if name < "a" {
+						state = state[:1]
+					}
+					list.Nodes = append(list.Nodes, &rest.Node{Name: name, State: state})
+				}
+				s, _ = s.following(noon.Add(time.Duration(i)*time.Second), list, nil)
+				s, _ = s.following(noon.Add(time.Duration(i)*time.Second), rest.NodeList{Unchanged: true}, nil)
+			}
+			var got []string
+			for _, name := range strings.Fields("a b c d e f g h i X Y Z") {
+				if s.Forgotten(name) {
+					got = append(got, name)
+				}
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("%q are forgotten, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestSnapshotGetsStaleByItself(t *testing.T) {
 	s := &Snapshot{Taken: noon, Trust: Fresh, patience: 16 * time.Second}
 	if got := s.at(noon.Add(16 * time.Second)); got != s {

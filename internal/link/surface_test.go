@@ -219,6 +219,27 @@ func TestUpdatesOfEveryKind(t *testing.T) {
 	})
 }
 
+func TestAReservedNodeKeepsNoOtherFromBeingDeleted(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(10 * time.Second)
+		if err := l.PutReservation(t.Context(), rest.Reservation{Name: "r", Start: time.Now(), End: time.Now().Add(time.Hour), Nodes: "worker-1", Flags: []string{"MAINT"}, Users: []string{"slurm"}}); err != nil {
+			t.Fatal(err)
+		}
+		after(2 * time.Second)
+		failures := l.Forget(t.Context(), []string{"worker-0", "worker-1", "worker-2"})
+		if len(failures) != 1 || !errors.Is(failures["worker-1"], rest.Refused) {
+			t.Errorf("failures are %v", failures)
+		}
+		if got := s.Names(); len(got) != 1 || got[0] != "worker-1" {
+			t.Errorf("Slurm has %v", got)
+		}
+		after(time.Hour)
+		if err := l.Forget(t.Context(), []string{"worker-1"}).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestForgottenNodesAreGone(t *testing.T) {
 	simulate(t, 2000, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.Submit(fake.Job{NodeList: []string{"worker-7"}})

@@ -218,6 +218,7 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 		{name: "and not before", w: lost(absent(time.Hour, scaledIn), 90*time.Minute), again: noon.Add(30 * time.Minute)},
 		{name: "nor does one go while nobody can tell whether it has", w: doubtful(absent(time.Hour, scaledIn), 0), again: noon.Add(10 * time.Second)},
 		{name: "which is waited for when the absence is old enough", w: doubtful(absent(20*time.Second, scaledIn), 0), again: noon.Add(40 * time.Second)},
+		{name: "with a drainTimeout too", w: doubtful(absent(20*time.Second, scaledIn), time.Hour), again: noon.Add(40 * time.Second)},
 		{name: "or when its jobs have had their time", w: doubtful(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
 		{name: "which they have from when it is to go", w: doubtful(absent(time.Hour, scaledIn, retiredFor(10*time.Minute)), 30*time.Minute), again: noon.Add(20 * time.Minute)},
 		{name: "one that has not started yet goes in any case", w: lost(absent(time.Hour, scaledIn, scheduled), 0), delete: true},

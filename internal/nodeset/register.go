@@ -25,19 +25,20 @@ func missing(w Worker, action *Action) {
 		elsewhere(w, action)
 		return
 	}
-	starts, gone, settled := w.Pod.Phase == "Pending", false, w.settled()
+	starts, gone := w.Pod.Phase == "Pending", false
 	switch {
-	case w.Lost == node.Yes && w.DrainTimeout == 0:
-		// It may have been there a moment ago, with jobs of which Slurm knows nothing any more.
-	case starts || w.Pod.Retired == "" && w.Protection == Unprotected:
-		gone = !w.Listed.Before(settled) && w.Lost == node.No
-	case w.Listed.Before(settled): // it is not enough that the time is over: Slurm must have listed its nodes since then
-		action.wake(later(settled, w.Now.Add(time.Second)))
-		action.Relist = !w.Now.Before(settled)
-	case w.Lost == node.No || w.DrainTimeout > 0:
+	case starts, w.Pod.Retired == "" && w.Protection == Unprotected, w.Lost == node.Yes && w.DrainTimeout == 0:
+		// Nothing hangs on it; or it may have been there a moment ago, with jobs of which Slurm knows nothing any more.
+	case !w.Settled(): // it is not enough that the time is over: Slurm must have listed its nodes since then
+		action.until(w.settled(), w)
+	case w.Lost == node.No:
 		gone = true
-	default:
+	case w.DrainTimeout == 0:
 		action.wake(w.Now.Add(doubt))
+	case w.Listed.Before(w.timeout()):
+		action.until(w.timeout(), w)
+	default:
+		gone = true
 	}
 	switch {
 	case gone && !starts && w.Protection != Unprotected:
@@ -51,7 +52,7 @@ func missing(w Worker, action *Action) {
 		unregister(w, action)
 	case w.Lost == node.Yes && w.DrainTimeout == 0:
 		action.Message = "not registered in Slurm, which seems to have lost its state; delete the pod when you know that nothing runs there"
-	case w.Listed.Before(settled):
+	case !w.Settled():
 		action.Message = "waiting to see whether the node registers"
 	default:
 		action.Message = "waiting to see whether Slurm has lost its state: it lacks most workers that it had"
@@ -69,19 +70,22 @@ func elsewhere(w Worker, action *Action) {
 		"Drain node %s by hand and delete the pod; its successor registers by the right name, unless the image or spec.slurmd.args gives it another", w.Elsewhere, w.Slurm, w.Elsewhere)
 }
 
+// until waits for a list that Slurm is asked for after a time.
+func (a *Action) until(at time.Time, w Worker) {
+	a.wake(later(at, w.Now.Add(time.Second)))
+	a.Relist = !w.Now.Before(at)
+}
+
 // Settled says that an absence has lasted long enough to be believed, if Slurm has not lost its state.
-func (w Worker) Settled() bool { return !w.Listed.Before(w.since().Add(registering)) }
+func (w Worker) Settled() bool { return !w.Listed.Before(w.settled()) }
+
+func (w Worker) settled() time.Time { return w.since().Add(registering) }
+
+// timeout is when jobs that Slurm has forgotten, or may have, have had the time of drainTimeout.
+func (w Worker) timeout() time.Time { return later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout) }
 
 // since is since when the worker could have been registered and is not.
 func (w Worker) since() time.Time { return later(later(w.Pod.ReadySince, w.Pod.Created), w.Absent) }
-
-// settled is when an absence may be believed. Jobs that Slurm has forgotten, or may have, have the time of drainTimeout.
-func (w Worker) settled() time.Time {
-	if w.Lost == node.No {
-		return w.since().Add(registering)
-	}
-	return later(w.since().Add(registering), later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout))
-}
 
 // unregister deletes a retired worker that Slurm does not have.
 func unregister(w Worker, action *Action) {

@@ -23,6 +23,7 @@ func TestRepair(t *testing.T) {
 	absentFor := func(d time.Duration) func(*nodeset.Pod) {
 		return func(p *nodeset.Pod) { p.Absent = noon.Add(-d) }
 	}
+	forgotten := func(p *nodeset.Pod) { p.Was, p.Forgotten = true, true }
 	repairing := func(p *nodeset.Pod) { p.Retired, p.Cordoned = nodeset.Unregistered, true }
 	tests := []struct {
 		name   string
@@ -63,6 +64,8 @@ func TestRepair(t *testing.T) {
 			pods:   []nodeset.Pod{aPod(0, missing, readyFor(time.Second)), aPod(1, missing, readyFor(time.Second)), aPod(2, missing)},
 			others: []nodeset.Pod{aPod(7, there)}, want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-2"), Again: noon.Add(119 * time.Second)}},
 		{name: "what is lost is lost until the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "one that vanished with most others is lost, whoever has come since", pods: []nodeset.Pod{aPod(0, missing, forgotten), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "but not its successor, which Slurm never had", pods: []nodeset.Pod{aPod(0, missing, forgotten, func(p *nodeset.Pod) { p.Was = false }, unready), aPod(1, there), aPod(2, there)}},
 		{name: "ready or not", lost: true, pods: []nodeset.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
 		{name: "and no longer", lost: true, pods: []nodeset.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
 	}
@@ -154,6 +157,31 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhetherSlurmHasKeptItsState(t *testing.T) {
+	was := func(p *nodeset.Pod) { p.Was = true }
+	there, missing := known(node.Yes), known(node.No)
+	tests := []struct {
+		name string
+		pods []nodeset.Pod
+		want node.Answer
+	}{
+		{"it has all", []nodeset.Pod{aPod(0, there, was), aPod(1, there, was)}, node.Yes},
+		{"it lacks one of several", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was)}, node.Yes},
+		{"it lacks most", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was), aPod(2, missing, was)}, node.Unknown},
+		{"it lacks the only one", []nodeset.Pod{aPod(0, missing, was)}, node.Unknown},
+		{"ready or not", []nodeset.Pod{aPod(0, missing, was, unready)}, node.Unknown},
+		{"those that it never had prove nothing", []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)}, node.Yes},
+		{"nor do those that are going", []nodeset.Pod{aPod(0, missing, was, terminating), aPod(1, missing, was, terminating), aPod(2, there)}, node.Yes},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := nodeset.Kept(tt.pods); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestDefunct(t *testing.T) {

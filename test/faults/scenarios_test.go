@@ -76,7 +76,7 @@ func shrinking() []scenario {
 			w.scale(2)
 			w.sleep(9 * time.Minute)
 		}},
-		{name: "retired again", nodeSet: threeWorkers + `, drainTimeout: 3m`, act: func(w *world) {
+		{name: "retired again", nodeSet: threeWorkers + `, drainTimeout: 3m`, sparse: 2, act: func(w *world) {
 			w.occupy(20*time.Minute, "w-0", "w-1", "w-2")
 			w.cordonNodes(true)
 			w.sleep(10 * time.Second)

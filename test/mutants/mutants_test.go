@@ -39,7 +39,7 @@ type mutation struct {
 	caught string
 }
 
-func mutations() []mutation { return slices.Concat(theirs(), ours(), records(), admitted()) }
+func mutations() []mutation { return slices.Concat(theirs(), ours(), records(), admitted(), retirements()) }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).
 func theirs() []mutation {
@@ -96,9 +96,10 @@ func theirs() []mutation {
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
 				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
-				{"internal/nodeset/register.go", `case !w.Listed.Before(settled):`, `case true:`},
+				{"internal/nodeset/register.go", `case !w.Settled(): // it is not enough`, `case false: // it is not enough`},
+				{"internal/nodeset/register.go", `case w.Lost == node.No:`, `case true:`},
 				{"internal/nodeset/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
-				{"internal/controller/worker/gather.go", `Lost: nodesets.Lost(set),`, `Lost: false,`},
+				{"internal/controller/worker/gather.go", `case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
 		},

@@ -1,0 +1,58 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// retirements are bugs by which a worker goes that still has, or may have, a job.
+func retirements() []mutation {
+	const gather, retire = "internal/controller/worker/gather.go", "internal/nodeset/retire.go"
+	return []mutation{
+		{
+			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
+			edits: []edit{
+				{gather, `case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case nodesets.Lost(s.set):`},
+				{gather, `return kept.Not()`, `return kept.Or(node.Yes).Not()`},
+			},
+			caught: "TestFaults/scale_down_with_jobs/slurmctld_comes_up_empty",
+		},
+		{
+			name:   "a loss of state is not noted while the NodeSet is being deleted",
+			edits:  []edit{{"internal/controller/nodeset/departure.go", `again, err = r.rememberLeaving(ctx, n)`, `again, err = time.Time{}, nil`}},
+			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/being_deleted",
+		},
+		{
+			name:   "nor while it has a mistake",
+			edits:  []edit{{"internal/controller/nodeset/nodeset.go", `return r.remember(ctx, n, list.Items, out)`, `return nil`}},
+			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
+		},
+		{
+			name: "the time of drainTimeout counts from an earlier retirement",
+			edits: []edit{
+				{retire, `later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)`, `w.Reason.At.Add(w.DrainTimeout)`},
+				{"internal/nodeset/cordon.go", `w.Reason.Ours() && w.toGo() &&`, `w.Reason.Ours() && w.toGo() && cause == "" &&`},
+			},
+			caught: "TestFaults/retired_again/none",
+		},
+		{
+			name:   "a retired worker that is DOWN goes without a drain",
+			edits:  []edit{{retire, `case drain == node.No:`, `case drain == node.No && w.State.Down() != node.Yes:`}},
+			caught: "TestFaults/scale_down_of_a_dead_worker/the_dead_come_back",
+		},
+		{
+			name:   "a dead node in an active reservation keeps the records of others from being deleted",
+			edits:  []edit{{"internal/link/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
+			suite:  "internal/link",
+			caught: "TestAReservedNodeKeepsNoOtherFromBeingDeleted",
+		},
+		{
+			name: "one caller's time-out fails everybody's Confirm",
+			edits: []edit{{
+				"internal/link/poll.go",
+				`return ctx.Err() // Whoever asked`,
+				`return func() error { l.mu.Lock(); defer l.mu.Unlock(); l.answered, l.failed = number, ctx.Err(); return l.failed }() // Whoever asked`,
+			}},
+			suite:  "internal/link",
+			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",
+		},
+	}
+}
