@@ -140,8 +140,8 @@ type Remnant struct {
 	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.
 	Reason   node.Reason
 	Reserved bool
-	// Held says that some reservation of it is active, so that Slurm does not delete it.
-	Held    bool
+	// Locked says that some reservation of it is active, so that Slurm does not delete it.
+	Locked  bool
 	Comment node.Comment
 }
 
@@ -171,7 +171,7 @@ func Defunct(records []Remnant, nodeSet, uid string, in Input) []string {
 	var out []string
 	for _, r := range records {
 		kube, exists := nodes[r.Comment.Node]
-		if r.Dead == node.Yes && !r.Held && r.Comment.NodeSetName == nodeSet && r.Comment.NodeSetUID == uid && r.Comment.Node != "" &&
+		if r.Dead == node.Yes && !r.Locked && r.Comment.NodeSetName == nodeSet && r.Comment.NodeSetUID == uid && r.Comment.Node != "" &&
 			!names.Contains(r.Name) && (!exists || kube.Hostname != r.Name) {
 			out = append(out, r.Name)
 		}

@@ -193,7 +193,7 @@ func TestDefunct(t *testing.T) {
 	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
 	in.Nodes[1].Hostname = "renamed"
 	reserved := record("i", "gone", node.Yes)
-	reserved.Held = true
+	reserved.Locked = true
 	got := nodeset.Defunct([]nodeset.Remnant{
 		reserved,                          // Slurm would refuse it, and all others with it
 		record("e", "gone", node.Yes),     // its Kubernetes node is gone

@@ -135,7 +135,7 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	state := node.Parse(n.State)
 	return plans.Remnant{
-		Name: n.Name, Dead: dead(state), Open: open(state), Held: held(state), Comment: comment,
+		Name: n.Name, Dead: dead(state), Open: open(state), Locked: locked(state), Comment: comment,
 		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
 		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
 		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
@@ -145,8 +145,8 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 // dead says that Slurm has given a node up, open that it would send jobs there.
 func dead(state node.State) node.Answer { return state.Down().And(state.NotResponding()) }
 
-// held says that a reservation of the node is active, in which Slurm deletes no node.
-func held(state node.State) bool { return state.Has(node.Reserved) || state.Has(node.Maintenance) }
+// locked says that a reservation of the node is active, in which Slurm deletes no node.
+func locked(state node.State) bool { return state.Has(node.Reserved) || state.Has(node.Maintenance) }
 
 func open(state node.State) node.Answer { return state.Down().Not().And(state.Drain().Not()) }
 
