@@ -36,7 +36,7 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in) and drained"},
 		{name: "or when their time is over", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes, jobs: alices, timeout: time.Minute,
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in), and spec.drainTimeout of 1m0s is over"},
-		{name: "a node that was given up is asked about, too", state: "DOWN", pod: aPod(1, scaledIn),
+		{name: "a node that was given up, and drained, is asked about, too", state: "DOWN DRAIN", pod: aPod(1, scaledIn),
 			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
 		{name: "a drained one stays protected until it is known", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},

@@ -39,7 +39,9 @@ type mutation struct {
 	caught string
 }
 
-func mutations() []mutation { return slices.Concat(theirs(), ours(), records(), admitted(), retirements()) }
+func mutations() []mutation {
+	return slices.Concat(theirs(), ours(), records(), admitted(), retirements())
+}
 
 // theirs are bugs that other operators of this kind have had (reliability.md).
 func theirs() []mutation {
