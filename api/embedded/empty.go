@@ -71,8 +71,7 @@ func withoutDeletions(raw []byte, t reflect.Type) ([]byte, error) {
 }
 
 func dropDeletions(written map[string]any, t reflect.Type) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		inner := field.Type
 		if inner.Kind() == reflect.Pointer {
@@ -92,8 +91,7 @@ func dropDeletions(written map[string]any, t reflect.Type) {
 }
 
 func fieldsWithoutEmpty(written map[string]any, t reflect.Type) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" && field.Anonymous {
 			fieldsWithoutEmpty(written, field.Type)

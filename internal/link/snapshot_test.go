@@ -192,7 +192,7 @@ func TestNodesThatVanishWithMostOthersAreForgottenUntilTheyComeBack(t *testing.T
 				s, _ = s.following(noon.Add(time.Duration(i)*time.Second), rest.NodeList{Unchanged: true}, nil)
 			}
 			var got []string
-			for _, name := range strings.Fields("a b c d e f g h i X Y Z") {
+			for name := range strings.FieldsSeq("a b c d e f g h i X Y Z") {
 				if s.Forgotten(name) {
 					got = append(got, name)
 				}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/testing/realslurm"
+	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
 // step is an operation. What do returns, for example a refusal, has to be the same, too.

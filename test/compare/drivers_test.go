@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
-	"github.com/coxswain-hpc/coxswain/internal/testing/realslurm"
+	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
 // imitation is the fake as a system.

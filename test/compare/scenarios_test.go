@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// node is a node of the scenarios, with an edit.
-func node(name string, edits ...func(*fake.Node)) fake.Node {
-	n := fake.Node{Name: name, CPUs: 4, RealMemory: 1000, Machine: fake.Machine{RealMemory: 20000}}
+// nodeA is node a of the scenarios, with an edit.
+func nodeA(edits ...func(*fake.Node)) fake.Node {
+	n := fake.Node{Name: "a", CPUs: 4, RealMemory: 1000, Machine: fake.Machine{RealMemory: 20000}}
 	for _, edit := range edits {
 		edit(&n)
 	}
@@ -30,9 +30,8 @@ func state(state, reason string) func(*system) string {
 	return func(s *system) string { return s.update("a", rest.NodeUpdate{State: state, Reason: reason}) }
 }
 
-func deletes(nodes string) func(*system) string {
-	return func(s *system) string { return refusal(s.client.DeleteNodes(s.t.Context(), nodes)) }
-}
+// deletesA deletes node a.
+func deletesA(s *system) string { return refusal(s.client.DeleteNodes(s.t.Context(), "a")) }
 
 func submits(spec fake.Job) func(*system) string {
 	return func(s *system) string { return fmt.Sprintf("job %d", s.Submit(spec)) }
@@ -52,7 +51,7 @@ PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
 func scenarios() []scenario {
 	return []scenario{
 		{name: "drains", steps: []step{
-			{"register", registers(node("a"))},
+			{"register", registers(nodeA())},
 			{"drain with a reason", state("DRAIN", "disk")},
 			{"drain with another", state("DRAIN", "fan")},
 			{"drain without", state("DRAIN", "")},
@@ -72,7 +71,7 @@ func scenarios() []scenario {
 			{"idle what fails", state("IDLE", "")},
 		}},
 		{name: "suspended jobs", steps: []step{
-			{"register", registers(node("a"))},
+			{"register", registers(nodeA())},
 			{"submit", submits(fake.Job{Nodes: 1})},
 			{"suspend", job((driver).Suspend, 1)},
 			{"drain", state("DRAIN", "disk")},
@@ -81,7 +80,7 @@ func scenarios() []scenario {
 			{"undrain", state("UNDRAIN", "")},
 			{"submit another", submits(fake.Job{Nodes: 1})},
 			{"cancel the other", job((driver).Cancel, 2)},
-			{"slurmd restarts", registers(node("a"))},
+			{"slurmd restarts", registers(nodeA())},
 			{"slurmctld restarts", func(s *system) string { s.Stop(); s.Start(true); return "" }},
 			{"reconfigure", func(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }},
 			{"resume", job((driver).Resume, 1)},
@@ -95,49 +94,49 @@ func scenarios() []scenario {
 			{"cancel it", job((driver).Cancel, 4)},
 			{"submit a fifth", submits(fake.Job{Nodes: 1})},
 			{"suspend it", job((driver).Suspend, 5)},
-			{"delete the node", deletes("a")},
+			{"delete the node", deletesA},
 		}},
 		{name: "suspended jobs with memory", memory: true, steps: []step{
-			{"register", registers(node("a"))},
+			{"register", registers(nodeA())},
 			{"submit", submits(fake.Job{Nodes: 1})},
 			{"suspend", job((driver).Suspend, 1)},
 			{"drain", state("DRAIN", "disk")},
 			{"resume", job((driver).Resume, 1)},
 			{"suspend again", job((driver).Suspend, 1)},
-			{"delete the node", deletes("a")},
+			{"delete the node", deletesA},
 		}},
 		{name: "preemption by suspension", conf: gang, steps: []step{
-			{"register", registers(node("a"))},
+			{"register", registers(nodeA())},
 			{"submit", submits(fake.Job{Nodes: 1, Partition: "low"})},
 			{"preempt it", submits(fake.Job{Nodes: 1, Partition: "high", Preempts: true})},
 			{"drain", state("DRAIN", "disk")},
-			{"delete the node", deletes("a")},
+			{"delete the node", deletesA},
 			{"cancel the preemptor", job((driver).Cancel, 2)},
 			{"undrain", state("UNDRAIN", "")},
 			{"preempt it again", submits(fake.Job{Nodes: 1, Partition: "high", Preempts: true})},
 			{"cancel the preempted", job((driver).Cancel, 1)},
 		}},
 		{name: "registrations", steps: []step{
-			{"register", registers(node("a", func(n *fake.Node) {
+			{"register", registers(nodeA(func(n *fake.Node) {
 				n.Weight, n.Features, n.InstanceID, n.InstanceType, n.Extra, n.CoreSpecCount, n.MemSpecLimit = 5, []string{"f"}, "i1", "t1", "e1", 1, 100
 			}))},
-			{"register with other words", registers(node("a", func(n *fake.Node) {
+			{"register with other words", registers(nodeA(func(n *fake.Node) {
 				n.Weight, n.Features, n.InstanceID, n.Extra, n.RealMemory, n.MemSpecLimit = 9, []string{"g"}, "i2", "e2", 400, 200
 			}))},
-			{"register with fewer CPUs", registers(node("a", cpus(2)))},
+			{"register with fewer CPUs", registers(nodeA(cpus(2)))},
 			{"undrain what is invalid", state("UNDRAIN", "")},
-			{"register with enough", registers(node("a"))},
+			{"register with enough", registers(nodeA())},
 			{"undrain", state("UNDRAIN", "")},
-			{"register with more", registers(node("a", cpus(8)))},
+			{"register with more", registers(nodeA(cpus(8)))},
 			{"drain", state("DRAIN", "disk")},
-			{"register with fewer CPUs although drained", registers(node("a", cpus(2)))},
+			{"register with fewer CPUs although drained", registers(nodeA(cpus(2)))},
 			{"drain what is invalid", state("DRAIN", "mine")},
 			{"down what is invalid", state("DOWN", "mine too")},
 			{"resume what is invalid", state("RESUME", "")},
-			{"register with enough although down", registers(node("a"))},
+			{"register with enough although down", registers(nodeA())},
 			{"resume", state("RESUME", "")},
-			{"delete", deletes("a")},
-			{"register anew", registers(node("a", cpus(2)))},
+			{"delete", deletesA},
+			{"register anew", registers(nodeA(cpus(2)))},
 		}},
 	}
 }

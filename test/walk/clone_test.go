@@ -83,7 +83,7 @@ func TestACleanCloneMakesTheImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range operatorPrograms(t, clone) {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "usr", "bin", name), "--help").CombinedOutput() //nolint:gosec // our own programs
+		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "usr", "bin", name), "--help").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "The Coxswain "+name) {
 			t.Errorf("%s --help in the operator's image: %v: %s", name, err, out)
 		}

@@ -51,8 +51,9 @@ func (k *Kubernetes) AwaitSound(ctx context.Context, before Restarts, within tim
 			return err
 		}
 		var unready error
-		if unready, restarted = unsound(pods, before); restarted != nil {
-			return nil
+		unready, restarted = unsound(pods, before)
+		if restarted != nil {
+			return nil //nolint:nilerr // no use in waiting: told below
 		}
 		return unready
 	})

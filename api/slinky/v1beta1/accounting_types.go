@@ -94,7 +94,7 @@ type AccountingSpec struct {
 
 // StorageConfig says where slurmdbd finds its MySQL or MariaDB.
 //
-// +kubebuilder:validation:XValidation:rule="self.host == '' || size(self.passwordKeyRef.name) > 0",message="passwordKeyRef.name must not be empty"
+// +kubebuilder:validation:XValidation:rule="size(self.host) == 0 || size(self.passwordKeyRef.name) > 0",message="passwordKeyRef.name must not be empty"
 type StorageConfig struct {
 	// Host is the host name or IP address of the database server.
 	// Slurm: StorageHost, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageHost

@@ -37,7 +37,7 @@ func (r ObjectReference) InNamespace(namespace string) error {
 // JwtSecretKeySelector selects a key of a Secret. It is the core type with a namespace, which the first release had.
 //
 // +structType=atomic
-// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
+// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || size(self.key) == 0",message="name must not be empty"
 type JwtSecretKeySelector struct {
 	corev1.SecretKeySelector `json:",inline"`
 

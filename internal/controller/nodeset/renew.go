@@ -46,6 +46,9 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		failures = l.Forget(ctx, outdated)
 		return nil
 	})
+	if err != nil {
+		return again, err
+	}
 	if !busy.IsZero() {
 		plan.Create = slices.DeleteFunc(plan.Create, func(p plans.Place) bool { return slices.Contains(outdated, slurmName(n, pod, p)) })
 		return busy, nil

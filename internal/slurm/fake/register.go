@@ -114,7 +114,7 @@ func (s *Slurm) validate(n *node, registration Node) {
 // the record has it from then on.
 func (n *node) missing(r Node) []string {
 	var out []string
-	for _, wanted := range strings.Split(n.Gres, ",") {
+	for wanted := range strings.SplitSeq(n.Gres, ",") {
 		kind, count := gresCount(wanted)
 		if found := findGres(r.Machine.Gres, kind); found < count {
 			out = append(out, fmt.Sprintf("gres/%s count reported lower than configured (%d < %d)", kind, found, count))

@@ -46,10 +46,10 @@ func registrations() map[string]registration {
 			first: four, between: func(c cluster) { _ = c.Update("root", "a", "DOWN", "disk") }, second: fewer, want: "a=DOWN+INVALID_REG(" + low + " by slurm)",
 		},
 		"enough again does not end the drain": {
-			first: four, between: func(c cluster) { c.Register(named("a", fewer)) }, second: four, want: "a=IDLE+DRAIN(" + low + " by slurm)",
+			first: four, between: func(c cluster) { c.Register(named(fewer)) }, second: four, want: "a=IDLE+DRAIN(" + low + " by slurm)",
 		},
 		"nobody undrains it": {
-			first: four, between: func(c cluster) { c.Register(named("a", fewer)); _ = c.Update("root", "a", "RESUME", "") }, second: fewer,
+			first: four, between: func(c cluster) { c.Register(named(fewer)); _ = c.Update("root", "a", "RESUME", "") }, second: fewer,
 			want: "a=IDLE+DRAIN+INVALID_REG(" + low + " by slurm)",
 		},
 		"a deleted record is made anew": {
@@ -61,8 +61,9 @@ func registrations() map[string]registration {
 	}
 }
 
-func named(name string, n fake.Node) fake.Node {
-	n.Name = name
+// named is a node with the name a.
+func named(n fake.Node) fake.Node {
+	n.Name = "a"
 	return n
 }
 
@@ -72,13 +73,13 @@ func TestNodesRegisterAgain(t *testing.T) {
 			t.Run(release+" "+name, func(t *testing.T) {
 				c := start(t, release)
 				if test.first.CPUs > 0 {
-					c.Register(named("a", test.first))
+					c.Register(named(test.first))
 				}
 				if test.between != nil {
 					test.between(c)
 				}
 				c.clock.Step(time.Minute)
-				c.Register(named("a", test.second))
+				c.Register(named(test.second))
 				want := test.want
 				if release == fake.Slurm2411 && test.old != "" {
 					want = test.old

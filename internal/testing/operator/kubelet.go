@@ -68,7 +68,7 @@ func registration(p *corev1.Pod) fake.Node {
 	n := fake.Node{Name: p.Spec.Hostname, CPUs: 4, RealMemory: machineMemory}
 	for _, c := range p.Spec.Containers {
 		for _, arg := range c.Args {
-			for _, option := range strings.Fields(strings.Trim(arg, "'")) {
+			for option := range strings.FieldsSeq(strings.Trim(arg, "'")) {
 				switch key, value, _ := strings.Cut(option, "="); key {
 				case "Weight":
 					n.Weight, _ = strconv.Atoi(value)

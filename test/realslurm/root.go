@@ -73,19 +73,19 @@ func unpacked(t testing.TB, release string) string {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if have, err := os.ReadFile(filepath.Join(dir, "inputs")); err == nil && string(have) == string(made) {
+	if have, err := os.ReadFile(filepath.Join(dir, "inputs")); err == nil && string(have) == string(made) { //nolint:gosec // below the cache
 		return filepath.Join(dir, "root")
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(dir); err != nil { //nolint:gosec // below the cache
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil { //nolint:gosec // daemons read it as other users
 		t.Fatal(err)
 	}
 	if err := images.Unpack(t.Context(), archive, filepath.Join(dir, "root"), "slurmctld", "slurmrestd", "slurmd"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "inputs"), made, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "inputs"), made, 0o600); err != nil { //nolint:gosec // below the cache
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "root")

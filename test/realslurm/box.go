@@ -61,7 +61,7 @@ func Start(t testing.TB, root Root, extra string) *Box {
 	b := &Box{t: t, root: root, dir: dir, daemons: map[string]*daemon{}, ports: map[string]int{}}
 	t.Cleanup(b.close)
 	b.files(extra)
-	b.init = exec.Command("bash", "-c", script, "box.sh", root.Dir, dir) //nolint:gosec // a script of ours
+	b.init = exec.CommandContext(context.Background(), "bash", "-c", script, "box.sh", root.Dir, dir) //nolint:gosec // a script of ours
 	b.init.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:  syscall.SIGKILL,
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
@@ -111,7 +111,7 @@ func Start(t testing.TB, root Root, extra string) *Box {
 // files writes what the daemons read.
 func (b *Box) files(extra string) {
 	b.t.Helper()
-	if out, err := exec.Command("cp", "-a", filepath.Join(b.root.Dir, "etc"), b.dir+"/etc").CombinedOutput(); err != nil { //nolint:gosec // our own directories
+	if out, err := exec.CommandContext(b.t.Context(), "cp", "-a", filepath.Join(b.root.Dir, "etc"), b.dir+"/etc").CombinedOutput(); err != nil { //nolint:gosec // our own directories
 		b.t.Fatalf("copying /etc: %s", out)
 	}
 	uid := b.user("slurm")
@@ -299,7 +299,7 @@ func (b *Box) StopSlurmd(name string) {
 func (b *Box) start(name, line string) {
 	b.t.Helper()
 	b.stop(name, "KILL")
-	log, err := os.OpenFile(filepath.Join(b.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(b.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // below our own directory
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func (b *Box) wait(what string, so func() bool) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s (%s) is not up after %s\n%s", what, b.root.Release, patience, b.Logs())
 		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the box tells nobody
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
