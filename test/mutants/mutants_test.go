@@ -164,6 +164,14 @@ func ours() []mutation {
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},
 		{
+			name:   "a former leader takes off the protection that another one has put on",
+			edits:  []edit{{"internal/controller/worker/mark.go", `if !wanted {
+		// What`, `if is && !wanted {
+		// What`}},
+			suite:  "internal/controller/worker",
+			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",
+		},
+		{
 			name:   "one endpoint can exhaust the memory of the operator",
 			edits:  []edit{{"internal/slurm/rest/bound.go", `MaxNodes = 65536`, `MaxNodes = 1 << 40`}},
 			caught: "TestAListOfTooManyNodesIsNotBelieved",

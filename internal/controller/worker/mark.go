@@ -56,8 +56,10 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
-	if is && !wanted {
-		apply = apply.WithResourceVersion(pod.ResourceVersion) // nobody has protected it anew since
+	if !wanted {
+		// What an apply leaves out it takes off: a former leader, who has seen less, would take off the protection that another one
+		// has put on since.
+		apply = apply.WithResourceVersion(pod.ResourceVersion)
 	}
 	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
 	switch {
