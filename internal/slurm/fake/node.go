@@ -314,7 +314,7 @@ func (s *Slurm) removeOne(name string) *Error {
 	switch {
 	case n == nil:
 		return invalidName()
-	case n.busy(), s.reserved(n) != nil: // seen on 24.11 and 26.05
+	case n.busy(), s.reserved(n) != nil: // seen on 26.05
 		return &Error{Number: 2016, Text: "Requested nodes are busy"}
 	}
 	delete(s.nodes, name)
