@@ -164,8 +164,8 @@ func ours() []mutation {
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},
 		{
-			name:   "a former leader takes off the protection that another one has put on",
-			edits:  []edit{{"internal/controller/worker/mark.go", `if !wanted {
+			name: "a former leader takes off the protection that another one has put on",
+			edits: []edit{{"internal/controller/worker/mark.go", `if !wanted {
 		// What`, `if is && !wanted {
 		// What`}},
 			suite:  "internal/controller/worker",
