@@ -82,10 +82,16 @@ func TestDaemonSetModeFollowsTheKubernetesNodes(t *testing.T) {
 	changeNode(t, o, a, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "gpu" })
 	expectWorkers(t, o, "w-b", "w-c", "w-gpu")
 
+	// Whoever runs keeps the name.
+	incumbent := operator.Get[corev1.Pod](o, "w-c").UID
 	changeNode(t, o, b, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "c" })
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Stalled", metav1.ConditionTrue, "HostnameConflict")
-	if want := "host name c is that of the worker on Node " + b.Name + " already"; !strings.Contains(message, want) {
+	if want := "Node " + b.Name + ": host name c is that of the worker on Node " + o.Namespace + "-c already"; !strings.Contains(message, want) {
 		t.Errorf("%q is not in %q", want, message)
+	}
+	expectWorkers(t, o, "w-b", "w-c", "w-gpu")
+	if p := operator.Get[corev1.Pod](o, "w-c"); p == nil || p.UID != incumbent {
+		t.Errorf("w-c is %+v", p)
 	}
 }
 
