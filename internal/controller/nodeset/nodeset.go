@@ -171,8 +171,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	if !DryRun(n) {
 		var reserveErr, tidyErr error
 		var renewErr error
-		renewed, renewErr = r.renew(ctx, in, &plan)
-		err = errors.Join(renewErr, r.execute(ctx, in, revision, list.Items, facts, plan, texts))
+		now := plan // what waits is still expected
+		renewed, renewErr = r.renew(ctx, in, &now)
+		err = errors.Join(renewErr, r.execute(ctx, in, revision, list.Items, facts, now, texts))
 		// What asks Slurm comes last: it may be silent, and nothing else waits for it.
 		again, reserveErr = r.reserve(ctx, n, registered, plan.Desired, out)
 		tidied, tidyErr = r.tidy(ctx, n, list.Items, facts, plan)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,12 +26,19 @@ import (
 
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
 // before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody else
-// has a say in stays, and its worker is made. While Slurm is not heard of, workers are made all the same: their pods say what
-// is wrong when they run.
+// has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
+// hears of it in a moment: as long as the Controller says that Slurm is reachable, no worker is made, and when it says something else,
+// workers are made all the same. Their pods say what is wrong when they run.
 func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
+	if len(plan.Create) == 0 {
+		return again, nil
+	}
 	l, ok := r.linkOf(n)
-	if !ok || l.Snapshot().Trust != link.Fresh || len(plan.Create) == 0 {
+	if !ok || l.Snapshot().Trust != link.Fresh {
+		if meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable) {
+			plan.Create = nil // what the link hears, and a change of the condition, wake the NodeSet
+		}
 		return again, nil
 	}
 	pod, err := worker.Pod(in, worker.Identity(plan.Create[0]), "") // all are alike in what they register with
@@ -50,7 +58,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		return again, err
 	}
 	if !busy.IsZero() {
-		plan.Create = slices.DeleteFunc(plan.Create, func(p plans.Place) bool { return slices.Contains(outdated, slurmName(n, pod, p)) })
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(p plans.Place) bool { return slices.Contains(outdated, slurmName(n, pod, p)) })
 		return busy, nil
 	}
 	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
