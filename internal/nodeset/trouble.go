@@ -19,6 +19,11 @@ type Trouble struct {
 	Message string
 }
 
+// TroubleBySlurm says of a reason that nobody knows of its trouble while Slurm does not tell of the node.
+func TroubleBySlurm(reason string) bool {
+	return reason != slinkyv1beta1.ReasonStuckTerminating && reason != slinkyv1beta1.ReasonKubernetesNodeNotReady
+}
+
 // lingering is how long after the end of its grace period a pod may still be there.
 const lingering = time.Minute
 

@@ -111,8 +111,11 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 		have := nodesets.Condition(pod, kind)
 		switch {
 		case kind == slinkyv1beta1.PodConditionNeedsAttention:
-			if c := attention(action); c != nil {
+			switch c := attention(action); {
+			case c != nil:
 				out = append(out, *c)
+			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && nodeset.TroubleBySlurm(have.Reason):
+				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case kind == nodesets.RetiringCondition:
 			switch {
