@@ -100,6 +100,13 @@ func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 // its state. What ran there may still run. A link that has just started knows of no such thing.
 func (s *Snapshot) Forgotten(name string) bool { return s.forgotten[name] }
 
+// Deleted says that what the snapshot has of a node is a record that the link has begun to delete since Slurm was asked. Who registers
+// under the name meanwhile is another one.
+func (s *Snapshot) Deleted(name string) bool {
+	at, ok := s.deleted[name]
+	return ok && !s.Taken.After(at)
+}
+
 // State returns the state of a node for decisions. Of a node that Slurm does not have, and of every node while the
 // snapshot is not Fresh, it is the zero State, whose answers are all Unknown.
 func (s *Snapshot) State(name string) node.State {

@@ -280,3 +280,19 @@ func TestRhythm(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatASnapshotHasOfADeletedNode(t *testing.T) {
+	t.Parallel()
+	asked := time.Unix(1000, 0)
+	s := NewSnapshot(asked, Fresh, rest.Node{Name: "w-0"}, rest.Node{Name: "w-1"}).without([]string{"w-0", "w-9"}, asked.Add(time.Second))
+	again := rest.Node{Name: "w-0"}
+	next, _ := s.following(asked.Add(2*time.Second), rest.NodeList{Nodes: []*rest.Node{&again}}, nil)
+	for name, got := range map[string][2]bool{
+		"before the next list": {s.Deleted("w-0"), true}, "of another node": {s.Deleted("w-1"), false},
+		"of a node that is not there": {s.Deleted("w-9"), false}, "after it": {next.Deleted("w-0"), false},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: deleted is %t", name, got[0])
+		}
+	}
+}

@@ -34,7 +34,8 @@ type scope struct {
 	node string
 	// most is how many pods may be written to at once now.
 	most int
-	// pending says that Slurm has not been asked since we last changed the node: only then is there something to decide.
+	// pending says that Slurm has not been asked since we last changed the node, or deleted its record: only then is there
+	// something to decide.
 	pending bool
 	// version is that of the pod: as it was read, or as our last write left it.
 	version string
@@ -122,7 +123,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 		w.Why = "Slurm does not answer"
 	case snapshot.Trust != link.Fresh:
 		w.Why = snapshot.Why
-	case !r.memory.shows(key, snapshot.Taken):
+	case !r.memory.shows(key, snapshot.Taken), snapshot.Deleted(s.node):
 		s.pending = true
 	default:
 		take(w, snapshot, s.node)
