@@ -36,7 +36,7 @@ func large(tb testing.TB) (*fake.Slurm, *rest.Client) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	client, err := rest.NewClient(server.URL, issuer, rest.Options{})
+	client, err := rest.NewClient(server.URL, issuer, rest.Options{Timeout: 10 * time.Minute}) // with the race detector on a busy machine
 	if err != nil {
 		tb.Fatal(err)
 	}
