@@ -99,6 +99,7 @@ type Link struct {
 	interest *Interest // in the slurmctlds; nil: nobody's
 	may      allowance
 	hidden   time.Time                // when jobs were suspended last; zero: none is
+	nextCalm time.Time                // when it may be asked again whether jobs are suspended
 	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
 }
 

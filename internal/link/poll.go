@@ -181,6 +181,7 @@ func pollTimeout(took time.Duration, failures int) time.Duration {
 const (
 	listNodes = "GET nodes"
 	listJobs  = "GET jobs"
+	jobStates = "GET jobs/state"
 )
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")

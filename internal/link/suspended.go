@@ -34,24 +34,18 @@ func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.
 	}
 	asked := l.options.Clock.Now()
 	l.mu.Lock()
-	client, wait, hidden := l.client, l.may.wait(asked, aboutJobs, true), l.hidden
+	client, next, hidden := l.client, l.nextCalm, l.hidden
 	l.mu.Unlock()
 	if !hidden.IsZero() && asked.Sub(hidden) < relist {
 		return wanted // the states would not help
 	}
-	if wait > 0 {
+	if asked.Before(next) {
 		return wanted.Difference(hostlist.SetOf(unknown...))
 	}
 	calm, err := calm(ctx, client)
-	if _, current := l.tookJobs(client, asked); err != nil || !current {
+	if !l.tookCalm(client, asked, calm || err != nil) || err != nil {
 		return wanted.Difference(hostlist.SetOf(unknown...))
 	}
-	l.mu.Lock()
-	l.hidden = time.Time{}
-	if !calm {
-		l.hidden = asked
-	}
-	l.mu.Unlock()
 	if !calm {
 		return wanted
 	}
@@ -59,6 +53,21 @@ func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.
 	slices.Sort(unknown)
 	l.hub.publish(l.key, unknown...)
 	return wanted.Difference(hostlist.SetOf(idle...))
+}
+
+// tookCalm notes what it cost to ask whether jobs are suspended, and what was answered. It says whether the answer is of use.
+//
+// Somebody waits with the end of a worker for it, and it takes nothing from the allowance of the lists of jobs: one such answer
+// of a slow slurmrestd would keep all workers for minutes. A fifth of slurmrestd's time is the most that it takes.
+func (l *Link) tookCalm(client *rest.Client, asked time.Time, calm bool) (current bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nextCalm = l.options.Clock.Now().Add((hurriedShare - 1) * l.work[jobStates])
+	l.hidden = time.Time{}
+	if !calm {
+		l.hidden = asked
+	}
+	return client == l.client
 }
 
 // calm says whether no job of the cluster is suspended.

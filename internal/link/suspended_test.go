@@ -5,6 +5,9 @@ package link
 
 import (
 	"errors"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +49,34 @@ func TestJobsAreFoundThatAreSuspendedOnNodesThatLookIdle(t *testing.T) {
 		after(10 * time.Minute)
 		if jobs, known := l.Snapshot().Jobs("worker-0"); known != node.Yes || len(jobs) != 0 {
 			t.Errorf("when it was cancelled there are %v, %s", jobs, known)
+		}
+	})
+}
+
+// Whoever waits with the end of a worker waits for the next answer, and not until the slow ones before it have been paid for.
+func TestASlowAnswerAboutJobsHoldsNoWorkerForMinutes(t *testing.T) {
+	simulate(t, 2, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.Contains(r.URL.Path, "/jobs/") {
+				return &fake.Fault{Latency: 2 * time.Second}
+			}
+			return nil
+		})
+		s.Submit(fake.Job{NodeList: []string{"worker-0"}, Duration: 30 * time.Second})
+		l.WantJobs("somebody", "worker-0", "worker-1")
+		after(25 * time.Second) // a whole list has been asked for
+		if s.Counters().Calls["GET jobs"] == 0 {
+			t.Fatal("jobs were not listed")
+		}
+		for range 3 { // a stream of jobs shows the node anew each time
+			s.Submit(fake.Job{NodeList: []string{"worker-1"}, Duration: time.Second})
+			after(20 * time.Second)
+			if state, _ := s.Node("worker-1"); slices.Contains(state.State, "ALLOCATED") {
+				t.Fatalf("the node is %s", state.State)
+			}
+			if jobs, known := l.Snapshot().Jobs("worker-1"); known != node.Yes || len(jobs) != 0 {
+				t.Errorf("20 s later, on the idle node are %v, %s", jobs, known)
+			}
 		}
 	})
 }
