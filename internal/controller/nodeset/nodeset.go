@@ -50,6 +50,7 @@ type reconciler struct {
 	absences absences
 	pace     pace
 	talks    talks
+	renewals renewals
 	// sealed are digests by what they were made of, see sssd.
 	sealed *lru.Cache
 }

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,8 +59,11 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	if err != nil {
 		return again, err
 	}
+	wait := func(names []string) {
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(p plans.Place) bool { return slices.Contains(names, slurmName(n, pod, p)) })
+	}
 	if !busy.IsZero() {
-		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(p plans.Place) bool { return slices.Contains(outdated, slurmName(n, pod, p)) })
+		wait(outdated)
 		return busy, nil
 	}
 	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
@@ -67,10 +72,45 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, slinkyv1beta1.ReasonSlurmNodeRecordOutdated, "Prune",
 			"Deleted the records of Slurm nodes %s, whose workers register with something else now", names)
 	}
-	if err := failures.Err(); err != nil && !errors.Is(err, link.ErrClosed) {
+	err = failures.Err()
+	if err != nil {
 		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())
 	}
+	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), err != nil); !again.IsZero() {
+		wait(slices.Collect(maps.Keys(failures)))
+	}
 	return again, nil // those made all the same say so on their pods
+}
+
+const (
+	// retrying is how long the deletion of a record is tried again before the worker is made all the same, each time after retry.
+	// It is longer than a call without an answer lasts.
+	retrying = 90 * time.Second
+	retry    = 2 * time.Second
+)
+
+// renewals are since when records of NodeSets could not be deleted. It may be lost.
+type renewals struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+// failed notes whether a deletion failed, and says when to try it again; zero when it is not worth it.
+func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) (again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, before := r.since[set]
+	switch {
+	case !failed, before && now.Sub(since) >= retrying:
+		delete(r.since, set)
+		return time.Time{}
+	case r.since == nil:
+		r.since = map[types.NamespacedName]time.Time{}
+		fallthrough
+	case !before:
+		r.since[set] = now
+	}
+	return now.Add(retry)
 }
 
 // outdated are the records that stand in the way of workers that are about to be made.

@@ -1,0 +1,30 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
+	t.Parallel()
+	var r renewals
+	set, now := types.NamespacedName{Name: "w"}, time.Unix(1000, 0)
+	for _, step := range []struct {
+		after  time.Duration
+		failed bool
+		again  bool
+	}{
+		{0, true, true}, {retry, true, true}, {2 * retry, false, false}, // it was deleted
+		{retrying, true, true}, {2*retrying - retry, true, true}, {2 * retrying, true, false}, // the worker is made all the same
+		{2*retrying + retry, true, true}, // and another one later
+	} {
+		if got := r.failed(set, now.Add(step.after), step.failed); !got.IsZero() != step.again {
+			t.Errorf("after %s: again is %s", step.after, got)
+		}
+	}
+}
