@@ -218,14 +218,12 @@ func (l *Link) pollJobs(ctx context.Context) {
 	}
 	var next *jobTable
 	var err error
-	call := listJobs
 	if old.lasts(asked, wanted, snapshot) {
-		call = jobStates
 		next, err = refresh(ctx, client, asked, old)
 	} else {
 		next, err = relistJobs(ctx, client, asked, wanted, old)
 	}
-	patience, current := l.tookJobs(client, asked, call)
+	patience, current := l.tookJobs(client, asked)
 	var bound rest.Bound
 	switch {
 	case !current:
@@ -240,11 +238,11 @@ func (l *Link) pollJobs(ctx context.Context) {
 }
 
 // tookJobs notes what a call about jobs cost. It says how old the answer may get, and whether it is of use.
-func (l *Link) tookJobs(client *rest.Client, asked time.Time, call string) (patience time.Duration, current bool) {
+func (l *Link) tookJobs(client *rest.Client, asked time.Time) (patience time.Duration, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.options.Clock.Now()
-	l.may.take(now, aboutJobs, l.work[call])
+	l.may.take(now, aboutJobs, l.work[listJobs])
 	return 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked)) + time.Minute, client == l.client
 }
 

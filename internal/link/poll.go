@@ -180,8 +180,7 @@ func pollTimeout(took time.Duration, failures int) time.Duration {
 // The calls that list nodes and jobs, or the states of jobs, as rest names them.
 const (
 	listNodes = "GET nodes"
-	listJobs  = "GET jobs"
-	jobStates = "GET jobs/state"
+	listJobs  = "GET jobs" // and their states
 )
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
