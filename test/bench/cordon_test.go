@@ -104,10 +104,12 @@ func (b *bench) looks(c cost) int {
 
 // holdAPI holds what the API server was asked in a scenario to so many writes per worker, Events included, and what else there is
 // for a NodeSet that is looked at so long. It tells what that cost there.
+//
+// On a slow machine workers are seen in states that last a moment, each of which is shown: one worker in five is let have one more.
 func (b *bench) holdAPI(scenario string, c cost, perWorker int) {
 	b.t.Helper()
 	looks := b.looks(c)
-	b.hold(scenario, "API writes and Events", c.api.changes(), perWorker*b.size+looks)
+	b.hold(scenario, "API writes and Events", c.api.changes(), perWorker*b.size+b.size/5+looks)
 	b.hold(scenario, "Events", c.api.events(), looks)
 	// Two who write at once, and one is told so.
 	b.hold(scenario, "API calls refused", c.refused, b.size/20+10)

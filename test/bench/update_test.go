@@ -29,7 +29,7 @@ func (b *bench) updateAll() {
 	const scenario = "rolling update of all workers"
 	b.tell(scenario, "until all are new and idle", ended.Sub(began).Seconds(), "s")
 	// The old pod is retired and deleted; the new one is made, and says that it is idle.
-	b.holdAPI(scenario, cost, 4)
+	b.holdAPI(scenario, cost, 5)
 	// A worker that comes back on another Kubernetes node has another comment.
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), b.size+calls(cost.took))
 	b.tell(scenario, "Slurm reads", float64(cost.slurm.gets().total()), "")
