@@ -24,6 +24,7 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
@@ -76,10 +77,18 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	if err != nil {
 		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())
 	}
-	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), err != nil); !again.IsZero() {
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) })
+	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), len(failures) > 0); !again.IsZero() {
 		wait(slices.Collect(maps.Keys(failures)))
 	}
 	return again, nil // those made all the same say so on their pods
+}
+
+// held says that Slurm refuses the deletion for as long as something holds the node, such as the reservation of a scheduled
+// update. Its worker is made all the same.
+func held(err error) bool {
+	refusal, ok := errors.AsType[*rest.Error](err)
+	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
 const (
