@@ -103,9 +103,6 @@ func (a *allowance) wait(now time.Time, s subject, urgent bool) time.Duration {
 			rate += 1 / float64(other.share())
 		}
 	}
-	if missing == 0 {
-		return 0
-	}
 	fast := rate + 1./hurriedShare
 	wait := time.Duration(float64(missing) / fast)
 	if wait > hurried {
