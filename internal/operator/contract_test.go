@@ -55,7 +55,7 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	o := operator.Start(t)
 	chartsRest(t, o)
 	for _, u := range objects {
-		move(u.Object, u.GetNamespace(), o.Namespace)
+		contract.Move(u.Object, u.GetNamespace(), o.Namespace)
 		u.SetNamespace(o.Namespace)
 		if err := o.User.Create(t.Context(), u); err != nil {
 			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
@@ -123,22 +123,5 @@ func have(t *testing.T, o *operator.Operator, obj client.Object) {
 	t.Helper()
 	if err := client.IgnoreAlreadyExists(o.User.Create(t.Context(), obj)); err != nil {
 		t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
-	}
-}
-
-// move has everything that names the namespace name another one.
-func move(value any, from, to string) {
-	switch value := value.(type) {
-	case map[string]any:
-		if value["namespace"] == from && from != "" {
-			value["namespace"] = to
-		}
-		for _, below := range value {
-			move(below, from, to)
-		}
-	case []any:
-		for _, item := range value {
-			move(item, from, to)
-		}
 	}
 }

@@ -26,7 +26,7 @@ func TestManifestsOfThePredecessorsAreAdmitted(t *testing.T) {
 	for name, objects := range manifests {
 		t.Run(name, func(t *testing.T) {
 			for _, u := range objects {
-				move(u.Object, u.GetNamespace(), s.Namespace)
+				contract.Move(u.Object, u.GetNamespace(), s.Namespace)
 				u.SetNamespace(s.Namespace)
 				s.warnings.take()
 				if err := s.user.Create(t.Context(), u, client.DryRunAll); err != nil {
@@ -57,23 +57,6 @@ func expectWarnings(t *testing.T, u *unstructured.Unstructured, said []string) {
 	for _, path := range ignored {
 		if want := path + " has no effect in this version"; !slices.ContainsFunc(said, func(text string) bool { return strings.HasSuffix(text, want) }) {
 			t.Errorf("nobody is told: %s", want)
-		}
-	}
-}
-
-// move has everything that names the namespace name another one.
-func move(value any, from, to string) {
-	switch value := value.(type) {
-	case map[string]any:
-		if value["namespace"] == from && from != "" {
-			value["namespace"] = to
-		}
-		for _, below := range value {
-			move(below, from, to)
-		}
-	case []any:
-		for _, item := range value {
-			move(item, from, to)
 		}
 	}
 }

@@ -65,3 +65,20 @@ func checkout(t testing.TB) string {
 		dir = filepath.Dir(dir)
 	}
 }
+
+// Move lets everything in an object that names one namespace name another one.
+func Move(value any, from, to string) {
+	switch value := value.(type) {
+	case map[string]any:
+		if value["namespace"] == from && from != "" {
+			value["namespace"] = to
+		}
+		for _, below := range value {
+			Move(below, from, to)
+		}
+	case []any:
+		for _, item := range value {
+			Move(item, from, to)
+		}
+	}
+}
