@@ -64,12 +64,19 @@ type bench struct {
 	kubelets *kubelets
 	process  *process
 	created  time.Duration // how long it took until all pods of the workers existed
+	// exceeded are the limits that did not hold. They are said again at the very end, below the manager's log.
+	exceeded []string
 }
 
 func newBench(t *testing.T, size int) *bench {
 	t.Helper()
 	slurm := fake.New(fake.Options{Compact: true})
 	b := &bench{t: t, root: t, size: size, server: apiserver.Start(t), slurm: slurm, rest: httptest.NewUnstartedServer(slurm)}
+	t.Cleanup(func() {
+		for _, exceeded := range b.exceeded {
+			t.Log(exceeded)
+		}
+	})
 	b.rest.Listener = &countingListener{b.rest.Listener, &b.wire}
 	b.rest.Start()
 	t.Cleanup(b.rest.Close)

@@ -60,7 +60,9 @@ func (b *bench) hold(scenario, what string, of tally, limit int) {
 	most := int64(limit)
 	b.write(figure{Scenario: scenario, Figure: what, Value: float64(n), Unit: "", Limit: &most, Of: of})
 	if n > most {
-		b.t.Errorf("%s: %d %s, at most %d are allowed: %v", scenario, n, what, limit, of)
+		exceeded := fmt.Sprintf("%s: %d %s, at most %d are allowed: %v", scenario, n, what, limit, of)
+		b.t.Error(exceeded)
+		b.exceeded = append(b.exceeded, exceeded)
 	}
 }
 
