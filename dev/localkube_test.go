@@ -120,6 +120,7 @@ func TestCluster(t *testing.T) {
 		{"a cluster without nodes runs beside it", testControlPlaneBeside},
 		{"pods run again after down and up, with the images still there", testDownAndUp},
 		{"an up that is cut short is completed by the next", testInterrupted},
+		{"a node has the name that one gives it", testNamedNode},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, l) }) {
 			return
@@ -264,6 +265,24 @@ func testInterrupted(t *testing.T, l localkube) {
 			l.run(t, "up", "--nodes", "2")
 		})
 	}
+}
+
+func testNamedNode(t *testing.T, l localkube) {
+	const name = "ip-10-0-0-1.eu-west-1.compute.internal"
+	l.run(t, "up", "--node-names", name)
+	before := l.pids(t)
+	l.run(t, "up", "--node-names", name)
+	if diff := cmp.Diff(before, l.pids(t)); diff != "" {
+		t.Errorf("processes changed (-before +after):\n%s", diff)
+	}
+	want := "node/" + name + "\nnode/node-1\nnode/node-2\n"
+	if got := l.run(t, "kubectl", "get", "nodes", "--output=name"); got != want {
+		t.Errorf("the nodes are %q, want %q", got, want)
+	}
+	if got := l.run(t, "shell", name, "hostname"); got != name+"\n" {
+		t.Errorf("the host name of %s is %q", name, got)
+	}
+	l.run(t, "kubectl", "wait", "node/"+name, "--for=condition=Ready", "--timeout=60s")
 }
 
 func exitCode(err error) int {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/binaries"
@@ -81,6 +82,10 @@ func up(ctx context.Context, args []string) error {
 	var o cluster.UpOptions
 	f := newFlags("up", "")
 	f.IntVar(&o.Nodes, "nodes", 0, fmt.Sprintf("number of nodes; a running cluster can grow (default that of the cluster, %d for a new one)", cluster.DefaultNodes))
+	f.Func("node-names", "comma-separated `names` with a domain: a node of each there is to be, beside node-1, node-2, …", func(names string) error {
+		o.Names = strings.Split(names, ",")
+		return nil
+	})
 	f.BoolVar(&o.ControlPlaneOnly, "control-plane-only", false, "no nodes: needs no root and no packages")
 	f.StringVar(&o.Source, "source", "", "directory of the Go module coxswain/dev (default: searched from the working directory upwards)")
 	if err := f.parse(args, 0); err != nil {

@@ -23,6 +23,7 @@ import (
 const usage = `localkube runs Kubernetes on this machine.
 
   localkube up [--nodes N | --control-plane-only]   make a cluster, or repair it
+  localkube up --node-names NAME,...                with nodes of these names
   localkube down [--all] [--purge]                  end it and undo all changes
   localkube status [--json]                         show what runs
   localkube load IMAGE.tar...                       import images into all nodes

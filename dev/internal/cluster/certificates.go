@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/pki"
-	"github.com/coxswain-hpc/coxswain/dev/internal/state"
 )
 
 // writeCertificates makes what is missing of the keys, certificates and
@@ -81,7 +80,7 @@ func (c *Cluster) writeNodeCertificate(i int) error {
 	if err != nil {
 		return err
 	}
-	name := state.NodeName(i)
+	name := c.state.NodeName(i)
 	err = ca.Issue(pki.Leaf{
 		Name: name, CommonName: "system:node:" + name, Organization: "system:nodes",
 		Hosts: []string{name, c.state.Network.Node(i).String()},

@@ -91,7 +91,7 @@ func (c *Cluster) program(name string) string { return filepath.Join(c.state.Bin
 func (c *Cluster) nodeNames() []string {
 	var names []string
 	for i := 1; i <= c.state.Nodes; i++ {
-		names = append(names, state.NodeName(i))
+		names = append(names, c.state.NodeName(i))
 	}
 	return names
 }

@@ -63,25 +63,41 @@ func TestFlagsAreAsRecorded(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	full := testState()
+	named := testState()
+	named.Names = map[int]string{2: "a.internal"}
 	bare := state.State{Name: "test", ControlPlaneOnly: true}
 	for name, test := range map[string]struct {
 		wish  UpOptions
 		old   *state.State
 		nodes int
 		fails string
+		names map[int]string
 	}{
-		"a new cluster has two nodes":                        {UpOptions{}, nil, 2, ""},
-		"a new cluster has the nodes one asks for":           {UpOptions{Nodes: 5}, nil, 5, ""},
-		"a new control plane has none":                       {UpOptions{ControlPlaneOnly: true}, nil, 0, ""},
-		"a cluster keeps its nodes":                          {UpOptions{}, &full, 2, ""},
-		"a cluster grows":                                    {UpOptions{Nodes: 3}, &full, 3, ""},
-		"a cluster does not shrink":                          {UpOptions{Nodes: 1}, &full, 0, "has 2 nodes"},
-		"a control plane stays one without being told":       {UpOptions{}, &bare, 0, ""},
-		"a control plane gets no nodes":                      {UpOptions{Nodes: 1}, &bare, 0, "has no nodes"},
-		"a cluster does not become a control plane":          {UpOptions{ControlPlaneOnly: true}, &full, 0, "has nodes"},
-		"nodes and no nodes are a contradiction":             {UpOptions{Nodes: 1, ControlPlaneOnly: true}, nil, 0, "exclude each other"},
-		"a negative number of nodes is refused":              {UpOptions{Nodes: -1}, nil, 0, "--nodes -1"},
-		"more nodes than the subnets have room for, as well": {UpOptions{Nodes: 101}, nil, 0, "--nodes 101"},
+		"a new cluster has two nodes":                        {UpOptions{}, nil, 2, "", nil},
+		"a new cluster has the nodes one asks for":           {UpOptions{Nodes: 5}, nil, 5, "", nil},
+		"a new control plane has none":                       {UpOptions{ControlPlaneOnly: true}, nil, 0, "", nil},
+		"a cluster keeps its nodes":                          {UpOptions{}, &full, 2, "", nil},
+		"a cluster grows":                                    {UpOptions{Nodes: 3}, &full, 3, "", nil},
+		"a cluster does not shrink":                          {UpOptions{Nodes: 1}, &full, 0, "has 2 nodes", nil},
+		"a control plane stays one without being told":       {UpOptions{}, &bare, 0, "", nil},
+		"a control plane gets no nodes":                      {UpOptions{Nodes: 1}, &bare, 0, "has no nodes", nil},
+		"a cluster does not become a control plane":          {UpOptions{ControlPlaneOnly: true}, &full, 0, "has nodes", nil},
+		"nodes and no nodes are a contradiction":             {UpOptions{Nodes: 1, ControlPlaneOnly: true}, nil, 0, "excludes --nodes", nil},
+		"a negative number of nodes is refused":              {UpOptions{Nodes: -1}, nil, 0, "--nodes -1", nil},
+		"more nodes than the subnets have room for, as well": {UpOptions{Nodes: 101}, nil, 0, "--nodes 101", nil},
+		"the last nodes of a new cluster get the names":      {UpOptions{Nodes: 3, Names: []string{"b.c", "a.b"}}, nil, 3, "", map[int]string{2: "b.c", 3: "a.b"}},
+		"a new cluster has room for its names":               {UpOptions{Names: []string{"a.b", "b.c", "c.d"}}, nil, 3, "", map[int]string{1: "a.b", 2: "b.c", 3: "c.d"}},
+		"a cluster grows by a node with a name":              {UpOptions{Nodes: 2, Names: []string{"a.b"}}, &full, 3, "", map[int]string{3: "a.b"}},
+		"a cluster grows by more than the name":              {UpOptions{Nodes: 4, Names: []string{"a.b"}}, &full, 4, "", map[int]string{4: "a.b"}},
+		"a cluster keeps the names of its nodes":             {UpOptions{}, &named, 2, "", named.Names},
+		"a name that a node has adds none":                   {UpOptions{Names: []string{"a.internal"}}, &named, 2, "", named.Names},
+		"a second name adds one":                             {UpOptions{Names: []string{"b.internal", "a.internal"}}, &named, 3, "", map[int]string{2: "a.internal", 3: "b.internal"}},
+		"a name without a domain is refused":                 {UpOptions{Names: []string{"etcd"}}, nil, 0, `--node-names "etcd"`, nil},
+		"a name of 64 characters, as well":                   {UpOptions{Names: []string{strings.Repeat("a", 62) + ".b"}}, nil, 0, "of 63 characters", nil},
+		"a name twice, as well":                              {UpOptions{Names: []string{"a.b", "a.b"}}, nil, 0, "there twice", nil},
+		"a control plane gets no named nodes":                {UpOptions{Names: []string{"a.b"}}, &bare, 0, "has no nodes", nil},
+		"a new control plane gets none either":               {UpOptions{Names: []string{"a.b"}, ControlPlaneOnly: true}, nil, 0, "excludes", nil},
+		"names need room in the subnets, too":                {UpOptions{Names: []string{"a.b"}}, &state.State{Name: "test", Nodes: state.MaxNodes}, 0, "more than 100", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := decide("test", test.wish, test.old)
@@ -96,6 +112,9 @@ func TestDecide(t *testing.T) {
 			}
 			if got.ControlPlaneOnly != (test.nodes == 0) {
 				t.Errorf("control plane only: %v with %d nodes", got.ControlPlaneOnly, got.Nodes)
+			}
+			if diff := cmp.Diff(test.names, got.Names); diff != "" {
+				t.Errorf("the names (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/coxswain-hpc/coxswain/dev/internal/images"
-	"github.com/coxswain-hpc/coxswain/dev/internal/state"
 )
 
 // Load imports image archives into all nodes, where they are not there yet.
@@ -39,7 +38,7 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 	for _, a := range archives {
 		imported := make([]bool, c.state.Nodes)
 		err := c.eachNode(func(i int) error {
-			name := state.NodeName(i)
+			name := c.state.NodeName(i)
 			init, ok := inits[name]
 			if !ok {
 				return fmt.Errorf("loading images: %s does not run (\"localkube up\" repairs it)", name)
@@ -64,7 +63,7 @@ func (c *Cluster) reportLoad(archive string, imported []bool) {
 	var into []string
 	for i, done := range imported {
 		if done {
-			into = append(into, state.NodeName(i+1))
+			into = append(into, c.state.NodeName(i+1))
 		}
 	}
 	if len(into) == 0 {

@@ -23,7 +23,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/node"
 	"github.com/coxswain-hpc/coxswain/dev/internal/preflight"
 	"github.com/coxswain-hpc/coxswain/dev/internal/proc"
-	"github.com/coxswain-hpc/coxswain/dev/internal/state"
 )
 
 // NodeInitCommand is localkube's own argument that makes it process 1 of a node.
@@ -109,7 +108,7 @@ func (c *Cluster) startNodes(ctx context.Context, running map[string]proc.Proces
 }
 
 func (c *Cluster) startNode(ctx context.Context, i int, running map[string]proc.Process) (nodeInit, error) {
-	name := state.NodeName(i)
+	name := c.state.NodeName(i)
 	dir := c.Node(name)
 	if p, ok := running[name]; ok {
 		return nodeInit{pid: p.PID}, nil
@@ -164,7 +163,7 @@ func (c *Cluster) startNode(ctx context.Context, i int, running map[string]proc.
 }
 
 func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
-	name := state.NodeName(i)
+	name := c.state.NodeName(i)
 	dir := c.Node(name)
 	daemon := func(component, path string, afterAPI bool, flags ...string) node.Daemon {
 		return node.Daemon{
@@ -195,7 +194,7 @@ func (c *Cluster) nodeSpec(i int, containerd string) node.Spec {
 // importImages imports what the node lacks of localkube's own images and of
 // the user's directory of images.
 func (c *Cluster) importImages(ctx context.Context, i int, init nodeInit) error {
-	name := state.NodeName(i)
+	name := c.state.NodeName(i)
 	store := images.Store{Socket: containerdSocket(init.pid), Record: c.Node(name).Images()}
 	if err := c.poll(ctx, "containerd of "+name, containerdTimeout, store.Ready, name); err != nil {
 		return err
@@ -220,7 +219,7 @@ func containerdSocket(init int) string {
 // waitForNode waits for a kubelet that serves and reports Ready. What it
 // reported before this run started it does not count.
 func (c *Cluster) waitForNode(ctx context.Context, i int, init nodeInit) error {
-	name := state.NodeName(i)
+	name := c.state.NodeName(i)
 	client, err := c.client()
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ type UpOptions struct {
 	// Nodes is the number of nodes; 0 is that of the existing cluster, or
 	// DefaultNodes.
 	Nodes int
+	// Names are of nodes that there are to be, each with a domain. Those that
+	// are not there take the highest numbers, above the nodes that are.
+	Names []string
 	// ControlPlaneOnly asks for a cluster without nodes.
 	ControlPlaneOnly bool
 	// Source is the directory of this module, empty to search for it.
@@ -146,28 +149,31 @@ func decide(name string, o UpOptions, old *state.State) (state.State, error) {
 	if o.Nodes < 0 || o.Nodes > state.MaxNodes {
 		return state.State{}, fmt.Errorf("--nodes %d: want 1 to %d", o.Nodes, state.MaxNodes)
 	}
-	if o.ControlPlaneOnly && o.Nodes > 0 {
-		return state.State{}, errors.New("--control-plane-only and --nodes exclude each other")
+	if err := checkNames(o.Names); err != nil {
+		return state.State{}, err
+	}
+	if o.ControlPlaneOnly && (o.Nodes > 0 || len(o.Names) > 0) {
+		return state.State{}, errors.New("--control-plane-only excludes --nodes and --node-names")
 	}
 	if old == nil {
 		s := state.State{Name: name, ControlPlaneOnly: o.ControlPlaneOnly, Nodes: o.Nodes}
 		if s.Nodes == 0 && !s.ControlPlaneOnly {
 			s.Nodes = DefaultNodes
 		}
-		return s, nil
+		return withNames(s, 0, o.Names)
 	}
 	s := *old
 	switch {
 	case o.ControlPlaneOnly && !s.ControlPlaneOnly:
 		return s, fmt.Errorf("cluster %s has nodes: choose another --name, or \"localkube down --name %s\" first", name, name)
-	case o.Nodes > 0 && s.ControlPlaneOnly:
+	case (o.Nodes > 0 || len(o.Names) > 0) && s.ControlPlaneOnly:
 		return s, fmt.Errorf("cluster %s has no nodes: choose another --name, or \"localkube down --name %s\" first", name, name)
 	case o.Nodes > 0 && o.Nodes < s.Nodes:
 		return s, fmt.Errorf("cluster %s has %d nodes, and none is taken away while it runs: \"localkube down --name %s\" first", name, s.Nodes, name)
 	case o.Nodes > s.Nodes:
 		s.Nodes = o.Nodes
 	}
-	return s, nil
+	return withNames(s, old.Nodes, o.Names)
 }
 
 // settle chooses ports and subnets for a new cluster and saves the state. One

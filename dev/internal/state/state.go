@@ -21,8 +21,10 @@ type State struct {
 	// ControlPlaneOnly clusters have no nodes, need no root and listen on
 	// the loopback interface.
 	ControlPlaneOnly bool `json:"controlPlaneOnly"`
-	// Nodes is the number of nodes, named node-1, node-2, ….
+	// Nodes is the number of nodes, named node-1, node-2, …, but for those in Names.
 	Nodes int `json:"nodes"`
+	// Names are the names with a domain of the nodes that have one, by number.
+	Names map[int]string `json:"names,omitempty"`
 	// Binaries is the directory of the programs that the cluster runs.
 	Binaries string  `json:"binaries"`
 	Ports    Ports   `json:"ports"`
@@ -53,7 +55,12 @@ type Network struct {
 const MaxNodes = 100
 
 // NodeName is the name of the i-th node, from 1.
-func NodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+func (s State) NodeName(i int) string {
+	if name, ok := s.Names[i]; ok {
+		return name
+	}
+	return fmt.Sprintf("node-%d", i)
+}
 
 // APIHost is the address on which the apiserver listens.
 func (s State) APIHost() netip.Addr {

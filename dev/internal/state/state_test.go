@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestChoosePorts(t *testing.T) {
@@ -106,12 +107,20 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := State{Name: "x", Nodes: 3, Binaries: "/b", Ports: Ports{1, 2, 3}, Network: network}
+	want := State{Name: "x", Nodes: 3, Names: map[int]string{2: "ip-10-0-0-1.internal"}, Binaries: "/b", Ports: Ports{1, 2, 3}, Network: network}
 	if err := want.Save(path); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Load(path)
-	if err != nil || *got != want {
-		t.Errorf("loaded %+v, %v, want %+v", got, err, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, *got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("loaded (-want +got):\n%s", diff)
+	}
+	for i, name := range []string{"node-1", "ip-10-0-0-1.internal", "node-3"} {
+		if got := got.NodeName(i + 1); got != name {
+			t.Errorf("node %d is called %s, want %s", i+1, got, name)
+		}
 	}
 }
