@@ -54,8 +54,15 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	}
 	var failures link.Failures
 	busy, err := r.talk(ctx, n, func(ctx context.Context) error {
-		failures = l.Forget(ctx, outdated)
-		return nil
+		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have had a say since
+		if err != nil {
+			failures = unconfirmed(outdated, err)
+			return nil
+		}
+		if outdated, err = r.outdated(ctx, n, pod, confirmed, plan.Create); err == nil {
+			failures = l.Forget(ctx, outdated)
+		}
+		return err
 	})
 	if err != nil {
 		return again, err
@@ -82,6 +89,15 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		wait(slices.Collect(maps.Keys(failures)))
 	}
 	return again, nil // those made all the same say so on their pods
+}
+
+// unconfirmed are records of which Slurm did not say once more that they may go.
+func unconfirmed(names []string, err error) link.Failures {
+	failures := link.Failures{}
+	for _, name := range names {
+		failures[name] = err
+	}
+	return failures
 }
 
 // held says that Slurm refuses the deletion for as long as something holds the node, such as the reservation of a scheduled
