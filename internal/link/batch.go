@@ -20,6 +20,8 @@ type request struct {
 	nodes  []string
 	// reply is called once, and does not block.
 	reply func(Failures)
+	// by is when the write must have left, or nobody wants it any more; zero for whenever.
+	by time.Time
 	// left says that the caller has gone, so that nobody wants the write any more.
 	left atomic.Bool
 }
@@ -95,14 +97,30 @@ func (b *batcher) run(ctx context.Context) {
 		}
 		batch := b.take()
 		for _, g := range batch.groups {
-			failures := b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
-			b.mu.Lock()
-			b.ended = b.clock.Now()
-			b.mu.Unlock()
-			g.answer(failures)
+			b.writeGroup(ctx, g)
 		}
 		b.wrote()
 	}
+}
+
+// writeGroup writes what a group says, but for requests whose time is over.
+func (b *batcher) writeGroup(ctx context.Context, g *group) {
+	now := b.clock.Now()
+	by := g.drop(now)
+	if len(g.requests) == 0 {
+		return
+	}
+	if !by.IsZero() {
+		// A call that is not answered is given up, or it might still arrive when nobody reckons with it any more.
+		limited, cancel := context.WithTimeout(ctx, by.Sub(now)+callTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	failures := b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
+	b.mu.Lock()
+	b.ended = b.clock.Now()
+	b.mu.Unlock()
+	g.answer(failures)
 }
 
 // take makes a batch of the queue, up to a request that contradicts it: writes about the same node have to arrive in their
@@ -138,6 +156,26 @@ type group struct {
 	change   change
 	nodes    map[string]struct{}
 	requests []*request
+}
+
+// drop answers the requests whose time is over, and returns by when the others have to leave; zero for whenever.
+func (g *group) drop(now time.Time) (by time.Time) {
+	requests := g.requests
+	g.requests, g.nodes = nil, map[string]struct{}{}
+	for _, r := range requests {
+		if !r.by.IsZero() && now.After(r.by) {
+			r.reply(all(r.nodes, ErrLate))
+			continue
+		}
+		if !r.by.IsZero() && (by.IsZero() || r.by.Before(by)) {
+			by = r.by
+		}
+		g.requests = append(g.requests, r)
+		for _, name := range r.nodes {
+			g.nodes[name] = struct{}{}
+		}
+	}
+	return by
 }
 
 // answer gives every request its own failures.

@@ -89,3 +89,50 @@ func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
 		}
 	}
 }
+
+// An undrain that arrives when nobody reckons with it any more lets jobs onto a worker that is about to go.
+func TestAnUndrainThatCannotLeaveInTimeIsDropped(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if r.Method == http.MethodPost {
+				return &fake.Fault{Latency: 20 * time.Second}
+			}
+			return nil
+		})
+		drained := make(chan error, 2)
+		l.DrainLater("worker-0", "slow", func(err error) { drained <- err })
+		after(time.Second)
+		l.DrainLater("worker-1", "slow as well", func(err error) { drained <- err })
+		late, soon := make(chan error, 1), make(chan error, 1)
+		l.UndrainLater("worker-2", time.Now().Add(10*time.Second), func(err error) { late <- err })
+		l.UndrainLater("worker-0", time.Now().Add(time.Minute), func(err error) { soon <- err })
+		if err := errors.Join(<-drained, <-drained, <-soon); err != nil {
+			t.Error(err)
+		}
+		if err := <-late; !errors.Is(err, ErrLate) {
+			t.Errorf("one whose time is over ends with %v", err)
+		}
+		for _, w := range s.Writes() {
+			if w.State == "UNDRAIN" && w.Nodes != "worker-0" {
+				t.Errorf("%s is undrained", w.Nodes)
+			}
+		}
+	})
+}
+
+func TestAnUndrainIsGivenUpThatIsNotAnswered(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if r.Method == http.MethodPost {
+				return &fake.Fault{Latency: 10 * time.Minute}
+			}
+			return nil
+		})
+		begin, answer := time.Now(), make(chan error, 1)
+		l.UndrainLater("worker-0", begin.Add(time.Second), func(err error) { answer <- err })
+		err := <-answer
+		if took := time.Since(begin); err == nil || errors.Is(err, ErrClosed) || took > callTimeout+time.Second {
+			t.Errorf("after %s it ends with %v", took, err)
+		}
+	})
+}

@@ -606,7 +606,7 @@ func TestOverARealConnection(t *testing.T) {
 // undrain ends the drain of a node, and waits for what becomes of it.
 func undrain(l *Link, name string) Failures {
 	answer := make(chan error, 1)
-	l.UndrainLater(name, func(err error) { answer <- err })
+	l.UndrainLater(name, time.Time{}, func(err error) { answer <- err })
 	if err := <-answer; err != nil {
 		return Failures{name: err}
 	}

@@ -19,6 +19,9 @@ import (
 // ErrClosed says that a link ended before it made a write, or before it was known what became of it.
 var ErrClosed = errors.New("the link to Slurm is closed")
 
+// ErrLate says that a write was not made because its time was over before it could leave.
+var ErrLate = errors.New("the write could not leave in time")
+
 // Failures says, by node, why it was not changed. Nodes that were are not in it; nil is success.
 //
 // An error that is rest.Absent is about exactly this node. After rest.Unavailable nobody knows whether it was changed.
@@ -88,14 +91,16 @@ func (l *Link) DrainLater(name, reason string, told func(error)) {
 	l.later(l.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), told)
 }
 
-// UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is.
-func (l *Link) UndrainLater(name string, told func(error)) {
-	l.later(l.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
+// UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. What has
+// not left by then is dropped, with ErrLate.
+func (l *Link) UndrainLater(name string, by time.Time, told func(error)) {
+	l.laterBy(by, l.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
 }
 
-// ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain.
-func (l *Link) ReviveLater(name string, told func(error)) {
-	l.later(l.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
+// ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
+// not left by then is dropped, with ErrLate.
+func (l *Link) ReviveLater(name string, by time.Time, told func(error)) {
+	l.laterBy(by, l.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
 }
 
 // Update says the same about many nodes. Equal updates within the window leave as one call.
@@ -122,12 +127,17 @@ func (l *Link) UpdateLater(name string, u Update, told func(error)) {
 
 // later hands a write of one node to a batcher, and tells what became of it.
 func (l *Link) later(to *batcher, name string, c change, told func(error)) {
+	l.laterBy(time.Time{}, to, name, c, told)
+}
+
+// laterBy is later for a write that is dropped when it has not left by then.
+func (l *Link) laterBy(by time.Time, to *batcher, name string, c change, told func(error)) {
 	good, failures := named([]string{name})
 	if len(good) == 0 {
 		told(failures[name])
 		return
 	}
-	l.hand(to, good, c, func(f Failures) {
+	l.hand(to, good, by, c, func(f Failures) {
 		told(f[name])
 		l.hub.publish(l.key, name)
 	})
@@ -156,7 +166,7 @@ func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change
 	good, failures := named(nodes)
 	if len(good) > 0 {
 		reply := make(chan Failures, 1) // with room, so that nobody waits for a caller who left
-		r := l.hand(to, good, c, func(f Failures) { reply <- f })
+		r := l.hand(to, good, time.Time{}, c, func(f Failures) { reply <- f })
 		select {
 		case answer := <-reply:
 			maps.Copy(failures, answer)
@@ -173,9 +183,9 @@ func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change
 	return failures
 }
 
-// hand hands a write to the batcher.
-func (l *Link) hand(to *batcher, nodes []string, c change, reply func(Failures)) *request {
-	r := &request{change: c, nodes: nodes, reply: reply}
+// hand hands a write to the batcher, which drops it when it has not left by then; zero for never.
+func (l *Link) hand(to *batcher, nodes []string, by time.Time, c change, reply func(Failures)) *request {
+	r := &request{change: c, nodes: nodes, by: by, reply: reply}
 	if !to.hand(r) {
 		reply(all(nodes, ErrClosed))
 		return r

@@ -51,8 +51,8 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 	failures := Failures{}
 	slices.SortFunc(nodes, hostlist.Compare)
 	for some := range slices.Chunk(nodes, chunk) {
-		if ctx.Err() != nil {
-			maps.Copy(failures, all(some, ErrClosed))
+		if err := ctx.Err(); err != nil {
+			maps.Copy(failures, all(some, unsent(err)))
 			continue
 		}
 		if c.delete {
@@ -66,12 +66,20 @@ func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
 		}
 		maps.Copy(failures, l.writeChunk(ctx, some, c))
 	}
-	if ctx.Err() != nil { // which is what became of the call that was cut short
+	if errors.Is(ctx.Err(), context.Canceled) { // which is what became of the call that was cut short
 		for name := range failures {
 			failures[name] = ErrClosed
 		}
 	}
 	return failures
+}
+
+// unsent says of a write that did not leave why: the link has ended, or its time was over.
+func unsent(ended error) error {
+	if errors.Is(ended, context.DeadlineExceeded) {
+		return ErrLate
+	}
+	return ErrClosed
 }
 
 // expectWithout lets the next lists be without nodes that are about to be deleted on purpose.

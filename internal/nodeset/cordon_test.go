@@ -58,7 +58,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 			})
 			want := nodeset.Action{
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
-				WantJobs: got.WantJobs, DeadlineKnown: got.DeadlineKnown, Protected: node.No, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,
+				WantJobs: got.WantJobs, DeadlineKnown: got.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

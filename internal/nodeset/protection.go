@@ -45,6 +45,9 @@ func protect(w Worker, action *Action) {
 	case UntilDrained:
 		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
 		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens() || w.returns())
+		if action.Protected == node.No && w.opening(action) {
+			action.Protected = node.Unknown // it stays; where it is off, nothing was under way when it was taken off
+		}
 		if w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded && !action.Opens() && !w.arriving(action) && !w.returns() {
 			action.Protected = node.Unknown // it was free when its protection ended, and nothing has started there since
 		}

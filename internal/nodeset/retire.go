@@ -25,6 +25,9 @@ func retire(w Worker, action *Action) {
 		action.Drain = w.retiring()
 		action.Message = "draining"
 		return
+	case w.Free() == node.Yes && w.opening(action):
+		action.Message = "waiting until nothing is under way that would let jobs start"
+		return
 	case w.Free() == node.Yes:
 		action.Delete = true
 		action.Message = fmt.Sprintf("retired (%s) and drained", w.Pod.Retired)

@@ -56,6 +56,12 @@ type Worker struct {
 	DrainTimeout time.Duration
 	// Protection is how far the NodeSet wants it kept from being evicted.
 	Protection Protection
+	// Opening is what the pod says about who was the last to let jobs onto the node.
+	Opening Opening
+	// Announced is when this process said that it lets jobs onto the node, and has not done so since; zero when it must say so first.
+	Announced time.Time
+	// OpeningUntil is until when a write may arrive that lets jobs onto the node, as far as announcements tell.
+	OpeningUntil time.Time
 	// Lost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node
 	// is absent, and by what the NodeSet remembers. Without a No nothing is deleted that has started.
 	Lost node.Answer
@@ -68,6 +74,8 @@ type Action struct {
 	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
 	Undrain bool
 	Revive  bool
+	// Announce says that the pod is to say so first.
+	Announce bool
 	// Record is what to change of the node's record besides.
 	Record RecordUpdate
 	// Delete says that the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
@@ -148,6 +156,7 @@ func known(w Worker, action *Action) {
 		revive(w, action)
 		cordon(w, action)
 	}
+	announce(w, action)
 	protect(w, action)
 	misfits(w, action)
 	if !action.Delete {

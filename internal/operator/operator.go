@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -131,11 +132,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}
 	applier := kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+	process := string(uuid.NewUUID())
 	base := func(kind string) component.Base {
 		b := component.Base{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), References: references, Applier: applier,
 			Recorder: mgr.GetEventRecorder("coxswain-" + kind), Clock: clock.RealClock{},
-			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1,
+			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1, Process: process,
 		}
 		if o.Concurrency != nil {
 			b.Concurrency = o.Concurrency(kind)

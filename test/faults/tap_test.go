@@ -71,6 +71,8 @@ type verdict struct {
 	hang, cut bool
 	// lose carries it out and loses the answer.
 	lose bool
+	// late carries it out so much later, unless the client has given up by then.
+	late time.Duration
 	// then happens when it has been carried out.
 	then func()
 	// name is for the trace.
@@ -99,6 +101,10 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if t.to == "kubernetes" && t.world.unreachable() {
 		return nil, errRefused()
+	}
+	if t.process.frozen.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	if !t.writes(r) {
 		response, err := t.read(r)
@@ -182,6 +188,13 @@ func (t *tap) write(r *http.Request) (*http.Response, error) {
 		c.code = verdict.refuse
 		t.note(c)
 		return answer(r, verdict.refuse, verdict.body), nil
+	case verdict.late > 0:
+		select {
+		case <-time.After(verdict.late):
+		case <-r.Context().Done():
+			t.note(c)
+			return nil, r.Context().Err()
+		}
 	}
 	judged := t.world.judge(c)
 	response, err := t.next.RoundTrip(r)

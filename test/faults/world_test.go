@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +92,8 @@ type process struct {
 	kill   context.CancelFunc
 	cancel context.CancelFunc // stops the manager in an orderly way
 	done   chan error
+	// frozen says that nothing that it says from now on reaches anybody; what is under way does.
+	frozen atomic.Bool
 	// destroyed is when it deleted workers; guarded by the world's lock.
 	destroyed []time.Time
 }

@@ -9,6 +9,11 @@ import corev1 "k8s.io/api/core/v1"
 // cordoned: it goes when the node is uncordoned, and AnnotationPodCordon with it unless a user set that too.
 const AnnotationNodeCordoned = "coxswain.dev/node-cordoned"
 
+// AnnotationOpening on a worker pod is when which operator process last said that it is about to let jobs onto the Slurm node, such
+// as "2026-11-22T10:00:00.5Z 8fa91c". Until that is over nobody takes the protection off the pod or deletes it:
+// docs/decisions/015-announced-before-opened.md.
+const AnnotationOpening = "coxswain.dev/opening"
+
 // PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
 // message names the object and says what to do.
 const PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"

@@ -48,6 +48,8 @@ type Base struct {
 	ClusterDomain string
 	// Concurrency is the number of objects of the kind that are reconciled at once.
 	Concurrency int
+	// Process tells this process of the operator from all others, which may believe to lead as well.
+	Process string
 }
 
 // Object is a component object.

@@ -54,6 +54,10 @@ func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Iden
 	if err := controllerutil.SetControllerReference(n, pod, r.Client.Scheme()); err != nil {
 		return fmt.Errorf("owning Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	pod.Annotations = label.Merge(pod.Annotations, map[string]string{
+		// Jobs are let onto it once it is ready. In a pod that starts within the minute that is said for this.
+		slinkyv1beta1.AnnotationOpening: plans.Opening{At: r.Clock.Now(), By: r.Process}.String(),
+	})
 	err = r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err):

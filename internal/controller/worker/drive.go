@@ -26,13 +26,12 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		}
 	}
 	if s.action.Opens() {
+		if c, _ := stateChangeOf(s); !r.refused(s, c).IsZero() {
+			s.action.Announce = false // nothing follows for a while
+		}
 		// A job may start at once, and an eviction may be under way.
 		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err
-		}
-		if until := r.memory.guarded(client.ObjectKeyFromObject(s.pod), r.Clock.Now()); s.action.Protected == node.Yes && !until.IsZero() {
-			s.action.Again = nodeset.Sooner(s.action.Again, until)
-			return nil
 		}
 		// The write to Slurm waits for those of others, and needs no turn.
 		r.turns.end(client.ObjectKeyFromObject(s.pod), mostWrites)

@@ -54,7 +54,8 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	s.worker = nodeset.Worker{
 		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
-		Placed: pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
+		Opening: nodeset.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
+		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
 			Registration: workers.Registration(pod),

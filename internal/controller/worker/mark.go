@@ -35,6 +35,10 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
 	want := have.with(s.action)
+	opening := nodeset.Opening{At: r.Clock.Now(), By: r.memory.process}
+	if s.action.Announce {
+		want.annotations[slinkyv1beta1.AnnotationOpening] = opening.String()
+	}
 	if name := nodesets.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
 		want.labels[slinkyv1beta1.LabelPodHostname] = name // which nobody knew before the pod had its Kubernetes node
 	}
@@ -56,9 +60,9 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
-	if !wanted {
+	if !wanted || s.action.Announce {
 		// What an apply leaves out it takes off: a former leader, who has seen less, would take off the protection that another one
-		// has put on since.
+		// has put on since. And whoever lets jobs onto the node does so in view of all that others have said.
 		apply = apply.WithResourceVersion(pod.ResourceVersion)
 	}
 	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
@@ -71,8 +75,8 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.version = versionOf(apply)
 	r.written.note(pod, s.version)
-	if wanted && !is {
-		r.memory.protects(client.ObjectKeyFromObject(pod), r.Clock.Now())
+	if s.action.Announce {
+		s.worker.Announced = opening.At
 	}
 	return true, nil
 }
@@ -91,7 +95,7 @@ func marksOf(pod *corev1.Pod) marks {
 		keep(m.labels, pod.Labels, slinkyv1beta1.LabelPodHostname)
 	}
 	for _, key := range []string{
-		slinkyv1beta1.AnnotationNodeCordoned, slinkyv1beta1.AnnotationPodDeadline, slinkyv1beta1.AnnotationTopologySpec,
+		slinkyv1beta1.AnnotationNodeCordoned, slinkyv1beta1.AnnotationOpening, slinkyv1beta1.AnnotationPodDeadline, slinkyv1beta1.AnnotationTopologySpec,
 	} {
 		keep(m.annotations, pod.Annotations, key)
 	}

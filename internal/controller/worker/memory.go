@@ -19,17 +19,32 @@ import (
 // memory is what no object says of workers. All of it may be lost: an operator that starts looks longer before it believes
 // that a node is absent, and tries once more what Slurm refused.
 type memory struct {
+	// process tells what this process has announced from what others have.
+	process string
+
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*past
+	// foreign is until when what other processes have sent may still let jobs onto a Slurm node, which outlives its pods.
+	foreign map[slurmNode]time.Time
 	// changing are pods the state of whose Slurm node is being changed. That outlives the pod: its successor has the node.
 	changing map[types.NamespacedName]bool
+}
+
+// slurmNode is a node of a cluster.
+type slurmNode struct {
+	cluster link.Key
+	name    string
 }
 
 // past is what was seen of one worker.
 type past struct {
 	cluster link.Key
-	// protected is when it was last protected because it was about to be used again.
-	protected time.Time
+	// slurm is the name of its Slurm node.
+	slurm string
+	// opening is what the pod says about who lets jobs onto the node, noticed is since when that is known, used is when the
+	// announcement was that we have used, and open is when Slurm last showed that the node takes jobs.
+	opening             nodeset.Opening
+	noticed, used, open time.Time
 	// seen says that Slurm had its node once.
 	seen bool
 	// absent is since when Slurm did not have its node, whenever it was asked.
@@ -102,25 +117,57 @@ func (m *memory) refused(pod types.NamespacedName, change string, now time.Time)
 	return time.Time{}
 }
 
-// guard is how long a worker is protected before it is used again. Another operator that believes to be the leader, and knows less,
-// may take the protection off meanwhile; then this one sees it before jobs can start.
-const guard = 200 * time.Millisecond
-
-// protects notes that a worker which was not protected is now.
-func (m *memory) protects(pod types.NamespacedName, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(pod).protected = now
+// others notes until when what other processes have sent may let jobs onto the node of a worker, before a newer announcement takes
+// the place of theirs.
+func (m *memory) others(n slurmNode, p *past, w *nodeset.Worker) {
+	for of, until := range m.foreign {
+		if !w.Now.Before(until) {
+			delete(m.foreign, of)
+		}
+	}
+	if w.Opening == p.opening || w.Opening.By == m.process || !w.Now.Before(w.Opening.Over()) {
+		return
+	}
+	if m.foreign == nil {
+		m.foreign = map[slurmNode]time.Time{}
+	}
+	m.foreign[n] = later(m.foreign[n], w.Opening.Over())
 }
 
-// guarded says until when a worker has to wait that was protected just now; zero when it need not.
-func (m *memory) guarded(pod types.NamespacedName, now time.Time) (until time.Time) {
+// opens notes that jobs are let onto the node now, for which the announcement that there is counts once.
+func (m *memory) opens(pod types.NamespacedName, announced time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if until = m.of(pod).protected.Add(guard); now.Before(until) {
-		return until
+	m.of(pod).used = announced
+}
+
+// openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen
+// before. An announcement of this process is over when Slurm shows the node open; that of another one when nothing that it has sent
+// can be under way any more.
+func (p *past) openings(process string, foreign time.Time, w *nodeset.Worker) {
+	if p.opening != w.Opening {
+		p.opening, p.noticed = w.Opening, w.Now
 	}
-	return time.Time{}
+	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No {
+		p.open = w.Asked
+	}
+	w.OpeningUntil, w.Announced = foreign, time.Time{}
+	if p.opening.By != process {
+		return
+	}
+	if !p.open.After(p.noticed) {
+		w.OpeningUntil = later(w.OpeningUntil, p.opening.Over())
+	}
+	if !p.used.Equal(p.opening.At) {
+		w.Announced = p.opening.At
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // writing is an update of a record that is on its way.
@@ -179,7 +226,9 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *nodeset.W
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.of(pod)
-	p.cluster = cluster
+	p.cluster, p.slurm = cluster, w.Slurm
+	m.others(slurmNode{cluster, w.Slurm}, p, w)
+	p.openings(m.process, m.foreign[slurmNode{cluster, w.Slurm}], w)
 	p.seen = p.seen || w.Known == node.Yes
 	w.Pod.Was = w.Pod.Was || p.seen
 	switch {

@@ -116,24 +116,56 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	}
 }
 
-func TestAWorkerIsProtectedForAMomentBeforeItIsUsedAgain(t *testing.T) {
-	var m memory
-	if until := m.guarded(pod("w-0"), now); !until.IsZero() {
-		t.Errorf("one that was protected all along waits until %s", until)
+func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
+	m := memory{process: "we"}
+	at := nodeset.Opening{At: now, By: "we"}
+	look := func(after time.Duration, opening nodeset.Opening, states ...string) nodeset.Worker {
+		w := nodeset.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		m.recall(pod("w-0"), key, &w)
+		return w
 	}
-	m.protects(pod("w-0"), now)
-	if until := m.guarded(pod("w-0"), now); !until.Equal(now.Add(guard)) {
-		t.Errorf("one that was not waits until %s", until)
+	if w := look(0, nodeset.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
+		t.Errorf("without one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	if until := m.guarded(pod("w-0"), now.Add(guard/2)); !until.Equal(now.Add(guard)) {
-		t.Errorf("half the time later it waits until %s", until)
+	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || !w.OpeningUntil.Equal(at.Over()) {
+		t.Errorf("with one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	m.protects(pod("w-0"), now.Add(guard/2))
-	if until := m.guarded(pod("w-0"), now.Add(guard/2)); !until.Equal(now.Add(guard + guard/2)) {
-		t.Errorf("one whose protection somebody has taken off waits until %s", until)
+	m.opens(pod("w-0"), now)
+	if w := look(2*time.Second, at, "IDLE", "DRAIN"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over()) {
+		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	if until := m.guarded(pod("w-0"), now.Add(2*guard)); !until.IsZero() {
-		t.Errorf("in the end it waits until %s", until)
+	look(3*time.Second, at, "MIXED")
+	if w := look(4*time.Second, at, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
+		t.Errorf("after it was seen open: until %s", w.OpeningUntil)
+	}
+	again := nodeset.Opening{At: now.Add(5 * time.Second), By: "we"}
+	if w := look(5*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(again.Over()) {
+		t.Errorf("with the next one: %s, until %s", w.Announced, w.OpeningUntil)
+	}
+}
+
+func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
+	m := memory{process: "we"}
+	theirs, ours := nodeset.Opening{At: now, By: "they"}, nodeset.Opening{At: now.Add(time.Second), By: "we"}
+	look := func(after time.Duration, opening nodeset.Opening, states ...string) nodeset.Worker {
+		w := nodeset.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		m.recall(pod("w-0"), key, &w)
+		return w
+	}
+	if w := look(0, theirs, "IDLE"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(theirs.Over()) {
+		t.Errorf("theirs: %s, until %s", w.Announced, w.OpeningUntil)
+	}
+	look(time.Second, ours, "IDLE", "DRAIN")
+	look(2*time.Second, ours, "IDLE")
+	if w := look(3*time.Second, ours, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
+		t.Errorf("after ours was seen: until %s, want %s", w.OpeningUntil, theirs.Over())
+	}
+	m.forget(pod("w-0"))
+	if w := look(4*time.Second, nodeset.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
+		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over())
+	}
+	if w := look(theirs.Over().Sub(now), nodeset.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
+		t.Errorf("in the end: until %s, and %v is remembered", w.OpeningUntil, m.foreign)
 	}
 }
 

@@ -6,6 +6,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,8 +23,10 @@ type stateChange struct {
 	told story
 	// reason is the one of a drain.
 	reason string
-	// write hands it to the link.
-	write func(l *link.Link, node string, told func(error))
+	// opens says that it lets jobs onto the node.
+	opens bool
+	// write hands it to the link, which drops what has not left by then; zero for whenever.
+	write func(l *link.Link, node string, by time.Time, told func(error))
 }
 
 // stateChangeOf is what the action asks for.
@@ -36,19 +39,24 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
 			c.told.reason = "NodeCordon"
 		}
-		c.write = func(l *link.Link, name string, told func(error)) { l.DrainLater(name, a.Drain, told) }
+		c.write = func(l *link.Link, name string, _ time.Time, told func(error)) { l.DrainLater(name, a.Drain, told) }
 		return c, true
 	case a.Undrain:
-		return stateChange{what: "undraining", write: (*link.Link).UndrainLater, told: story{
+		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: story{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
 		}}, true
 	case a.Revive:
-		return stateChange{what: "reviving", write: (*link.Link).ReviveLater, told: story{
+		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: story{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
 			text: ": another slurmd stands behind each",
 		}}, true
 	}
 	return stateChange{}, false
+}
+
+// refused says until when a change is not to be tried again; zero when it may.
+func (r *reconciler) refused(s *scope, c stateChange) (until time.Time) {
+	return r.memory.refused(client.ObjectKeyFromObject(s.pod), c.what+c.reason, r.Clock.Now())
 }
 
 // setState drains and undrains the Slurm node, or lets it be used again. It does not wait for Slurm, or the workers of a
@@ -60,13 +68,16 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		return false
 	}
 	key := client.ObjectKeyFromObject(s.pod)
-	if until := r.memory.refused(key, c.what+c.reason, r.Clock.Now()); !until.IsZero() {
+	if until := r.refused(s, c); !until.IsZero() {
 		s.action.Again = nodeset.Sooner(s.action.Again, until)
 		return true
 	}
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
 	r.memory.changes(key)
-	c.write(s.link, s.node, func(err error) {
+	if c.opens {
+		r.memory.opens(key, s.worker.Announced)
+	}
+	c.write(s.link, s.node, s.worker.Announced.Add(nodeset.Announced), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that

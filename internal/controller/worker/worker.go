@@ -61,7 +61,7 @@ type reconciler struct {
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
 // according to its conditions of the propagated types.
 func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry, propagated []string) error {
-	r := &reconciler{Base: base, links: links, propagated: propagated, news: &news{recorder: base.Recorder}}
+	r := &reconciler{Base: base, links: links, propagated: propagated, memory: memory{process: base.Process}, news: &news{recorder: base.Recorder}}
 	if err := mgr.Add(r.news); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -88,10 +90,21 @@ func Start(t testing.TB, kinds ...string) *Operator {
 	return o
 }
 
-// Restart stops the operator and starts another one, which knows nothing but what is in the cluster.
+// Restart stops the operator and starts another one, which knows nothing but what is in the cluster. For the pods it is as if some
+// minutes had passed in between, so that nothing is under way any more that the former one has sent.
 func (o *Operator) Restart() {
 	o.t.Helper()
 	o.stop()
+	var pods corev1.PodList
+	o.list(&pods, client.HasLabels{slinkyv1beta1.LabelCluster})
+	for i := range pods.Items {
+		pod, old := &pods.Items[i], pods.Items[i].DeepCopy()
+		long := nodeset.Opening{At: pod.CreationTimestamp.Add(-time.Hour), By: "the former one"}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, slinkyv1beta1.AnnotationOpening, long.String())
+		if err := o.User.Patch(o.t.Context(), pod, client.MergeFrom(old)); client.IgnoreNotFound(err) != nil {
+			o.t.Fatalf("letting time pass for Pod %s: %v", pod.Name, err)
+		}
+	}
 	o.run()
 }
 

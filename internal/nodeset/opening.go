@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"strings"
+	"time"
+)
+
+// Opening says that a process of the operator is about to let jobs onto the node of a worker: docs/decisions/015.
+type Opening struct {
+	At time.Time
+	// By tells the process from others.
+	By string
+}
+
+// String is the Opening as the annotation of a pod has it; empty for the zero Opening.
+func (o Opening) String() string {
+	if o.At.IsZero() {
+		return ""
+	}
+	return o.At.UTC().Format(time.RFC3339Nano) + " " + o.By
+}
+
+// ParseOpening reads the annotation of a pod. What cannot be read is the zero Opening: nobody who lets jobs onto a node writes that.
+func ParseOpening(text string) Opening {
+	at, by, _ := strings.Cut(text, " ")
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return Opening{}
+	}
+	return Opening{At: when, By: by}
+}
+
+const (
+	// Announced is how long after an Opening the write to Slurm may leave.
+	Announced = time.Minute
+	// landing is how long after an Opening that write may still arrive: it leaves within Announced, the client gives it up after a
+	// minute, and the clocks of two operators may differ by as much.
+	landing = 3 * time.Minute
+)
+
+// Over is when nothing is under way any more that followed the Opening; zero for the zero Opening.
+func (o Opening) Over() time.Time {
+	if o.At.IsZero() {
+		return time.Time{}
+	}
+	return o.At.Add(landing)
+}
+
+// announce has the pod say that jobs are about to be let onto the node, unless it says so already. Another operator that believes to
+// lead is refused then what it decided before, and lets be what it decides later: docs/decisions/015.
+func announce(w Worker, action *Action) {
+	if (action.Opens() || w.returns()) && !w.announced() {
+		action.Announce = true
+	}
+}
+
+// announced says that an Opening of this process is good for one more write to Slurm.
+func (w Worker) announced() bool {
+	return !w.Announced.IsZero() && w.Now.Before(w.Announced.Add(Announced))
+}
+
+// opening says that jobs may be let onto the node at any moment by a write that is under way.
+func (w Worker) opening(action *Action) bool {
+	if !w.Now.Before(w.OpeningUntil) {
+		return false
+	}
+	action.wake(w.OpeningUntil)
+	return true
+}

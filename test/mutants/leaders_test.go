@@ -1,0 +1,25 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// leaders are bugs with two processes of the operator that both believe to lead (docs/decisions/015).
+func leaders() []mutation {
+	const suite, caught = "test/faults", "TestWhatAFormerLeaderHasSentKillsNoJob"
+	return []mutation{
+		{
+			name: "a worker goes while a former leader's undrain may be under way",
+			edits: []edit{{
+				"internal/nodeset/opening.go", "if !w.Now.Before(w.OpeningUntil) {", "if !w.Now.Before(w.OpeningUntil.Add(-landing)) {",
+			}},
+			suite: suite, caught: caught,
+		},
+		{
+			name: "what another process has announced is not heeded",
+			edits: []edit{{
+				"internal/controller/worker/memory.go", "w.Opening.By == m.process || !w.Now", "true || !w.Now",
+			}},
+			suite: suite, caught: caught,
+		},
+	}
+}
