@@ -61,6 +61,21 @@ func (w *Window) madeFor(m *Maintenance) bool {
 	return w.Start.Equal(m.Start) && w.End.Sub(w.Start) == m.Duration && !missing
 }
 
+// Leave is what the reservation becomes when these nodes leave it: it keeps the rest, or ends, since Slurm has none without
+// nodes. One that recurs does not end: it keeps a node until others have come back.
+func (w *Window) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
+	rest = w.Nodes.Difference(nodes)
+	if rest.Len() > 0 {
+		return rest, false
+	}
+	for _, often := range []string{"HOURLY", "DAILY", "WEEKLY", "WEEKDAY", "WEEKEND"} {
+		if slices.Contains(w.Flags, often) {
+			return hostlist.SetOf(w.Nodes.Sorted()[0]), false
+		}
+	}
+	return rest, true
+}
+
 // Scheduling is what the reservation of a NodeSet is decided from.
 type Scheduling struct {
 	Now time.Time

@@ -105,3 +105,27 @@ func TestScheduledUpdate(t *testing.T) {
 	in.Pods = []nodeset.Pod{aPod(0, old, updating, busy, maintained(node.No)), aPod(1, old), aPod(2), aPod(3, old, maintained(node.Unknown))}
 	check(t, in, nodeset.Plan{Reprieve: []string{"w-0"}})
 }
+
+func TestNodesLeaveAMaintenance(t *testing.T) {
+	for _, tt := range []struct {
+		name, flag, leaving, want string
+		end                       bool
+	}{
+		{"one of two", "MAINT", "w-0", "w-1", false},
+		{"both", "MAINT", "w-[0-1]", "", true},
+		{"one of two that recurs", "DAILY", "w-1", "w-0", false},
+		{"both of one that recurs leave one", "WEEKEND", "w-[0-1]", "w-0", false},
+		{"somebody else", "MAINT", "v-0", "w-[0-1]", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			leaving, err := hostlist.ParseSet(tt.leaving, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &nodeset.Window{Nodes: hostlist.SetOf("w-0", "w-1"), Flags: []string{tt.flag}}
+			if rest, end := w.Leave(leaving); rest.String() != tt.want || end != tt.end {
+				t.Errorf("%s stay, and it ends: %t", rest, end)
+			}
+		})
+	}
+}

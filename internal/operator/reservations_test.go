@@ -84,6 +84,7 @@ func TestAScheduledUpdateKeepsToItsReservation(t *testing.T) {
 	o.RunWorkers()
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 	expectReservation(t, o, start, "w-0", "w-1")
+	expectWeights(t, o, 7, "w-0", "w-1")
 	expectNothingWritten(t, o, o.Restart)
 
 	// Another time is another reservation; another strategy needs none, and the finalizer goes with it.
@@ -103,6 +104,54 @@ func TestAScheduledUpdateKeepsToItsReservation(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// expectWeights holds that the records of nodes are those of workers that register with this weight.
+func expectWeights(t *testing.T, o *operator.Operator, want int, nodes ...string) {
+	t.Helper()
+	for _, name := range nodes {
+		if n, _ := o.Slurm.Node(name); n.Record.Weight != want {
+			t.Errorf("the weight of %s is %d, not %d", name, n.Record.Weight, want)
+		}
+	}
+}
+
+// Slurm deletes no record below a reservation, which has to have a node: the last worker ends it, or waits for others.
+func TestAScheduledUpdateOfAllWorkersRefreshesTheirRecords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		workers int
+		flags   []string
+		left    []string
+	}{
+		{"one worker ends the maintenance", 1, nil, nil},
+		{"a maintenance that recurs waits for the first workers", 2, []string{"DAILY"}, names(2)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := workers(t, tt.workers, `updateStrategy: {type: OnDelete}`)
+			before := map[string]corev1.Pod{}
+			for _, p := range o.Workers() {
+				before[p.Name] = p
+			}
+			start := time.Now().Add(4 * time.Second).Truncate(time.Second)
+			schedule(o, start, tt.flags...)
+			expectReservation(t, o, start, names(tt.workers)...)
+			apiserver.Eventually(t, func() error {
+				o.RunWorkers()
+				for name, p := range before {
+					now := operator.Get[corev1.Pod](o, name)
+					if n, _ := o.Slurm.Node(name); now == nil || now.UID == p.UID || n.Record.Weight != 7 {
+						return fmt.Errorf("%s is not replaced, or its weight is %d", name, n.Record.Weight)
+					}
+				}
+				return nil
+			})
+			expectReservation(t, o, start, tt.left...)
+			operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+		})
+	}
 }
 
 func TestAReservationThatSlurmRefusesIsTold(t *testing.T) {

@@ -53,6 +53,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		return again, err
 	}
 	var failures link.Failures
+	var maintained hostlist.Set
 	busy, err := r.talk(ctx, n, func(ctx context.Context) error {
 		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have had a say since
 		if err != nil {
@@ -60,7 +61,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 			return nil
 		}
 		if outdated, err = r.outdated(ctx, n, pod, confirmed, plan.Create); err == nil {
-			failures = l.Forget(ctx, outdated)
+			maintained, failures = r.forget(ctx, n, l, outdated)
 		}
 		return err
 	})
@@ -84,14 +85,14 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	if err != nil {
 		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())
 	}
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) })
+	maps.DeleteFunc(failures, func(name string, err error) bool { return held(err) && !maintained.Contains(name) })
 	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), len(failures) > 0); !again.IsZero() {
 		wait(slices.Collect(maps.Keys(failures)))
 	}
 	return again, nil // those made all the same say so on their pods
 }
 
-// unconfirmed are records of which Slurm did not say once more that they may go.
+// unconfirmed are records that nobody tried to delete, since Slurm did not let it come to that.
 func unconfirmed(names []string, err error) link.Failures {
 	failures := link.Failures{}
 	for _, name := range names {
@@ -100,8 +101,17 @@ func unconfirmed(names []string, err error) link.Failures {
 	return failures
 }
 
-// held says that Slurm refuses the deletion for as long as something holds the node, such as the reservation of a scheduled
-// update. Its worker is made all the same.
+// forget deletes records, out of the maintenance of their NodeSet, too. It returns which were in that, and why some are left.
+func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string) (maintained hostlist.Set, failures link.Failures) {
+	maintained, err := r.leaveMaintenance(ctx, n, l, names)
+	if err != nil {
+		return nil, unconfirmed(names, err)
+	}
+	return maintained, l.Forget(ctx, names)
+}
+
+// held says that Slurm refuses the deletion for as long as something holds the node, such as somebody's reservation. Its worker is
+// made all the same.
 func held(err error) bool {
 	refusal, ok := errors.AsType[*rest.Error](err)
 	return ok && refusal.Code == rest.CodeNodesBusy

@@ -120,6 +120,40 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 	return b, nil
 }
 
+// leaveMaintenance takes nodes out of the open maintenance of their NodeSet, below which Slurm deletes no record, and returns those of
+// them that were in it. Their pods are gone, which is what it was made for. When their workers have registered they are put into it again.
+func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string) (hostlist.Set, error) {
+	if n.Status.Reservation == nil {
+		return nil, nil
+	}
+	name := plans.ReservationName(n.Name)
+	live, err := liveReservation(ctx, l, name)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	if live == nil || live.Nodes.Len() == 0 || r.Clock.Now().Before(live.Start) {
+		return nil, nil
+	}
+	leaving := live.Nodes.Intersection(hostlist.SetOf(names...))
+	if leaving.Len() == 0 {
+		return nil, nil
+	}
+	switch kept, end := live.Leave(leaving); {
+	case end:
+		if err := l.DeleteReservation(ctx, name); err != nil {
+			return nil, err
+		}
+		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", "its last workers are replaced")
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: its last workers are replaced", name)
+		n.Status.Reservation = nil
+	case kept.Len() < live.Nodes.Len():
+		if err := l.PutReservation(ctx, rest.Reservation{Name: name, Nodes: kept.String()}); err != nil {
+			return nil, err
+		}
+	}
+	return leaving, nil
+}
+
 // refusedBooking is a reservation that Slurm does not take: that is told, and not tried again until something changes.
 func refusedBooking(b plans.Booking, err error) (plans.Booking, error) {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && errors.Is(err, rest.Refused) {
