@@ -32,6 +32,9 @@ var (
 	restFor    = flag.Duration("e2e.rest", 2*time.Minute, "`time` for which a cluster at rest is watched for writes")
 )
 
+// dottedNode is a node of a local Kubernetes whose name has a domain, as EKS gives to nodes.
+const dottedNode = "ip-10-0-0-1.eu-west-1.compute.internal"
+
 // stage is what all tests have in common. TestMain sets it before the first test starts.
 var stage struct {
 	k          *walk.Kubernetes
@@ -87,7 +90,7 @@ func prepare(ctx context.Context) error {
 	}
 	stage.images = walk.Images{Registry: *registry, Tag: *tag}
 	stage.k, err = walk.Bring(ctx, walk.NewProgress(os.Stderr), walk.Options{
-		Repository: stage.repository, Images: stage.images, Kubeconfig: *kubeconfig, Nodes: *nodes,
+		Repository: stage.repository, Images: stage.images, Kubeconfig: *kubeconfig, Nodes: *nodes, NodeNames: []string{dottedNode},
 	})
 	if err != nil {
 		return err

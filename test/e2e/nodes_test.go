@@ -38,6 +38,7 @@ func TestKubernetesNodes(t *testing.T) {
 		{"topology and features of the Kubernetes nodes arrive in Slurm", describesNodes},
 		{"a frozen kubelet and a drained node cost no job", losesNothing},
 		{"a retirement goes on after a restart of slurmctld", retiresThroughRestart},
+		{"a worker in the network of a node with a domain registers and stays", staysOnDottedNode},
 	} {
 		if !t.Run(chapter.name, func(t *testing.T) { chapter.is(t, n, alice) }) {
 			break // the next would begin from somewhere else
@@ -73,7 +74,7 @@ func (s *scene) stageNodes(t *testing.T) *nodesScene {
 		t.Fatalf("listing nodes: %v", err)
 	}
 	for _, node := range nodes.Items {
-		if node.Name != n.steady {
+		if node.Name != n.steady && n.frozen != dottedNode {
 			n.frozen = node.Name
 		}
 	}
@@ -165,6 +166,7 @@ func losesNothing(t *testing.T, s *nodesScene, alice *user) {
 	if got := s.pod(t, drained).UID; got != other {
 		t.Fatal("the worker was replaced while its job ran")
 	}
+	s.staysWhileSuspended(t, alice, drained, job, finished)
 	end(t)
 	if err := <-finished; err != nil {
 		t.Fatalf("kubectl drain: %v", err)

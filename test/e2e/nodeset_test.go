@@ -32,9 +32,10 @@ func TestNodeSets(t *testing.T) {
 		play func(*testing.T, *scene, *user)
 	}{
 		{"each Kubernetes node has its worker", runsOnEveryNode},
-		{"a rolling update loses no job and requeues none", updatesUnderJobs},
-		{"the workers of a ScheduledUpdate are replaced in their reservation", updatesInReservation},
+		{"a rolling update loses no job and requeues none, and Slurm knows the new workers", updatesUnderJobs},
 		{"shrinking takes idle workers", shrinksByIdleness},
+		{"and none whose job is suspended", keepsSuspended},
+		{"the workers of a ScheduledUpdate are replaced in their reservation", updatesInReservation},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.play(t, s, alice) }) {
 			return
@@ -70,7 +71,12 @@ func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
 
 // updatesUnderJobs replaces three workers while somebody submits jobs, more than one a second.
 func updatesUnderJobs(t *testing.T, s *scene, alice *user) {
+	workers := []string{"cpu-0", "cpu-1", "cpu-2"}
+	for _, name := range workers {
+		alice.seesRecord(t, name, record{weight: 5, features: "a", memory: 600})
+	}
 	before := s.uids(t, "numbered-0", "numbered-1", "numbered-2")
+	long, release := alice.submitsBlocked(t, "--partition=cpu", "--nodelist=cpu-2", "--output=/dev/null")
 	type stream struct {
 		jobs string
 		err  error
@@ -81,8 +87,23 @@ func updatesUnderJobs(t *testing.T, s *scene, alice *user) {
 		jobs, err := alice.Run(t.Context(), "until [ -e enough ]; do "+submit+" || exit 1; sleep 0.7; done")
 		submitted <- stream{jobs, err}
 	}()
-	s.changeNodeSet(t, "numbered", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=5" })
+	s.changeNodeSet(t, "numbered", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.ExtraConf = "Weight=9 Features=a,b"
+		n.Spec.Slurmd.Raw = []byte(strings.Replace(string(n.Spec.Slurmd.Raw), "600Mi", "400Mi", 1))
+	})
+	// The last one waits for its job, and its record with it.
+	alice.seesNode(t, "cpu-2", "draining")
+	alice.seesRecord(t, "cpu-2", record{weight: 5, features: "a", memory: 600})
+	alice.awaits(t, long, "RUNNING")
+	if uid := s.pod(t, "numbered-2").UID; uid != before["numbered-2"] {
+		t.Error("a worker was replaced while its job ran")
+	}
+	release(t)
+	alice.awaits(t, long, "COMPLETED")
 	s.awaitReplaced(t, "numbered", before)
+	for _, name := range workers {
+		alice.seesRecord(t, name, record{weight: 9, features: "a,b", memory: 400})
+	}
 	alice.runs(t, "touch enough")
 	all := <-submitted
 	if all.err != nil {
@@ -152,6 +173,9 @@ func updatesInReservation(t *testing.T, s *scene, alice *user) {
 	s.awaitReplaced(t, "daemon", before)
 	if late := time.Now(); late.Before(start) {
 		t.Errorf("the workers were replaced before the maintenance began at %s", start)
+	}
+	for _, name := range names {
+		alice.seesShown(t, strings.TrimPrefix(name, "daemon-"), "Weight=6")
 	}
 	s.changeNodeSet(t, "daemon", func(n *slinkyv1beta1.NodeSet) { n.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateRolling })
 	eventually(t, soon, "the reservation to be deleted", func(ctx context.Context) error {

@@ -13,6 +13,8 @@ type Options struct {
 	Kubeconfig string
 	// Nodes is the number of nodes that a local Kubernetes has at least.
 	Nodes int
+	// NodeNames are names with a domain of nodes that a local Kubernetes has in any case.
+	NodeNames []string
 }
 
 // Bring goes the part of the walk that happens once per machine: it returns a Kubernetes in which the operator runs.
@@ -31,7 +33,7 @@ func Bring(ctx context.Context, p *Progress, o Options) (*Kubernetes, error) {
 	}
 	err = p.Step(ctx, title, func(ctx context.Context) (err error) {
 		if local {
-			k, err = StartKubernetes(ctx, o.Repository, p, o.Nodes)
+			k, err = StartKubernetes(ctx, o.Repository, p, o.Nodes, o.NodeNames...)
 		} else {
 			k, err = Connect(o.Kubeconfig)
 		}

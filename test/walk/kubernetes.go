@@ -63,15 +63,19 @@ func programs(local bool) []string {
 }
 
 // StartKubernetes starts a local Kubernetes with so many nodes, or uses, repairs and grows the one that runs. One that has
-// more keeps them.
-func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int) (*Kubernetes, error) {
+// more keeps them. There are nodes of these names, with a domain, in any case.
+func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int, names ...string) (*Kubernetes, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("starting a local Kubernetes needs root: run as root, or name a cluster of yours with KUBECONFIG=…")
 	}
 	if before, err := statusOf(ctx, r); err == nil {
 		nodes = max(nodes, before.Nodes)
 	}
-	out, err := r.run(ctx, p, "bin/localkube", "up", "--nodes", fmt.Sprint(nodes))
+	args := []string{"up", "--nodes", fmt.Sprint(nodes)}
+	if len(names) > 0 {
+		args = append(args, "--node-names", strings.Join(names, ","))
+	}
+	out, err := r.run(ctx, p, "bin/localkube", args...)
 	if err != nil {
 		return nil, err
 	}
