@@ -19,6 +19,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
 // byDesign are leaves that are neither effective nor told.
@@ -34,15 +35,21 @@ var byDesign = []string{
 // composed must change with it, or a condition must name the leaf. A new field needs nothing here unless a value has to be
 // of a certain form (leafValues) or other fields must be set for it to matter (leafNeeds).
 func TestEveryLeafIsEffectiveOrTold(t *testing.T) {
-	d := load(t)
+	d, page := load(t), deadPage{}
+	for kind := range d.nebius {
+		page[kind] = nil
+	}
 	for _, kind := range []string{"SlurmCluster", "NodeSet"} {
-		w := &leafWalk{definitions: d, kind: kind, before: map[string]string{}}
+		w := &leafWalk{definitions: d, kind: kind, before: map[string]string{}, dead: map[string]bool{}}
+		page[kind] = w.dead
 		crdcheck.Walk("", d.nebius[kind].Schema, func(path string, s *apiextensions.JSONSchemaProps) { w.visit(t, path, s) })
 		t.Logf("%s: %d leaves", kind, w.leaves)
 		if w.leaves < 50 {
 			t.Errorf("%s has %d leaves only; does the walk see its spec?", kind, w.leaves)
 		}
 	}
+	// With -update it is written anew.
+	golden.Check(t, "../../../docs/without-effect.md", []byte(page.markdown()))
 }
 
 // leafWalk goes through the leaves of one kind.
@@ -54,6 +61,8 @@ type leafWalk struct {
 	last string
 	// before is what was composed before a change, by what the leaf needs.
 	before map[string]string
+	// dead says of each leaf whether it is told of as one without effect.
+	dead map[string]bool
 }
 
 func (w *leafWalk) visit(t *testing.T, path string, s *apiextensions.JSONSchemaProps) {
@@ -65,7 +74,8 @@ func (w *leafWalk) visit(t *testing.T, path string, s *apiextensions.JSONSchemaP
 	}
 	w.leaves++
 	w.last = path
-	effective, told := w.try(t, path, s)
+	effective, told, ignored := w.try(t, path, s)
+	w.dead[path] = !effective && ignored
 	switch expected := slices.Contains(byDesign, path); {
 	case (effective || told) && expected:
 		t.Errorf("%s of %s has an effect or is told; take it out of byDesign", path, w.kind)
@@ -82,7 +92,7 @@ func isLeaf(s *apiextensions.JSONSchemaProps) bool {
 }
 
 // try composes the world with and without another value of a leaf.
-func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaProps) (effective, told bool) {
+func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaProps) (effective, told, ignored bool) {
 	t.Helper()
 	needs := leafNeeds(w.kind, path)
 	world := func() map[string]map[string]any {
@@ -94,7 +104,7 @@ func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaPro
 	}
 	key := fmt.Sprint(needs)
 	if _, known := w.before[key]; !known {
-		w.before[key], _ = w.compose(t, path, world())
+		w.before[key], _, _ = w.compose(t, path, world())
 	}
 	after := world()
 	value := leafValue(w.kind, path, s, at(after[w.kind], path))
@@ -102,8 +112,10 @@ func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaPro
 		put(t, after[w.kind], instead, v)
 	}
 	put(t, after[w.kind], path, value)
-	is, said := w.compose(t, path, after)
-	return is != w.before[key], slices.ContainsFunc(said, func(text string) bool { return names(text, path) })
+	is, dead, noted := w.compose(t, path, after)
+	isNamed := func(text string) bool { return names(text, path) }
+	ignored = slices.ContainsFunc(dead, isNamed)
+	return is != w.before[key], ignored || slices.ContainsFunc(noted, isNamed), ignored
 }
 
 // inPlaceOf are other fields that change with a leaf, since both cannot be.
@@ -135,8 +147,8 @@ func (d definitions) world(t *testing.T) map[string]map[string]any {
 	return out
 }
 
-// compose returns what is composed, as text, and what is told.
-func (d definitions) compose(t *testing.T, path string, world map[string]map[string]any) (composed string, told []string) {
+// compose returns what is composed, as text, and what is told: fields without effect, and others.
+func (d definitions) compose(t *testing.T, path string, world map[string]map[string]any) (composed string, ignored, noted []string) {
 	t.Helper()
 	for kind, object := range world {
 		if errs := d.nebius[kind].Create(t.Context(), object); len(errs) > 0 {
@@ -160,7 +172,7 @@ func (d definitions) compose(t *testing.T, path string, world map[string]map[str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(data), slices.Concat(out.Ignored, out.Notes, out.Unresolved, workers.Ignored, workers.Notes)
+	return string(data), slices.Concat(out.Ignored, workers.Ignored), slices.Concat(out.Notes, out.Unresolved, workers.Notes)
 }
 
 var indexes = regexp.MustCompile(`\[[^\]]*\]`)
@@ -243,7 +255,7 @@ func leafValue(kind, path string, s *apiextensions.JSONSchemaProps, was any) any
 	}
 	switch {
 	case len(s.Enum) > 0:
-		i := slices.IndexFunc(s.Enum, func(v apiextensions.JSON) bool { return !reflect.DeepEqual(v, was) })
+		i := slices.IndexFunc(s.Enum, func(v apiextensions.JSON) bool { return v != apiextensions.JSON("") && !reflect.DeepEqual(v, was) })
 		return s.Enum[i]
 	case strings.Contains(s.Pattern, "(ns|us|ms|s|m|h)"):
 		return "33s"
