@@ -74,6 +74,7 @@ bin/controller-gen bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
 generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' copies of them.
 	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
+	@hack/allow-null
 	@bin/controller-gen rbac:roleName=coxswain-manager,headerFile=hack/boilerplate.yaml.txt paths=./internal/... paths=./cmd/... output:rbac:dir=config/rbac
 	@bin/controller-gen webhook:headerFile=hack/boilerplate.yaml.txt paths=./internal/webhook/... output:webhook:dir=config/webhook
 	@hack/sync-charts

@@ -38,6 +38,8 @@ var leafValues = []leafForm{
 	{"SlurmCluster", "spec.slurmConfig.topologyPlugin", "topology/tree"},
 	{"SlurmCluster", "spec.volumeSources", []any{fields(`{"name": "scratch", "emptyDir": {"medium": "Memory"}}`), fields(`{"name": "home", "emptyDir": {}}`)}},
 	{"SlurmCluster", ".accountingStorageTRES", "CPU"},
+	{"SlurmCluster", ".jobAcctGatherParams", "UsePss"},
+	{"SlurmCluster", ".debugFlags", "Network"},
 	{"SlurmCluster", ".endpoints", []any{"nodes"}},
 	{"SlurmCluster", ".serviceMonitor.interval", "33s"},
 	{"SlurmCluster", ".scrapeTimeout", "13s"},

@@ -148,7 +148,7 @@ func empties(s *apiextensions.JSONSchemaProps) []any {
 	switch {
 	case s.XIntOrString:
 	case s.Format == "date-time": // of which a program writes null
-	case s.Type == "string" && strings.Contains(s.Pattern+rules(s), "(h|m|s|ms)"):
+	case s.Type == "string" && (strings.Contains(rules(s), "(h|m|s|ms)") || strings.Contains(s.Pattern, "(ns|us|ms|s|m|h)")):
 		out = append(out, "0s")
 	case s.Type == "string":
 		out = append(out, "")

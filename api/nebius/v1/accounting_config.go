@@ -9,7 +9,7 @@ type AccountingSlurmConfig struct {
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_AccountingStorageTRES
 	// +optional
 	// +kubebuilder:default="CPU,Mem,Node,VMem,Gres/gpu"
-	// +kubebuilder:validation:Pattern=`^((Billing|CPU|Mem|VMem|Node|Energy|Pages|FS/Disk|FS/Lustre|Gres/gpu)(,)?)+$`
+	// +kubebuilder:validation:Pattern=`^((Billing|CPU|Mem|VMem|Node|Energy|Pages|FS/Disk|FS/Lustre|Gres/gpu)(,)?)*$`
 	AccountingStorageTRES string `json:"accountingStorageTRES,omitempty"`
 
 	// AccountingStoreFlags: which of job_comment, job_env, job_extra, job_script, no_stdio is stored with jobs.
@@ -46,14 +46,14 @@ type AccountingSlurmConfig struct {
 	// JobAcctGatherParams: an option of the plugin that samples jobs.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_JobAcctGatherParams
 	// +optional
-	// +kubebuilder:validation:Enum=NoShared;UsePss;OverMemoryKill;DisableGPUAcct
+	// +kubebuilder:validation:Pattern=`^(NoShared|UsePss|OverMemoryKill|DisableGPUAcct)?$`
 	JobAcctGatherParams string `json:"jobAcctGatherParams,omitempty"`
 
 	// JobAcctGatherType: the plugin that samples jobs. Default: jobacct_gather/none.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_JobAcctGatherType
 	// +optional
 	// +kubebuilder:default="jobacct_gather/none"
-	// +kubebuilder:validation:Enum=jobacct_gather/linux;jobacct_gather/cgroup;jobacct_gather/none
+	// +kubebuilder:validation:Enum="";jobacct_gather/linux;jobacct_gather/cgroup;jobacct_gather/none
 	JobAcctGatherType string `json:"jobAcctGatherType,omitempty"`
 
 	// PriorityWeightAge: how much the time a job has waited weighs in the priority of jobs. Default: 0.
@@ -90,62 +90,62 @@ type SlurmdbdConfig struct {
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveEvents
 	// +optional
 	// +kubebuilder:default="yes"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveEvents string `json:"archiveEvents,omitempty"`
 
 	// ArchiveJobs: whether jobs are written to a file before they are purged. Default: yes.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveJobs
 	// +optional
 	// +kubebuilder:default="yes"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveJobs string `json:"archiveJobs,omitempty"`
 
 	// ArchiveResvs: whether reservations are written to a file before they are purged. Default: yes.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveResvs
 	// +optional
 	// +kubebuilder:default="yes"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveResvs string `json:"archiveResvs,omitempty"`
 
 	// ArchiveSteps: whether job steps are written to a file before they are purged. Default: no.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveSteps
 	// +optional
 	// +kubebuilder:default="no"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveSteps string `json:"archiveSteps,omitempty"`
 
 	// ArchiveSuspend: whether suspensions are written to a file before they are purged. Default: no.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveSuspend
 	// +optional
 	// +kubebuilder:default="no"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveSuspend string `json:"archiveSuspend,omitempty"`
 
 	// ArchiveTXN: whether transactions are written to a file before they are purged. Default: no.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveTXN
 	// +optional
 	// +kubebuilder:default="no"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveTXN string `json:"archiveTXN,omitempty"`
 
 	// ArchiveUsage: whether usage is written to a file before it is purged. Default: yes.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_ArchiveUsage
 	// +optional
 	// +kubebuilder:default="yes"
-	// +kubebuilder:validation:Enum="yes";"no"
+	// +kubebuilder:validation:Enum="";"yes";"no"
 	ArchiveUsage string `json:"archiveUsage,omitempty"`
 
 	// DebugFlags: a subsystem to log in detail.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_DebugFlags
 	// +optional
-	// +kubebuilder:validation:Enum=AuditRPCs;DB_ARCHIVE;DB_ASSOC;DB_EVENT;DB_JOB;DB_QOS;DB_QUERY;DB_RESERVATION;DB_RESOURCE;DB_STEP;DB_TRES;DB_USAGE;Network
+	// +kubebuilder:validation:Pattern=`^(AuditRPCs|DB_ARCHIVE|DB_ASSOC|DB_EVENT|DB_JOB|DB_QOS|DB_QUERY|DB_RESERVATION|DB_RESOURCE|DB_STEP|DB_TRES|DB_USAGE|Network)?$`
 	DebugFlags string `json:"debugFlags,omitempty"`
 
 	// DebugLevel: how much slurmdbd logs. Default: info.
 	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_DebugLevel
 	// +optional
 	// +kubebuilder:default=info
-	// +kubebuilder:validation:Enum=quiet;fatal;error;info;verbose;debug;debug2;debug3;debug4;debug5
+	// +kubebuilder:validation:Enum="";quiet;fatal;error;info;verbose;debug;debug2;debug3;debug4;debug5
 	DebugLevel string `json:"debugLevel,omitempty"`
 
 	// PrivateData: what users may not see of each other, such as "accounts,jobs".

@@ -35,7 +35,7 @@ type Exporter struct {
 	// JobSource is where jobs are read from: slurmctld (controller) or slurmdbd (accounting). Default: controller.
 	// +optional
 	// +kubebuilder:default=controller
-	// +kubebuilder:validation:Enum=controller;accounting
+	// +kubebuilder:validation:Enum="";controller;accounting
 	JobSource string `json:"jobSource,omitempty"`
 
 	// AccountingJobsLookback is how far back jobs are read from slurmdbd, such as 1h. Default: 1h.
@@ -43,7 +43,7 @@ type Exporter struct {
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`
-	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="accountingJobsLookback must be greater than zero"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('[1-9]')",message="accountingJobsLookback must be greater than zero"
 	AccountingJobsLookback string `json:"accountingJobsLookback,omitempty"`
 
 	// MaxCollectorInflight is how many collections of one kind may run at a time. Default: 1.

@@ -54,7 +54,7 @@ type Login struct {
 	// outside; reach it from within the Kubernetes cluster, or by "kubectl port-forward".
 	// +optional
 	// +kubebuilder:default=ClusterIP
-	// +kubebuilder:validation:Enum=LoadBalancer;NodePort;ClusterIP
+	// +kubebuilder:validation:Enum="";LoadBalancer;NodePort;ClusterIP
 	SSHDServiceType corev1.ServiceType `json:"sshdServiceType,omitempty"`
 
 	// SSHDServiceAnnotations are annotations of the Service.

@@ -30,7 +30,7 @@ type NodeContainer struct {
 	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
-	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
+	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// ImagePullSecrets are Secrets for pulling the image; they go to the pod.
@@ -66,7 +66,7 @@ type NodeContainer struct {
 
 	// ProcMount is the kind of /proc of the container. Default: the one of the component.
 	// +optional
-	// +kubebuilder:validation:Enum=Default;Unmasked
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Default', 'Unmasked']",message="must be Default or Unmasked"
 	ProcMount corev1.ProcMountType `json:"procMount,omitempty"`
 }
 

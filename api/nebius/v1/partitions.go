@@ -12,7 +12,7 @@ type PartitionConfiguration struct {
 	// and the list of partitions (structured). Default: default.
 	// +optional
 	// +kubebuilder:default=default
-	// +kubebuilder:validation:Enum=default;custom;structured
+	// +kubebuilder:validation:Enum="";default;custom;structured
 	ConfigType PartitionConfigType `json:"configType,omitempty"`
 
 	// Partitions are the partitions of type structured.

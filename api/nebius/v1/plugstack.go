@@ -67,7 +67,7 @@ type NCCLDebug struct {
 	// LogLevel is NCCL_DEBUG. Default: INFO.
 	// +optional
 	// +kubebuilder:default=INFO
-	// +kubebuilder:validation:Enum=VERSION;WARN;INFO;TRACE
+	// +kubebuilder:validation:Enum="";VERSION;WARN;INFO;TRACE
 	LogLevel string `json:"logLevel,omitempty"`
 
 	// OutputToFile writes the output to files <worker>.<job>.<step>.out. Default: true.

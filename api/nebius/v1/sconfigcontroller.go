@@ -50,7 +50,6 @@ type SConfigController struct {
 	// ServiceAccountName is the ServiceAccount of the pods. Default: <cluster>-sconfigcontroller-sa, made by the
 	// operator.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 

@@ -164,7 +164,7 @@ type SlurmClusterSpec struct {
 
 // ClusterType says what the workers of slurmNodes.worker compute with.
 //
-// +kubebuilder:validation:Enum=gpu;cpu
+// +kubebuilder:validation:Enum="";gpu;cpu
 type ClusterType string
 
 // Cluster types.
@@ -175,7 +175,7 @@ const (
 
 // CgroupVersion is a version of the kernel's control groups.
 //
-// +kubebuilder:validation:Enum=v1;v2
+// +kubebuilder:validation:Enum="";v1;v2
 type CgroupVersion string
 
 // Versions of control groups.
@@ -186,7 +186,7 @@ const (
 
 // MaintenanceMode says whether a cluster is put to rest.
 //
-// +kubebuilder:validation:Enum=none;downscale;downscaleAndDeletePopulateJail;downscaleAndOverwritePopulateJail;skipPopulateJail
+// +kubebuilder:validation:Enum="";none;downscale;downscaleAndDeletePopulateJail;downscaleAndOverwritePopulateJail;skipPopulateJail
 type MaintenanceMode string
 
 // Maintenance modes.

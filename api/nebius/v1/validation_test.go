@@ -119,7 +119,7 @@ func TestSlurmClusterValidation(t *testing.T) {
 		},
 		"an ssh service of another type is refused": {
 			spec: `{slurmNodes: {login: {sshdServiceType: ExternalName}}}`,
-			want: []string{`spec.slurmNodes.login.sshdServiceType: Unsupported value: "ExternalName": supported values: "LoadBalancer", "NodePort", "ClusterIP"`},
+			want: []string{`spec.slurmNodes.login.sshdServiceType: Unsupported value: "ExternalName": supported values: "", "LoadBalancer", "NodePort", "ClusterIP"`},
 		},
 		"a node port that Kubernetes does not give is refused": {
 			spec: `{slurmNodes: {login: {sshdServiceType: NodePort, sshdServiceNodePort: 32768}}}`,

@@ -146,7 +146,7 @@ type ActiveCheckSpec struct {
 
 // CheckType says what a check runs as.
 //
-// +kubebuilder:validation:Enum=k8sJob;slurmJob
+// +kubebuilder:validation:Enum="";k8sJob;slurmJob
 type CheckType string
 
 // Types of checks.
@@ -214,7 +214,7 @@ type CheckContainer struct {
 	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
-	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
+	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// ImagePullSecrets are Secrets for pulling the image; they go to the pod.

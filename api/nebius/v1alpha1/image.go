@@ -18,7 +18,7 @@ type Image struct {
 	// PullPolicy says when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
-	// +kubebuilder:validation:Enum=Always;Never;IfNotPresent
+	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
 }
 
@@ -43,6 +43,6 @@ type ContainerSecurity struct {
 
 	// ProcMount is the kind of /proc of the container. Default: the one of the component.
 	// +optional
-	// +kubebuilder:validation:Enum=Default;Unmasked
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'Default', 'Unmasked']",message="must be Default or Unmasked"
 	ProcMount corev1.ProcMountType `json:"procMount,omitempty"`
 }

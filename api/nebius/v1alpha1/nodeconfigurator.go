@@ -142,13 +142,13 @@ type Rebooter struct {
 	// EvictionMethod is how pods leave a node that is drained. Default: evict.
 	// +optional
 	// +kubebuilder:default=evict
-	// +kubebuilder:validation:Enum=evict
+	// +kubebuilder:validation:Enum="";evict
 	EvictionMethod string `json:"evictionMethod,omitempty"`
 
 	// LogLevel is how much the rebooter logs. Default: info.
 	// +optional
 	// +kubebuilder:default=info
-	// +kubebuilder:validation:Enum=debug;info;warn;error
+	// +kubebuilder:validation:Enum="";debug;info;warn;error
 	LogLevel string `json:"logLevel,omitempty"`
 
 	// LogFormat is json or plain. Default: json.

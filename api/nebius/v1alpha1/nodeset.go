@@ -190,7 +190,7 @@ type NodeSetSpec struct {
 
 // UpdateStrategy says how a change reaches the workers.
 //
-// +kubebuilder:validation:Enum=rollingUpdate;slurmAwareRollingUpdate
+// +kubebuilder:validation:Enum="";rollingUpdate;slurmAwareRollingUpdate
 type UpdateStrategy string
 
 // Update strategies.

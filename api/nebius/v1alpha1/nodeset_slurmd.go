@@ -33,7 +33,7 @@ type Slurmd struct {
 	// Deprecated: use spec.cgroupVersion of the SlurmCluster. If either is v1, v1 is used. Default: v2.
 	// +optional
 	// +kubebuilder:default=v2
-	// +kubebuilder:validation:Enum=v1;v2
+	// +kubebuilder:validation:Enum="";v1;v2
 	CgroupVersion string `json:"cgroupVersion,omitempty"`
 
 	// CustomEnv are additional environment variables (core/v1 EnvVar).
@@ -119,13 +119,13 @@ type ClaimRetentionPolicy struct {
 	// WhenDeleted is for the deletion of the NodeSet. Default: Delete.
 	// +optional
 	// +kubebuilder:default=Delete
-	// +kubebuilder:validation:Enum=Retain;Delete
+	// +kubebuilder:validation:Enum="";Retain;Delete
 	WhenDeleted appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
 
 	// WhenScaled is for workers that are scaled away. Default: Delete.
 	// +optional
 	// +kubebuilder:default=Delete
-	// +kubebuilder:validation:Enum=Retain;Delete
+	// +kubebuilder:validation:Enum="";Retain;Delete
 	WhenScaled appsv1.PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
 
