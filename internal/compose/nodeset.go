@@ -77,6 +77,7 @@ func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSe
 	w.addGPUs(spec.Slurmd.Resources)
 	volumes := &spec.Slurmd.Volumes
 	c.add(&w.disk, true, c.nodeSetMounts(volumes)...)
+	c.addScripts(&w.disk)
 	w.disk.addSharedMemory(volumes.SharedMemorySize)
 	if policy := volumes.PersistentVolumeClaimRetentionPolicy; policy.WhenDeleted != "" || policy.WhenScaled != "" {
 		w.retention = &slinkyv1beta1.PersistentVolumeClaimRetentionPolicy{

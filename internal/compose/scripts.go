@@ -1,0 +1,53 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+)
+
+// addScripts mounts in workers of a NodeSet what the login pods have where slurm.conf says that prolog, epilog and the like
+// are, unless the NodeSet brings that itself. slurmd drains a node on whose first job it does not find the prolog. The
+// predecessor's charts mount the ConfigMap with these scripts in the login pods only.
+func (c *composer) addScripts(s *storage) {
+	for _, m := range c.spec.SlurmNodes.Login.Volumes.CustomMounts {
+		if !c.holdsScripts(m.MountPath, s) || slices.ContainsFunc(s.mounts, func(other corev1.VolumeMount) bool { return other.Name == m.Name }) {
+			continue
+		}
+		i := slices.IndexFunc(c.spec.VolumeSources, func(source nebiusv1.VolumeSource) bool { return source.Name == m.VolumeSourceName })
+		if i < 0 {
+			continue // the SlurmCluster says so
+		}
+		source, err := c.spec.VolumeSources[i].Decode()
+		if err != nil || source == nil || source.ConfigMap == nil {
+			continue
+		}
+		s.mounts = append(s.mounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
+		s.volumes = append(s.volumes, corev1.Volume{Name: m.Name, VolumeSource: *source})
+	}
+}
+
+// holdsScripts says whether a script of slurm.conf is below a directory, and nothing of what is mounted is above the script.
+func (c *composer) holdsScripts(dir string, s *storage) bool {
+	config := &c.spec.SlurmConfig
+	scripts := []string{config.Prolog, config.Epilog, config.TaskProlog}
+	if health := c.spec.HealthCheckConfig; health != nil {
+		scripts = append(scripts, health.HealthCheckProgram)
+	}
+	return slices.ContainsFunc(scripts, func(script string) bool {
+		return isBelow(script, dir) && !slices.ContainsFunc(s.mounts, func(m corev1.VolumeMount) bool { return isBelow(script, m.MountPath) })
+	})
+}
+
+// isBelow says whether a file is dir or in it.
+func isBelow(file, dir string) bool {
+	file, dir = path.Clean(file), path.Clean(dir)
+	return path.IsAbs(file) && dir != "/" && (file == dir || strings.HasPrefix(file, dir+"/"))
+}
