@@ -39,7 +39,7 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint unit counts faults test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, counts, faults, images, end to end.
+test: deps check-generate lint unit counts faults test-dev test-images compare e2e ## Pass every test: generated files, lint, unit, race, real apiserver, counts, faults, images, real slurmctlds, end to end.
 	@echo "make test: all passed"
 
 ##@ Pieces
@@ -130,10 +130,12 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 	@images/test/run
 	@go test -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
 
+# Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
-compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, with the daemons of the images. Not part of "make test" yet.
+compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images.
 	@images/build --registry $(REGISTRY) --tag $(TAG) --suite trixie
-	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) go test -count=1 -parallel 4 -timeout 10m ./test/compare
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) go test -count=1 -parallel 24 -timeout 10m \
+		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist -run 'Slurm|Original'
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).

@@ -47,13 +47,22 @@ func Outdated(records []Remnant, coming []Coming, registration string, gone func
 	return outdated, held
 }
 
-// Held says that somebody else has a say in a node whose worker is gone: it is reserved, or was drained or set down for a reason
-// that is neither ours nor Slurm's own.
+// Held says that somebody else has a say in a node whose worker is gone: it is reserved, or was drained or set down by somebody
+// who is neither us nor Slurm. Slurm appends its own words to the reason of a node that it gives up, and 24.11 to one that was left
+// over; it drains no node for that.
 func (r Remnant) Held() bool {
-	stopped := r.Open != node.Yes // or not known
-	foreign := r.Reason.Text != "" && !r.Reason.Ours() && !strings.HasPrefix(r.Reason.Text, notResponding) && r.Invalid != node.Yes
-	unsaid := r.Reason.Text == "" && r.Open == node.No && r.Dead != node.Yes
-	return r.Reserved || stopped && foreign || unsaid
+	text := r.Reason.Text
+	switch {
+	case r.Reserved:
+		return true
+	case r.Open == node.Yes, r.Reason.Ours(), r.Invalid == node.Yes && text != "":
+		return false
+	case r.Drained != node.No: // or not known
+		return true
+	case text == "":
+		return r.Dead != node.Yes
+	}
+	return !strings.HasSuffix(text, notResponding)
 }
 
 // notResponding is Slurm's own reason for a node that is DOWN.

@@ -135,6 +135,8 @@ type Remnant struct {
 	Dead node.Answer
 	// Open says that Slurm may start jobs there: it is neither DOWN nor draining.
 	Open node.Answer
+	// Drained says that it is drained or drains.
+	Drained node.Answer
 	// Busy says that jobs are there, Invalid that its last slurmd offered less than the record wants.
 	Busy, Invalid node.Answer
 	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.

@@ -74,7 +74,7 @@ func TestAScheduledUpdateKeepsToItsReservation(t *testing.T) {
 	}
 	o.RunWorkers()
 	// Jobs end by themselves, in a maintenance too; then their worker goes.
-	expectNode(t, o, "w-0", "MIXED+DRAIN+MAINTENANCE+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
+	expectNode(t, o, "w-0", "MIXED+RESERVED+DRAIN+MAINTENANCE+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
 	o.Settle()
 	if operator.Get[corev1.Pod](o, "w-0").UID != before["w-0"].UID {
 		t.Fatal("w-0 was replaced while its job ran")

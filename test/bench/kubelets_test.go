@@ -193,6 +193,7 @@ func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
 func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) error {
 	if isWorker(pod) {
 		_ = k.bench.slurm.Update("slurm", slurmNode(pod), "DOWN", "slurm-operator: Pod is terminating") // it may never have registered
+		k.bench.slurm.Leave(slurmNode(pod))
 	}
 	return k.bench.user.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 }

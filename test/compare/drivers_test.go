@@ -7,32 +7,44 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// imitation is the fake as a system.
-func imitation(t *testing.T, release string, memory bool) *system {
-	key := []byte("the-key-of-the-cluster-in-the-box")
-	slurm := fake.New(fake.Options{Release: map[string]string{"24.11": fake.Slurm2411, "26.05": fake.Slurm2605}[release], Key: key, Memory: memory})
-	issuer, err := token.NewSigned(key, "slurm", 0)
+// issuer signs tokens for a user of the cluster.
+func issuer(t *testing.T, user string) token.Issuer {
+	t.Helper()
+	issuer, err := token.NewSigned([]byte(realslurm.Key), user, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := rest.NewClient("http://fake", issuer, rest.Options{Transport: slurm.Transport()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &system{
-		driver: slurm, t: t, name: "the fake", client: client, issuer: issuer, http: http.Client{Transport: slurm.Transport()},
+	return issuer
+}
+
+// newSystem makes a system of a driver and the way to its slurmrestd.
+func newSystem(t *testing.T, d driver, name string, transport http.RoundTripper) *system {
+	t.Helper()
+	s := &system{
+		driver: d, t: t, name: name, issuer: issuer(t, "slurm"), http: http.Client{Transport: transport},
 		times: map[string]int64{}, set: map[string]int{},
 	}
+	s.client = s.as("slurm")
+	return s
+}
+
+// imitation is the fake as a system.
+func imitation(t *testing.T, release string, memory bool) *system {
+	slurm := fake.New(fake.Options{
+		Release: map[string]string{"24.11": fake.Slurm2411, "26.05": fake.Slurm2605}[release], Key: []byte(realslurm.Key), Memory: memory,
+	})
+	return newSystem(t, imitated{slurm}, "the fake", slurm.Transport())
 }
 
 // original is a real Slurm as a system.
@@ -42,10 +54,31 @@ func original(t *testing.T, root realslurm.Root, conf string, memory bool) *syst
 		selects = "SelectTypeParameters=CR_Core_Memory\n"
 	}
 	box := realslurm.Start(t, root, selects+conf)
-	return &system{
-		driver: &real{t, box}, t: t, name: "the real one", client: box.Client(), issuer: box.Issuer(), http: http.Client{Transport: box.Transport},
-		times: map[string]int64{}, set: map[string]int{},
+	return newSystem(t, &real{t, box}, "the real one", box.Transport)
+}
+
+// imitated drives the fake.
+type imitated struct{ *fake.Slurm }
+
+func (i imitated) Reserve(r reservation) string {
+	err := i.Slurm.Reserve(fake.Reservation{
+		Name: r.name, Nodes: strings.Split(r.nodes, ","), Flags: words(r.flags), Users: []string{"alice"}, Start: time.Now(), End: time.Now().Add(time.Hour),
+	})
+	return doneOrRefused(err)
+}
+
+func (i imitated) Unreserve(name string) string { return doneOrRefused(i.Slurm.Unreserve(name)) }
+
+func doneOrRefused(err error) string {
+	if err != nil {
+		return "refused"
 	}
+	return "done"
+}
+
+// words are those of a comma separated list, which may be empty.
+func words(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(word string) bool { return word == "" })
 }
 
 // real drives a Slurm in a box.
@@ -150,6 +183,28 @@ func (r *real) Resume(id int64)  { r.job("resume", id) }
 func (r *real) Requeue(id int64) { r.job("requeue", id) }
 func (r *real) Hold(id int64)    { r.job("hold", id) }
 func (r *real) Release(id int64) { r.job("release", id) }
+
+func (r *real) Reserve(v reservation) string {
+	args := []string{
+		"scontrol", "create", "reservation", "reservationname=" + v.name, "starttime=now", "duration=60", "user=alice", "nodes=" + v.nodes,
+	}
+	if v.flags != "" {
+		args = append(args, "flags="+v.flags)
+	}
+	return r.scontrol(args...)
+}
+
+func (r *real) Unreserve(name string) string {
+	return r.scontrol("scontrol", "delete", "reservationname="+name)
+}
+
+func (r *real) scontrol(args ...string) string {
+	out, err := r.box.Try(args...)
+	if err != nil {
+		r.t.Logf("%s: %s", strings.Join(args, " "), out)
+	}
+	return doneOrRefused(err)
+}
 
 func (r *real) Stop() { r.box.StopController() }
 

@@ -50,6 +50,7 @@ PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
 
 func scenarios() []scenario {
 	return []scenario{
+		losing(), // first, since it takes longest
 		{name: "drains", steps: []step{
 			{"register", registers(nodeA())},
 			{"drain with a reason", state("DRAIN", "disk")},
@@ -81,8 +82,8 @@ func scenarios() []scenario {
 			{"submit another", submits(fake.Job{Nodes: 1})},
 			{"cancel the other", job((driver).Cancel, 2)},
 			{"slurmd restarts", registers(nodeA())},
-			{"slurmctld restarts", func(s *system) string { s.Stop(); s.Start(true); return "" }},
-			{"reconfigure", func(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }},
+			{"slurmctld restarts", restarts(true)},
+			{"reconfigure", reconfigures},
 			{"resume", job((driver).Resume, 1)},
 			{"finish", job((driver).Finish, 1)},
 			{"submit a third", submits(fake.Job{Nodes: 1})},
@@ -138,5 +139,6 @@ func scenarios() []scenario {
 			{"delete", deletesA},
 			{"register anew", registers(nodeA(cpus(2)))},
 		}},
+		describing(), listing(), restarting(), working(), reserving(),
 	}
 }

@@ -176,7 +176,7 @@ func (w *world) schedulable(name string) bool {
 	return true
 }
 
-// goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone.
+// goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone. Then slurmd ends.
 func (w *world) goodbye(pod *unstructured.Unstructured) {
 	name, slurm := slurmName(pod), w.slurmOf(clusterOf(pod))
 	status, known := slurm.Node(name)
@@ -188,6 +188,7 @@ func (w *world) goodbye(pod *unstructured.Unstructured) {
 	if known && slurm.Update("root", name, "DOWN", text) != nil {
 		slurm.Lose(name) // slurmctld is away, and notices later
 	}
+	slurm.Leave(name)
 }
 
 // register lets a worker's slurmd register. Its name is that of the pod's host.

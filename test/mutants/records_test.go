@@ -54,6 +54,18 @@ func records() []mutation {
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},
 		{
+			name:   "and with one that has no reason but Slurm's own, which has given up the node",
+			edits:  []edit{{"internal/nodeset/outdated.go", `case r.Drained != node.No: // or not known`, `case r.Drained != node.No && text == "":`}},
+			suite:  "internal/nodeset",
+			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
+		},
+		{
+			name:   "a node that we had set down is used again below a cordon, with which its drain ends",
+			edits:  []edit{{"internal/nodeset/worker.go", `if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {`, `if w.State.Drain() == 7 {`}},
+			suite:  "internal/nodeset",
+			caught: "TestANodeThatWeSetDownIsUsedAgain",
+		},
+		{
 			name:   "a record is said to be that of whoever runs now",
 			edits:  []edit{{"internal/nodeset/record.go", `cmp.Or(comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, comment.Registration)`}},
 			suite:  "internal/nodeset",

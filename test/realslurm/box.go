@@ -19,9 +19,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
 //go:embed box.sh
@@ -30,8 +27,8 @@ var script string
 // patience bounds every wait for a daemon.
 const patience = 90 * time.Second
 
-// key signs the tokens for slurmrestd.
-const key = "the-key-of-the-cluster-in-the-box"
+// Key signs the tokens for slurmrestd.
+const Key = "the-key-of-the-cluster-in-the-box"
 
 // Box is a Slurm cluster.
 type Box struct {
@@ -53,6 +50,25 @@ type daemon struct {
 
 // Start starts a box with slurmctld and slurmrestd, which ends with the test. extra are further lines of slurm.conf.
 func Start(t testing.TB, root Root, extra string) *Box {
+	t.Helper()
+	b := Open(t, root, extra)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", b.Path("rest.sock"))
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	b.Transport = transport
+	b.StartController()
+	b.start("slurmrestd", "SLURM_JWT=daemon exec setpriv --reuid 65534 --regid 65534 --clear-groups "+
+		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/rest.sock")
+	b.wait("slurmrestd", func() bool {
+		_, err := os.Stat(b.Path("rest.sock"))
+		return err == nil
+	})
+	return b
+}
+
+// Open makes a box in which nothing runs yet. It ends with the test.
+func Open(t testing.TB, root Root, extra string) *Box {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "slurm") // short, for the socket's sake
 	if err != nil {
@@ -93,18 +109,6 @@ func Start(t testing.TB, root Root, extra string) *Box {
 		_, err := os.Stat(filepath.Join(dir, "ready"))
 		return err == nil
 	})
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "rest.sock"))
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	b.Transport = transport
-	b.StartController()
-	b.start("slurmrestd", "SLURM_JWT=daemon exec setpriv --reuid 65534 --regid 65534 --clear-groups "+
-		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/rest.sock")
-	b.wait("slurmrestd", func() bool {
-		_, err := os.Stat(filepath.Join(dir, "rest.sock"))
-		return err == nil
-	})
 	return b
 }
 
@@ -117,8 +121,8 @@ func (b *Box) files(extra string) {
 	uid := b.user("slurm")
 	conf := configuration + extra + "\n"
 	for name, content := range map[string]string{
-		"etc/slurm/slurm.conf": conf, "etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n", "etc/slurm/slurm.key": strings.Repeat(key, 40),
-		"etc/slurm/jwt_hs256.key": key, "etc/hosts": "127.0.0.1 localhost\n10.9.8.7 box\n", "etc/resolv.conf": "", "etc/hostname": "box\n",
+		"etc/slurm/slurm.conf": conf, "etc/slurm/cgroup.conf": "CgroupPlugin=disabled\n", "etc/slurm/slurm.key": strings.Repeat(Key, 40),
+		"etc/slurm/jwt_hs256.key": Key, "etc/hosts": "127.0.0.1 localhost\n10.9.8.7 box\n", "etc/resolv.conf": "", "etc/hostname": "box\n",
 	} {
 		path := filepath.Join(b.dir, name)
 		mode := os.FileMode(0o644)
@@ -203,7 +207,7 @@ SelectType=select/cons_tres
 ReturnToService=2
 MaxNodeCount=1024
 GresTypes=gpu
-SlurmdTimeout=10
+SlurmdTimeout=3600
 KillWait=1
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -234,26 +238,6 @@ func (b *Box) Try(args ...string) (string, error) {
 	defer cancel()
 	out, err := b.command(ctx, args...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
-}
-
-// Client returns a client of slurmrestd that may do everything.
-func (b *Box) Client() *rest.Client {
-	b.t.Helper()
-	client, err := rest.NewClient("http://box", b.Issuer(), rest.Options{Transport: b.Transport})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return client
-}
-
-// Issuer signs tokens for slurmrestd.
-func (b *Box) Issuer() token.Issuer {
-	b.t.Helper()
-	issuer, err := token.NewSigned([]byte(key), "slurm", 0)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return issuer
 }
 
 // StartController starts slurmctld and waits until it answers.
@@ -333,11 +317,15 @@ func (b *Box) stop(name, signal string) {
 // wait waits for something to be so.
 func (b *Box) wait(what string, so func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); !so(); {
-		if time.Now().After(deadline) {
+	deadline, tick := time.NewTimer(patience), time.NewTicker(50*time.Millisecond)
+	defer deadline.Stop()
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-deadline.C:
 			b.t.Fatalf("%s (%s) is not up after %s\n%s", what, b.root.Release, patience, b.Logs())
+		case <-tick.C:
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 

@@ -30,5 +30,5 @@ done
 chmod 1777 "$root/tmp"
 mkdir -p "$root/dev/shm" "$root/run/slurm" "$root/run/slurmctld" "$root/var/spool/slurmd"
 chown --reference="$shared/state" "$root/run/slurmctld"
-echo ready >"$shared/ready"
-exec chroot "$root" /bin/bash -c 'trap : CHLD; while :; do sleep 3600 & wait $!; done'
+# Only then is the root of this process, which others enter, that of the box.
+exec chroot "$root" /bin/bash -c 'echo ready >/mnt/ready; trap : CHLD; while :; do sleep 3600 & wait $!; done'

@@ -7,7 +7,7 @@
 //
 // It needs root and the images, so the tests that use it are skipped unless the environment variable COXSWAIN_SLURM says
 // where Slurm is: "images" for the archives that images/build keeps (of the tag in COXSWAIN_SLURM_TAG, or dev), or a
-// directory with one root file system for each release, named 24.11 and 26.05. "make compare" sets it.
+// directory with one root file system for each release, named 24.11 and 26.05. "make compare" sets it, and so does "make test".
 package realslurm
 
 import (

@@ -135,7 +135,7 @@ func remnantOf(n *rest.Node) (plans.Remnant, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	state := node.Parse(n.State)
 	return plans.Remnant{
-		Name: n.Name, Dead: dead(state), Open: open(state), Locked: locked(state), Comment: comment,
+		Name: n.Name, Dead: dead(state), Open: open(state), Drained: state.Drain(), Locked: locked(state), Comment: comment,
 		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
 		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
 		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),

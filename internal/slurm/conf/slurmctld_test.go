@@ -4,40 +4,37 @@
 package conf
 
 import (
-	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// slurmctld runs the slurmctld of the machine on a slurm.conf until it has read it, and returns what it says. Slurm has no
-// option to only check a file; but a relative path in BcastExclude ends it right after reading, with a message that
-// quotes the value, before it touches a port or a state directory. A Slurm that is not installed where it was built for
-// needs the environment variable SLURM_PLUGIN_DIR.
-func slurmctld(t *testing.T, text string) string {
-	t.Helper()
-	binary, err := exec.LookPath("slurmctld")
-	if err != nil {
-		t.Skip("no slurmctld in PATH")
+// slurmctld has the slurmctld of a release read a slurm.conf, and returns what it says. Slurm has no option to only check a
+// file; but a relative path in BcastExclude ends it right after reading, with a message that quotes the value, before it
+// touches a port or a state directory.
+type slurmctld func(t *testing.T, text string) string
+
+// withSlurmctlds runs a test with the slurmctlds of both releases.
+func withSlurmctlds(t *testing.T, test func(t *testing.T, read slurmctld)) {
+	for _, root := range realslurm.Roots(t) {
+		t.Run(root.Release, func(t *testing.T) {
+			box := realslurm.Open(t, root, "")
+			test(t, func(t *testing.T, text string) string {
+				t.Helper()
+				if err := os.WriteFile(box.Path("tried.conf"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				out, err := box.Try("slurmctld", "-D", "-f", "/mnt/tried.conf")
+				if err == nil {
+					t.Fatalf("slurmctld went on behind a bad BcastExclude:\n%s", out)
+				}
+				return out
+			})
+		})
 	}
-	if dir := os.Getenv("SLURM_PLUGIN_DIR"); dir != "" {
-		text += "\nPluginDir=" + dir + "\n"
-	}
-	file := filepath.Join(t.TempDir(), "slurm.conf")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, "-D", "-f", file).CombinedOutput()
-	if err == nil || ctx.Err() != nil {
-		t.Fatalf("slurmctld went on behind a bad BcastExclude: %v\n%s", err, out)
-	}
-	return string(out)
 }
 
 func minimal() *Document {
@@ -48,6 +45,10 @@ func minimal() *Document {
 }
 
 func TestSlurmctldReadsWhatIsWritten(t *testing.T) {
+	withSlurmctlds(t, readsWhatIsWritten)
+}
+
+func readsWhatIsWritten(t *testing.T, read slurmctld) {
 	echo := regexp.MustCompile(`Invalid path for BcastExclude: (.*)`)
 	for _, value := range []string{
 		"plain", "a b", "a #b", "#", `a\b`, `\`, `\\`, `a\`, `a b\`, `a"b`, `a"b"`, `a\"b`, "a\tb", "a b=c SlurmUser=root", "é", "x='y z'", `\#`, `a\ \#`,
@@ -55,7 +56,7 @@ func TestSlurmctldReadsWhatIsWritten(t *testing.T) {
 		t.Run(value, func(t *testing.T) {
 			d := minimal()
 			d.Add("BcastExclude", value)
-			out := slurmctld(t, mustWrite(t, d))
+			out := read(t, mustWrite(t, d))
 			got := echo.FindStringSubmatch(out)
 			if got == nil || got[1] != value {
 				t.Errorf("wrote %q, slurmctld read %q\n%s", value, got, out)
@@ -64,7 +65,9 @@ func TestSlurmctldReadsWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestSlurmctldReadsAWholeFile(t *testing.T) {
+func TestSlurmctldReadsAWholeFile(t *testing.T) { withSlurmctlds(t, readsAWholeFile) }
+
+func readsAWholeFile(t *testing.T, read slurmctld) {
 	d := minimal()
 	d.Comment("managed by coxswain \\")
 	d.Section("GENERAL")
@@ -93,7 +96,7 @@ TaskPlugin=task/none
 		t.Fatal(problems)
 	}
 	merged.Add("BcastExclude", "here")
-	out := slurmctld(t, mustWrite(t, merged))
+	out := read(t, mustWrite(t, merged))
 	if strings.Contains(out, "Parse error") || strings.Contains(out, "nrecognized key") || strings.Contains(out, "more than once") ||
 		!strings.Contains(out, "BcastExclude: here") {
 		t.Errorf("%s\n%s", out, mustWrite(t, merged))
@@ -101,14 +104,16 @@ TaskPlugin=task/none
 }
 
 // TestSlurmctldKnowsTheSameGrammar holds the parser against the one it imitates: both accept or both refuse.
-func TestSlurmctldKnowsTheSameGrammar(t *testing.T) {
+func TestSlurmctldKnowsTheSameGrammar(t *testing.T) { withSlurmctlds(t, knowsTheSameGrammar) }
+
+func knowsTheSameGrammar(t *testing.T, read slurmctld) {
 	for _, text := range []string{
 		"MailProg=a b", "MailProg=a ResvProlog=b", "MailProg=", `MailProg="a b"c`, `MailProg=a"b c"`, "MailProg", "MailProg=a\\\n   b", "MailProg = a",
 		"MailProg=a\\\nb", "PartitionName=p Nodes=ALL oops", "PartitionName=p Nodes=ALL # x", "PartitionName=p \\\n Nodes=ALL", `MailProg="a"  # b`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, problems := Parse(Slurm, text)
-			out := slurmctld(t, mustWrite(t, minimal())+"BcastExclude=here\n"+text+"\n")
+			out := read(t, mustWrite(t, minimal())+"BcastExclude=here\n"+text+"\n")
 			if refused := strings.Contains(out, "Parse error"); refused != (len(problems) > 0) {
 				t.Errorf("Parse: %v\nslurmctld: %s", problems, out)
 			}

@@ -5,7 +5,7 @@
 //
 // Register nodes, submit jobs, move the clock; ask it over HTTP what a real one would be asked. Answers have the shapes,
 // statuses and oddities of slurmrestd 24.11.5 or 26.05.5, as measured: an unknown node is a 200 with an error of number
-// 0, a hostlist with one unknown name changes the nodes before it, jobs that did not change come as an empty list with
+// 0, a hostlist with one unknown name changes the nodes before it in the order of names, jobs that did not change come as an empty list with
 // last_update 0, and 24.11 fails to list nodes that changed when partitions did not. What the fake emits is checked against the published OpenAPI documents.
 //
 // Time passes only as Options.Now says, and nothing happens between two looks at it: jobs start and end, in their order,
@@ -57,7 +57,8 @@ type Slurm struct {
 	order []string // names in order of registration, which is Slurm's order
 	jobs  map[int64]*job
 
-	reservations map[string]*Reservation
+	reservations    map[string]*Reservation
+	lastReservation int
 
 	preemptedBy map[int64][]int64 // the jobs that are suspended for another one
 
@@ -134,6 +135,7 @@ func (s *Slurm) Start(keepState bool) {
 	}
 	s.miss()
 	s.advance(s.options.Now())
+	s.registerAll()
 	s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = s.clock, s.clock, s.clock, s.clock, s.clock
 }
 

@@ -120,16 +120,16 @@ func TestNodesChangeState(t *testing.T) {
 		"a hostlist changes all":                    {"[a-b]", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, nil, "a=IDLE b=IDLE", rest.Absent},
 		"a list of names changes all":               {"a,b", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, nil, "a=IDLE+DRAIN(r by slurm) b=IDLE+DRAIN(r by slurm)", nil},
 		"an unknown name is absent":                 {"x", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, nil, "a=IDLE b=IDLE", rest.Absent},
-		"nodes before an unknown name are changed":  {"a,x,b", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, nil, "a=IDLE+DRAIN(r by slurm) b=IDLE", rest.Absent},
+		"nodes before an unknown name are changed":  {"b,aa,a", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, nil, "a=IDLE+DRAIN(r by slurm) b=IDLE", rest.Absent},
 		"a state that cannot be set is refused":     {"a", rest.NodeUpdate{State: "ALLOCATED"}, nil, "a=IDLE b=IDLE", rest.Refused},
 		"a lost node is down and does not respond":  {"a", rest.NodeUpdate{State: "DRAIN", Reason: "r"}, lost, "a=DOWN+DRAIN+NOT_RESPONDING(r by slurm) b=IDLE", nil},
 		"a lost node that registers again is idle":  {"b", rest.NodeUpdate{State: "DRAIN"}, func(c cluster) { lost(c); register(c) }, "a=IDLE b=IDLE+DRAIN", nil},
-		"a drain outlives losing and registering":   {"b", rest.NodeUpdate{State: "DRAIN"}, func(c cluster) { drained(c); lost(c); register(c) }, "a=IDLE+DRAIN(Not responding by slurm) b=IDLE+DRAIN", nil},
+		"a drain outlives losing and registering":   {"b", rest.NodeUpdate{State: "DRAIN"}, func(c cluster) { drained(c); lost(c); register(c) }, "a=IDLE+DRAIN(disk : Not responding by slurm) b=IDLE+DRAIN", nil},
 		"a comment does not touch state and reason": {"a", rest.NodeUpdate{Comment: new(string)}, drained, "a=IDLE+DRAIN(disk by root) b=IDLE", nil},
 	}
 	// 24.11 keeps a reason until the next job starts.
 	kept := map[string]string{
-		"an undrain clears the reason":             "a=IDLE(disk by root) b=IDLE",
+		"an undrain clears the reason":             "a=IDLE(back by slurm) b=IDLE",
 		"a resume clears the reason":               "a=IDLE(disk by root) b=IDLE",
 		"idle ends a drain":                        "a=IDLE(disk by root) b=IDLE",
 		"a lost node that registers again is idle": "a=IDLE(Not responding by slurm) b=IDLE+DRAIN",

@@ -248,8 +248,9 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		if user != "slurm" && user != "root" {
 			return s.refuse(w.version, "slurm_reconfigure() failed", &Error{Number: 2010, Text: "Invalid user id"})
 		}
-		s.nodeTime, s.partTime = s.clock, s.clock
+		s.partTime = s.clock
 		s.miss()
+		s.registerAll()
 		s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "reconfigure"})
 		w.result()
 	}

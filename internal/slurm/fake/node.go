@@ -7,21 +7,48 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued.
+// notResponding is what slurmctld says of a node that does not respond.
+const notResponding = "Not responding"
+
+// Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued. A reason that a node has
+// stays, and slurmctld's own words follow it, once if the node is drained; that of one which is DOWN already stays as it is.
 func (s *Slurm) Lose(names ...string) {
 	defer s.lock()()
 	for _, name := range names {
-		if n := s.nodes[name]; n != nil {
-			n.notResponding = true
-			s.setDown(n, "Not responding", "slurm")
+		n := s.nodes[name]
+		if n == nil {
+			continue
+		}
+		n.notResponding = true
+		switch {
+		case n.down:
+			s.nodeTime = s.clock
+		case n.reason == "":
+			s.setDown(n, notResponding, "slurm")
+		case n.drain && strings.HasSuffix(n.reason, notResponding):
+			s.setDown(n, n.reason, "slurm")
+		default:
+			s.setDown(n, n.reason+" : "+notResponding, "slurm")
 		}
 	}
 	s.schedule()
+}
+
+// Leave lets the slurmds of nodes end. slurmctld has not noticed yet, and Lose lets it; but they do not register any more when
+// it asks them to.
+func (s *Slurm) Leave(names ...string) {
+	defer s.lock()()
+	for _, name := range names {
+		if n := s.nodes[name]; n != nil {
+			n.gone = true
+		}
+	}
 }
 
 // Update changes nodes as "scontrol update" of some user does. It returns what Slurm would say.
@@ -79,23 +106,17 @@ func (s *Slurm) state(n *node) []string {
 	default:
 		state = append(state, "IDLE")
 	}
-	if n.drain {
-		state = append(state, "DRAIN")
-	}
-	if n.fail {
-		state = append(state, "FAIL")
-	}
-	if len(n.completing) > 0 {
-		state = append(state, "COMPLETING")
-	}
-	if r := s.reserved(n); r != nil {
-		state = append(state, map[bool]string{true: "MAINTENANCE", false: "RESERVED"}[r.has("MAINT")])
-	}
-	if n.notResponding {
-		state = append(state, "NOT_RESPONDING")
-	}
-	if n.invalid {
-		state = append(state, "INVALID_REG")
+	holder, maintenance := s.reserved(n)
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{
+		{holder != nil, "RESERVED"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"}, {n.notResponding, "NOT_RESPONDING"},
+		{n.fail, "FAIL"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
+	} {
+		if flag.set {
+			state = append(state, flag.name)
+		}
 	}
 	return append(state, "DYNAMIC_NORM")
 }
@@ -171,71 +192,89 @@ type change struct {
 	topology *string
 	features *[]string
 	active   *[]string
+	weight   *int
 }
 
 // maxNodes bounds what a hostlist expression may stand for.
 const maxNodes = 1 << 17
 
-// update changes the nodes of hostlist expressions, in their order and up to the first one that is refused.
+// update changes the nodes of hostlist expressions. Slurm takes them in the order of their names, ends at one that it does not
+// know, and goes on behind one that it refuses.
 func (s *Slurm) update(user string, lists []string, c change) *Error {
 	if user != "slurm" && user != "root" {
 		return &Error{Number: 2010, Text: "Invalid user id"}
 	}
-	for _, list := range lists {
-		names, err := hostlist.Expand(list, maxNodes)
-		if err != nil || len(names) == 0 {
-			return invalidName()
+	names, ok := sorted(lists)
+	if !ok {
+		return invalidName()
+	}
+	var refusal *Error
+	for _, name := range names {
+		n := s.nodes[name]
+		if n == nil {
+			refusal = invalidName()
+			break
 		}
-		for _, name := range names {
-			n := s.nodes[name]
-			if n == nil {
-				return invalidName()
-			}
-			if e := s.change(n, user, c); e != nil {
-				return e
-			}
+		if e := s.change(n, user, c); e != nil {
+			refusal = e
 		}
 	}
 	s.schedule()
-	return nil
+	return refusal
+}
+
+// sorted are the names of hostlist expressions in their order, each once.
+func sorted(lists []string) (names []string, ok bool) {
+	for _, list := range lists {
+		more, err := hostlist.Expand(list, maxNodes)
+		if err != nil || len(more) == 0 {
+			return nil, false
+		}
+		names = append(names, more...)
+	}
+	slices.SortFunc(names, hostlist.Compare)
+	return slices.Compact(names), len(names) > 0
 }
 
 func invalidName() *Error { return &Error{Number: 2018, Text: "Invalid node name specified"} }
 
+// change changes one node. What goes with a state that is refused is set all the same.
 func (s *Slurm) change(n *node, user string, c change) *Error {
-	if n.invalid && (c.state == "UNDRAIN" || c.state == "RESUME" || c.state == "IDLE") {
+	n.describe(c)
+	n.setReason(c.reason, user, s.clock)
+	refusal := s.setState(n, c.state)
+	s.clearReason(n)
+	if e := n.setFeatures(entries(c.features), entries(c.active)); e != nil {
+		refusal = e
+	}
+	s.nodeTime = s.clock
+	return refusal
+}
+
+// setState sets the state of a node, if it is one that the node can take.
+func (s *Slurm) setState(n *node, state string) *Error {
+	opens := state == "UNDRAIN" || state == "RESUME" || state == "IDLE"
+	if opens && n.invalid {
 		return s.invalidTransition()
 	}
-	switch c.state {
+	switch state {
 	case "":
-		// Slurm keeps a reason only of what it is a reason for.
-		if s.old() || n.spoken() {
-			n.setReason(c.reason, user, s.clock)
-		}
 	case "DRAIN":
 		n.drain, n.fail = true, false
-		n.setReason(c.reason, user, s.clock)
 	case "FAIL":
-		n.fail = true
-		n.setReason(c.reason, user, s.clock)
+		n.drain, n.fail = false, true
 	case "UNDRAIN":
 		n.drain = false
-		s.clearReason(n)
 	case "RESUME", "IDLE":
-		if c.state == "RESUME" && !n.spoken() {
+		if base := s.state(n)[0]; state == "RESUME" && !n.spoken() || state == "IDLE" && base != "IDLE" && base != "DOWN" {
 			return s.invalidTransition()
 		}
 		n.drain, n.down, n.fail = false, false, false
-		s.clearReason(n)
 	case "DOWN":
-		s.setDown(n, c.reason, user)
+		s.setDown(n, "", "")
 	default:
 		return s.invalidTransition()
 	}
-	if e := n.describe(c); e != nil {
-		return e
-	}
-	s.nodeTime = s.clock
 	return nil
 }
 
@@ -247,8 +286,8 @@ func (s *Slurm) invalidTransition() *Error {
 	return &Error{Number: 2180, Text: "Invalid node state transition"}
 }
 
-// describe changes what is neither state nor reason.
-func (n *node) describe(c change) *Error {
+// describe changes what is neither state nor reason nor feature.
+func (n *node) describe(c change) {
 	for _, field := range []struct {
 		value *string
 		to    *string
@@ -257,7 +296,9 @@ func (n *node) describe(c change) *Error {
 			*field.to = *field.value
 		}
 	}
-	return n.setFeatures(entries(c.features), entries(c.active))
+	if c.weight != nil {
+		n.weight = *c.weight
+	}
 }
 
 // entries are those of a list in a message: an empty one counts as none given, and one of an empty string as empty.
@@ -295,26 +336,27 @@ func (n *node) setFeatures(available, active []string) *Error {
 	return nil
 }
 
-// remove deletes the nodes of a hostlist expression, in its order and up to the first one that is refused.
+// remove deletes the nodes of a hostlist expression, all but those that are refused.
 func (s *Slurm) remove(list string) *Error {
-	names, err := hostlist.Expand(list, maxNodes)
-	if err != nil || len(names) == 0 {
+	names, ok := sorted([]string{list})
+	if !ok {
 		return invalidName()
 	}
+	var refusal *Error
 	for _, name := range names {
 		if e := s.removeOne(name); e != nil {
-			return e
+			refusal = e
 		}
 	}
-	return nil
+	return refusal
 }
 
 func (s *Slurm) removeOne(name string) *Error {
 	n := s.nodes[name]
-	switch {
-	case n == nil:
+	if n == nil {
 		return invalidName()
-	case n.busy(), s.reserved(n) != nil: // seen on 26.05
+	}
+	if holder, _ := s.reserved(n); holder != nil || n.busy() {
 		return &Error{Number: 2016, Text: "Requested nodes are busy"}
 	}
 	delete(s.nodes, name)

@@ -24,6 +24,9 @@ func (s *Slurm) post(version, user, name string, body []byte) reply {
 		Topology       *string   `json:"topology_str"`
 		Features       *[]string `json:"features"`
 		FeaturesActive *[]string `json:"features_act"`
+		Weight         *struct {
+			Number int `json:"number"`
+		} `json:"weight"`
 	}
 	if json.Unmarshal(body, &message) != nil {
 		return reply{status: http.StatusBadRequest, body: []byte("Failure during parsing"), text: true}
@@ -35,6 +38,9 @@ func (s *Slurm) post(version, user, name string, body []byte) reply {
 	c := change{
 		reason: message.Reason, comment: message.Comment, extra: message.Extra, topology: message.Topology,
 		features: message.Features, active: message.FeaturesActive,
+	}
+	if message.Weight != nil {
+		c.weight = &message.Weight.Number
 	}
 	if len(message.State) > 0 {
 		c.state = strings.Join(message.State, ",")

@@ -59,14 +59,31 @@ func (s *Slurm) register(registration Node) {
 	n := s.nodes[registration.Name]
 	if n == nil {
 		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, suspended: map[int64]int{}, completing: map[int64]int{}}
+		n.weight = registration.Weight
 		s.nodes[registration.Name] = n
 		s.order = append(s.order, registration.Name)
 	} else {
 		s.registerAgain(n, registration)
 	}
+	n.slurmd, n.gone = registration, false
 	n.registered = s.clock
 	s.validate(n, registration)
 	s.nodeTime = s.clock
+}
+
+// registerAll lets the slurmds that respond register, as slurmctld has them do when it has started or has read its configuration.
+// A node that was set down is no longer down then, and what was changed of its weight is forgotten.
+func (s *Slurm) registerAll() {
+	for _, name := range s.order {
+		n := s.nodes[name]
+		n.weight = n.Weight
+		if !n.notResponding && !n.gone {
+			s.registerAgain(n, n.slurmd)
+			s.validate(n, n.slurmd)
+		}
+	}
+	s.nodeTime = s.clock
+	s.schedule()
 }
 
 // registerAgain changes the little of a record that a registration changes.
@@ -192,6 +209,10 @@ func (s *Slurm) complete(n Node) Node {
 // node is a record of slurmctld.
 type node struct {
 	Node
+	// slurmd is what its slurmd registered with last.
+	slurmd     Node
+	gone       bool // it has ended
+	weight     int  // as it was changed last
 	comment    string
 	active     []string // features
 	reason     string

@@ -5,6 +5,7 @@ package fake
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,6 +27,7 @@ type Reservation struct {
 	Accounts []string
 
 	members hostlist.Set
+	number  int // counts the reservations that were made
 }
 
 // on says whether it lasts at a time.
@@ -43,14 +45,42 @@ func (s *Slurm) Reservations() []Reservation {
 	return list
 }
 
-// reserved is the reservation that holds a node now, or nil.
-func (s *Slurm) reserved(n *node) *Reservation {
-	for _, r := range s.reservations {
-		if r.on(s.clock) && r.members.Contains(n.Name) {
-			return r
-		}
+// Reserve makes a reservation, or changes the one of that name, as "scontrol create reservation" does. It returns what Slurm
+// would say.
+func (s *Slurm) Reserve(r Reservation) error {
+	defer s.lock()()
+	m := reservationMessage{
+		Name: r.Name, Start: noVal{!r.Start.IsZero(), r.Start.Unix()}, End: noVal{!r.End.IsZero(), r.End.Unix()},
+		Nodes: r.Nodes, Flags: r.Flags, Users: r.Users, Accounts: r.Accounts,
+	}
+	if e := s.reserve("root", m); e != nil {
+		return fmt.Errorf("making reservation %s: %s", r.Name, e.Text)
 	}
 	return nil
+}
+
+// Unreserve deletes a reservation, as "scontrol delete" does.
+func (s *Slurm) Unreserve(name string) error {
+	defer s.lock()()
+	if e := s.unreserve("root", name); e != nil {
+		return fmt.Errorf("deleting reservation %s: %s", name, e.Text)
+	}
+	return nil
+}
+
+// reserved is the reservation that holds a node now, the youngest if there are several, or nil; and whether one of them is for
+// maintenance.
+func (s *Slurm) reserved(n *node) (holder *Reservation, maintenance bool) {
+	for _, r := range s.reservations {
+		if !r.on(s.clock) || !r.members.Contains(n.Name) {
+			continue
+		}
+		maintenance = maintenance || r.has("MAINT")
+		if holder == nil || r.number > holder.number {
+			holder = r
+		}
+	}
+	return holder, maintenance
 }
 
 // open says whether no reservation keeps a node from a job that starts now.
@@ -168,57 +198,69 @@ func (s *Slurm) reserve(user string, m reservationMessage) *Error {
 		return &Error{Number: 2054, Text: "Invalid time specified"}
 	}
 	if m.Nodes != nil {
-		if e := s.reserveNodes(next, m.Nodes); e != nil {
+		if e := s.reserveNodes(next, m.Nodes, old != nil); e != nil {
 			return e
 		}
+	}
+	if old == nil {
+		s.lastReservation++
+		next.number = s.lastReservation
 	}
 	s.reservations[m.Name] = next
 	s.nodeTime, s.resvTime = s.clock, s.clock
 	return nil
 }
 
-// reserveNodes gives nodes to a reservation, unless jobs that run there would not end in time.
-func (s *Slurm) reserveNodes(r *Reservation, lists []string) *Error {
+// reserveNodes gives nodes to a reservation, unless jobs that run there would not end in time. Of a change Slurm leaves out the
+// nodes that it does not know; it refuses a new reservation with one of them.
+func (s *Slurm) reserveNodes(r *Reservation, lists []string, change bool) *Error {
+	names, ok := sorted(lists)
+	if !ok {
+		return invalidName()
+	}
 	r.Nodes, r.members = nil, hostlist.SetOf()
-	for _, list := range lists {
-		names, err := hostlist.Expand(list, maxNodes)
-		if err != nil {
+	for _, name := range names {
+		n := s.nodes[name]
+		switch {
+		case n == nil && change:
+			continue
+		case n == nil:
 			return invalidName()
 		}
-		for _, name := range names {
-			n := s.nodes[name]
-			if n == nil {
-				return invalidName()
+		for id := range n.running {
+			if j := s.jobs[id]; !r.has("IGNORE_JOBS") && (j.end.IsZero() || j.end.After(r.Start)) {
+				return &Error{Number: 2016, Text: "Requested nodes are busy"}
 			}
-			for id := range n.running {
-				if j := s.jobs[id]; !r.has("IGNORE_JOBS") && (j.end.IsZero() || j.end.After(r.Start)) {
-					return &Error{Number: 2016, Text: "Requested nodes are busy"}
-				}
-			}
-			r.Nodes = append(r.Nodes, name)
-			r.members.Add(name)
 		}
+		r.Nodes = append(r.Nodes, name)
+		r.members.Add(name)
+	}
+	if len(r.Nodes) == 0 {
+		return &Error{Number: 2053, Text: "Requested reservation is invalid"}
 	}
 	return nil
 }
 
 func (s *Slurm) deleteReservation(w *shape, user, name string) reply {
-	var e *Error
+	if e := s.unreserve(user, name); e != nil {
+		return s.refuse(w.version, "Error deleting reservation "+name, e)
+	}
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "unreserve", Name: name})
+	w.result()
+	return reply{status: http.StatusOK, body: w.b}
+}
+
+func (s *Slurm) unreserve(user, name string) *Error {
 	switch {
 	case user != "slurm" && user != "root":
-		e = &Error{Number: 2010, Text: "Invalid user id"}
+		return &Error{Number: 2010, Text: "Invalid user id"}
 	case s.reservations[name] == nil:
-		e = &Error{Number: 2053, Text: "Requested reservation is invalid"}
-	}
-	if e != nil {
-		return s.refuse(w.version, "Error deleting reservation "+name, e)
+		return &Error{Number: 2053, Text: "Requested reservation is invalid"}
 	}
 	delete(s.reservations, name)
 	s.nodeTime, s.resvTime = s.clock, s.clock
 	s.schedule()
-	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "unreserve", Name: name})
-	w.result()
-	return reply{status: http.StatusOK, body: w.b}
+	return nil
 }
 
 func (w *shape) reservationsAnswer(list []*Reservation, now time.Time) {

@@ -148,7 +148,7 @@ func (w *shape) node(n *node) {
 		w.text("reason_set_by_user", w.reasonUser(n))
 		w.time("resume_after", time.Time{})
 		reservation := ""
-		if r := w.slurm.reserved(n); r != nil {
+		if r, _ := w.slurm.reserved(n); r != nil {
 			reservation = r.Name
 		}
 		w.text("reservation", reservation)
@@ -181,7 +181,7 @@ func (w *shape) nodeUse(n *node) {
 	w.int("sockets", int64(n.CPUs))
 	w.int("threads", 1)
 	w.int("temporary_disk", 0)
-	w.int("weight", int64(n.Weight))
+	w.int("weight", int64(n.weight))
 	if w.since("v0.0.43") {
 		w.text("topology", n.Topology)
 	}

@@ -4,17 +4,16 @@
 package hostlist
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
 func TestCompress(t *testing.T) {
@@ -113,34 +112,25 @@ func TestCompareIsATotalOrder(t *testing.T) {
 	})
 }
 
-// TestSlurmReadsWhatCompressWrites asks the scontrol of the machine, where there is one.
+// TestSlurmReadsWhatCompressWrites asks scontrol of both releases.
 func TestSlurmReadsWhatCompressWrites(t *testing.T) {
-	scontrol, err := exec.LookPath("scontrol")
-	if err != nil {
-		t.Skip("no scontrol in PATH")
-	}
-	expand := func(expr string) ([]string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		out, err := exec.CommandContext(ctx, scontrol, "show", "hostnames", expr).Output()
-		return strings.Fields(string(out)), err
-	}
-	if _, err := expand("a"); err != nil {
-		t.Skipf("scontrol does not work here: %v", err)
-	}
-	names := aName()
-	for seed := range 100 {
-		want := SetOf()
-		for i := range 60 {
-			want.Add(names.Example(seed*1000 + i))
-		}
-		got, err := expand(want.String())
-		if err != nil {
-			t.Fatalf("scontrol refuses %q: %v", want, err)
-		}
-		if diff := cmp.Diff(want, SetOf(got...)); diff != "" {
-			t.Fatalf("scontrol expands %q differently: %s", want, diff)
-		}
+	for _, root := range realslurm.Roots(t) {
+		t.Run(root.Release, func(t *testing.T) {
+			box, names := realslurm.Open(t, root, ""), aName()
+			for seed := range 100 {
+				want := SetOf()
+				for i := range 60 {
+					want.Add(names.Example(seed*1000 + i))
+				}
+				got, err := box.Try("scontrol", "show", "hostnames", want.String())
+				if err != nil {
+					t.Fatalf("scontrol refuses %q: %v: %s", want, err, got)
+				}
+				if diff := cmp.Diff(want, SetOf(strings.Fields(got)...)); diff != "" {
+					t.Fatalf("scontrol expands %q differently: %s", want, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -1,0 +1,135 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// named is node a under another name.
+func named(name string, edits ...func(*fake.Node)) fake.Node {
+	n := nodeA(edits...)
+	n.Name = name
+	return n
+}
+
+// updates changes nodes by REST, as the operator does.
+func updates(nodes string, u rest.NodeUpdate) func(*system) string {
+	return func(s *system) string { return s.update(nodes, u) }
+}
+
+func posts(body string) func(*system) string {
+	return func(s *system) string { return s.post(body) }
+}
+
+func deletes(nodes string) func(*system) string {
+	return func(s *system) string { return refusal(s.client.DeleteNodes(s.t.Context(), nodes)) }
+}
+
+// restarts lets slurmctld end and start again.
+func restarts(keepState bool) func(*system) string {
+	return func(s *system) string { s.Stop(); s.Start(keepState); return "" }
+}
+
+func reconfigures(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }
+
+// all does several things in one step and joins what they say.
+func all(do ...func(*system) string) func(*system) string {
+	return func(s *system) string {
+		var said []string
+		for _, f := range do {
+			if words := f(s); words != "" {
+				said = append(said, words)
+			}
+		}
+		return strings.Join(said, ", ")
+	}
+}
+
+func text(s string) *string { return &s }
+
+// words of nodes: what administrators and the operator write beside states.
+func describing() scenario {
+	return scenario{name: "descriptions", steps: []step{
+		{"register", registers(nodeA(func(n *fake.Node) { n.Features, n.Weight = []string{"f", "g"}, 3 }), named("b"))},
+		{"comment", updates("a", rest.NodeUpdate{Comment: text("mine")})},
+		{"comment on both", updates("a,b", rest.NodeUpdate{Comment: text("ours")})},
+		{"no comment", updates("a", rest.NodeUpdate{Comment: text("")})},
+		{"extra", updates("a", rest.NodeUpdate{Extra: text("x=1")})},
+		{"other features", updates("a", rest.NodeUpdate{Features: []string{"g", "h"}})},
+		{"fewer active features", updates("a", rest.NodeUpdate{FeaturesActive: []string{"g"}})},
+		{"active features that are not available", updates("a", rest.NodeUpdate{FeaturesActive: []string{"z"}})},
+		{"features without one that is active", updates("a", rest.NodeUpdate{Features: []string{"h"}})},
+		{"features and active ones", updates("a", rest.NodeUpdate{Features: []string{"i", "j"}, FeaturesActive: []string{"j"}})},
+		{"no features", updates("a", rest.NodeUpdate{Features: []string{}, FeaturesActive: []string{}})},
+		{"weight", posts(`{"weight": {"set": true, "number": 7}}`)},
+		{"drain, comment and feature at once", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk", Comment: text("c"), Features: []string{"k"}})},
+		{"a refused state with a comment", updates("a", rest.NodeUpdate{State: "ALLOCATED", Comment: text("never")})},
+		{"a refused state with a reason", updates("a", rest.NodeUpdate{State: "ALLOCATED", Reason: "never"})},
+		{"a refused state with features", updates("a", rest.NodeUpdate{State: "ALLOCATED", Features: []string{"m"}, FeaturesActive: []string{"m"}})},
+		{"undrain with a reason", updates("a", rest.NodeUpdate{State: "UNDRAIN", Reason: "well"})},
+		{"a refused state of an idle node with a reason", updates("a", rest.NodeUpdate{State: "ALLOCATED", Reason: "never"})},
+		{"drain", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"undrain with features that are refused", updates("a", rest.NodeUpdate{State: "UNDRAIN", FeaturesActive: []string{"z"}})},
+		{"slurmd registers with other words", registers(nodeA(func(n *fake.Node) { n.Features, n.Extra, n.Weight = []string{"l"}, "e", 8 }))},
+		{"slurmctld restarts", restarts(true)},
+		{"extra and weight again", all(updates("a", rest.NodeUpdate{Extra: text("x=2"), Comment: text("d")}), posts(`{"weight": {"set": true, "number": 9}}`))},
+		{"reconfigure", reconfigures},
+	}}
+}
+
+// listing is about several nodes at once, nodes that are not there, and users who may not.
+//
+// A node whose slurmd answers is DOWN only until that does so next, which is at a time of slurmctld's (ReturnToService=2): it is set
+// DOWN in the same step in which it stops being so. The scenario of lost slurmds has what stays down.
+func listing() scenario {
+	return scenario{name: "lists and rights", steps: []step{
+		{"register", registers(nodeA(), named("b"))},
+		{"drain of a node that is not there", updates("c", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"drain of one node that is not there, at the end", updates("b,c", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"undrain of one node that is not there, first", updates("c,b", rest.NodeUpdate{State: "UNDRAIN"})},
+		{"drain of one node that is not there, first in their order", updates("aa,b", rest.NodeUpdate{State: "DRAIN", Reason: "fan"})},
+		{"resume of one that is idle and one that is not", all(
+			updates("a", rest.NodeUpdate{State: "IDLE"}), updates("b", rest.NodeUpdate{State: "DRAIN", Reason: "fan"}),
+			updates("a,b", rest.NodeUpdate{State: "RESUME"}),
+		)},
+		{"drain both", updates("b,a", rest.NodeUpdate{State: "DRAIN", Reason: "psu"})},
+		{"drain without rights", func(s *system) string {
+			return refusal(s.as("alice").UpdateNodes(s.t.Context(), "a", rest.NodeUpdate{State: "DRAIN", Reason: "fan"}))
+		}},
+		{"delete without rights", func(s *system) string { return refusal(s.as("alice").DeleteNodes(s.t.Context(), "a")) }},
+		{"reconfigure without rights", func(s *system) string { return refusal(s.as("alice").Reconfigure(s.t.Context())) }},
+		{"delete a node that is not there", deletes("c")},
+		{"delete one that is not there, first in their order", deletes("aa,b")},
+		{"register it again", registers(named("b"))},
+		{"delete one that is and one that is not there", deletes("b,c")},
+		{"fail what is drained", updates("a", rest.NodeUpdate{State: "FAIL", Reason: "old"})},
+		{"drain what fails", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "oldest"})},
+		{"resume", updates("a", rest.NodeUpdate{State: "RESUME"})},
+		{"down, and idle", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), updates("a", rest.NodeUpdate{State: "IDLE"}))},
+		{"slurmd registers although down", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), registers(nodeA()))},
+		{"delete a down node", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), deletes("a"))},
+	}}
+}
+
+// restarting is what slurmctld keeps when it ends.
+func restarting() scenario {
+	return scenario{name: "restarts", steps: []step{
+		{"register", registers(nodeA(), named("b"), named("c"))},
+		{"drain and a job", all(updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"}), submits(fake.Job{NodeList: []string{"c"}}))},
+		{"slurmctld restarts with a node that is down", all(updates("b", rest.NodeUpdate{State: "DOWN", Reason: "fan"}), restarts(true))},
+		{"reconfigure with a node that is down", all(updates("b", rest.NodeUpdate{State: "DOWN", Reason: "fan"}), reconfigures)},
+		{"slurmd restarts below its job", registers(named("c"))},
+		{"slurmctld restarts without state", restarts(false)},
+		{"slurmds register anew", registers(nodeA(), named("c"))},
+		{"submit", submits(fake.Job{NodeList: []string{"a"}})},
+		{"drain", updates("a,c", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"slurmctld restarts with a job on a drained node", restarts(true)},
+		{"undrain", updates("a,c", rest.NodeUpdate{State: "UNDRAIN"})},
+		{"cancel", job((driver).Cancel, 1)},
+	}}
+}
