@@ -21,6 +21,18 @@ func nodeA(edits ...func(*fake.Node)) fake.Node {
 
 func cpus(n int) func(*fake.Node) { return func(f *fake.Node) { f.CPUs = n } }
 
+func memory(mib int64) func(*fake.Node) { return func(f *fake.Node) { f.RealMemory = mib } }
+
+// gpus are GPUs of which slurmd finds none.
+func gpus(n int) func(*fake.Node) {
+	return func(f *fake.Node) { f.Gres, f.Machine.Gres = fmt.Sprintf("gpu:%d", n), "none" }
+}
+
+// creates makes a node without a slurmd.
+func creates(s *system) string {
+	return s.refused(s.client.CreateNode(s.t.Context(), "NodeName=d CPUs=4 RealMemory=1000 State=EXTERNAL"))
+}
+
 func registers(nodes ...fake.Node) func(*system) string {
 	return func(s *system) string { s.Register(nodes...); return "" }
 }
@@ -138,6 +150,14 @@ func scenarios() []scenario {
 			{"resume", state("RESUME", "")},
 			{"delete", deletesA},
 			{"register anew", registers(nodeA(cpus(2)))},
+			{"register with more memory than there is", registers(named("b", memory(1_000_000)))},
+			{"undrain it", updates("b", rest.NodeUpdate{State: "UNDRAIN"})},
+			{"delete it", deletes("b")},
+			{"register it with what there is", registers(named("b"))},
+			{"register with GPUs that are not there", registers(named("c", gpus(2)))},
+			{"create by REST", creates},
+			{"create it again", creates},
+			{"delete it", deletes("d")},
 		}},
 		describing(), listing(), restarting(), working(), reserving(),
 	}

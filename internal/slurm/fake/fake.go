@@ -5,8 +5,11 @@
 //
 // Register nodes, submit jobs, move the clock; ask it over HTTP what a real one would be asked. Answers have the shapes,
 // statuses and oddities of slurmrestd 24.11.5 or 26.05.5, as measured: an unknown node is a 200 with an error of number
-// 0, a hostlist with one unknown name changes the nodes before it in the order of names, jobs that did not change come as an empty list with
-// last_update 0, and 24.11 fails to list nodes that changed when partitions did not. What the fake emits is checked against the published OpenAPI documents.
+// 0, a hostlist with one unknown name changes the nodes before it in the order of names, jobs that did not change come as an
+// empty list with last_update 0, and 24.11 fails to list nodes that changed when partitions did not. What the fake emits is
+// checked against the published OpenAPI documents.
+//
+// What nodes, jobs and reservations do is compared with real ones, step by step, by package test/compare.
 //
 // Time passes only as Options.Now says, and nothing happens between two looks at it: jobs start and end, in their order,
 // when somebody asks next. There is no goroutine.

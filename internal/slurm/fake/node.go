@@ -113,6 +113,7 @@ func (s *Slurm) state(n *node) []string {
 	}{
 		{holder != nil, "RESERVED"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"}, {n.notResponding, "NOT_RESPONDING"},
 		{n.fail, "FAIL"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
+		{n.external, "EXTERNAL"},
 	} {
 		if flag.set {
 			state = append(state, flag.name)

@@ -75,7 +75,7 @@ func (s *Slurm) deleteNodes(version, user, list string) reply {
 	return s.result(version, http.StatusOK, nil)
 }
 
-// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory and Feature are understood.
+// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory, Feature and State=EXTERNAL are understood.
 func (s *Slurm) create(version, user string, body []byte) reply {
 	var message struct {
 		Line string `json:"node_conf"`
@@ -93,7 +93,10 @@ func (s *Slurm) create(version, user string, body []byte) reply {
 		return s.refuse(version, "Failure to create nodes", &Error{Number: 2010, Text: "Invalid user id"})
 	}
 	for _, name := range names {
-		registration := Node{Name: name}
+		if s.nodes[name] != nil {
+			return s.refuse(version, "Failure to create node", &Error{Number: 2168, Text: "Node already exists in the node table"})
+		}
+		registration := Node{Name: name, external: fields["State"] == "EXTERNAL"}
 		registration.CPUs, _ = strconv.Atoi(fields["CPUs"])
 		registration.RealMemory, _ = strconv.ParseInt(fields["RealMemory"], 10, 64)
 		if fields["Feature"] != "" {

@@ -34,6 +34,8 @@ type Node struct {
 	MemSpecLimit  int64
 	// Machine is what slurmd finds, where that is not what it is told.
 	Machine Machine
+
+	external bool // it has no slurmd
 }
 
 // Machine is the hardware below a slurmd. What is zero is as the Node says.
