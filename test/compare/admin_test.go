@@ -50,16 +50,14 @@ func all(do ...func(*system) string) func(*system) string {
 	}
 }
 
-func text(s string) *string { return &s }
-
-// words of nodes: what administrators and the operator write beside states.
+// describing is what administrators and the operator write beside states.
 func describing() scenario {
 	return scenario{name: "descriptions", steps: []step{
 		{"register", registers(nodeA(func(n *fake.Node) { n.Features, n.Weight = []string{"f", "g"}, 3 }), named("b"))},
-		{"comment", updates("a", rest.NodeUpdate{Comment: text("mine")})},
-		{"comment on both", updates("a,b", rest.NodeUpdate{Comment: text("ours")})},
-		{"no comment", updates("a", rest.NodeUpdate{Comment: text("")})},
-		{"extra", updates("a", rest.NodeUpdate{Extra: text("x=1")})},
+		{"comment", updates("a", rest.NodeUpdate{Comment: new("mine")})},
+		{"comment on both", updates("a,b", rest.NodeUpdate{Comment: new("ours")})},
+		{"no comment", updates("a", rest.NodeUpdate{Comment: new("")})},
+		{"extra", updates("a", rest.NodeUpdate{Extra: new("x=1")})},
 		{"other features", updates("a", rest.NodeUpdate{Features: []string{"g", "h"}})},
 		{"fewer active features", updates("a", rest.NodeUpdate{FeaturesActive: []string{"g"}})},
 		{"active features that are not available", updates("a", rest.NodeUpdate{FeaturesActive: []string{"z"}})},
@@ -67,8 +65,8 @@ func describing() scenario {
 		{"features and active ones", updates("a", rest.NodeUpdate{Features: []string{"i", "j"}, FeaturesActive: []string{"j"}})},
 		{"no features", updates("a", rest.NodeUpdate{Features: []string{}, FeaturesActive: []string{}})},
 		{"weight", posts(`{"weight": {"set": true, "number": 7}}`)},
-		{"drain, comment and feature at once", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk", Comment: text("c"), Features: []string{"k"}})},
-		{"a refused state with a comment", updates("a", rest.NodeUpdate{State: "ALLOCATED", Comment: text("never")})},
+		{"drain, comment and feature at once", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk", Comment: new("c"), Features: []string{"k"}})},
+		{"a refused state with a comment", updates("a", rest.NodeUpdate{State: "ALLOCATED", Comment: new("never")})},
 		{"a refused state with a reason", updates("a", rest.NodeUpdate{State: "ALLOCATED", Reason: "never"})},
 		{"a refused state with features", updates("a", rest.NodeUpdate{State: "ALLOCATED", Features: []string{"m"}, FeaturesActive: []string{"m"}})},
 		{"undrain with a reason", updates("a", rest.NodeUpdate{State: "UNDRAIN", Reason: "well"})},
@@ -77,7 +75,7 @@ func describing() scenario {
 		{"undrain with features that are refused", updates("a", rest.NodeUpdate{State: "UNDRAIN", FeaturesActive: []string{"z"}})},
 		{"slurmd registers with other words", registers(nodeA(func(n *fake.Node) { n.Features, n.Extra, n.Weight = []string{"l"}, "e", 8 }))},
 		{"slurmctld restarts", restarts(true)},
-		{"extra and weight again", all(updates("a", rest.NodeUpdate{Extra: text("x=2"), Comment: text("d")}), posts(`{"weight": {"set": true, "number": 9}}`))},
+		{"extra and weight again", all(updates("a", rest.NodeUpdate{Extra: new("x=2"), Comment: new("d")}), posts(`{"weight": {"set": true, "number": 9}}`))},
 		{"reconfigure", reconfigures},
 	}}
 }

@@ -15,9 +15,10 @@ func loses(names ...string) func(*system) string {
 }
 
 // losing is what becomes of nodes whose slurmd is gone. Slurm takes some seconds for each step with a loss, so that many nodes
-// take it together.
+// take it together. With the default MessageTimeout of 10 s it would wait so long for the dead that it counted living nodes among
+// them.
 func losing() scenario {
-	return scenario{name: "lost slurmds", conf: "SlurmdTimeout=10", patience: time.Minute, steps: []step{
+	return scenario{name: "lost slurmds", conf: "SlurmdTimeout=10\nMessageTimeout=3", patience: time.Minute, steps: []step{
 		{"register", registers(named("idle"), named("drained"), named("failing"), named("job"), named("suspended"), named("two"))},
 		{"drain, fail and submit", all(
 			updates("drained", rest.NodeUpdate{State: "DRAIN", Reason: "disk"}), updates("failing", rest.NodeUpdate{State: "FAIL", Reason: "old"}),
