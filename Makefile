@@ -92,11 +92,15 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 	@hack/check-charts
 
 # Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
+# Tests that weigh long answers, which take ten times as long with the race detector and have one goroutine.
+MEMORY_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIsBounded|TestALargeClusterIsSmallInMemory)$$
+
 .PHONY: unit
-unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
+unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and the tests of memory without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(MEMORY_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
+	@go test -timeout 20m -run '$(MEMORY_TESTS)' ./internal/slurm/rest ./internal/slurm/fake
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover

@@ -46,8 +46,8 @@ func TestMoreThanIsAcceptedIsSuspect(t *testing.T) {
 					return nil
 				})
 				s.Submit(fake.Job{NodeList: []string{"worker-0"}, CPUs: 1})
-				for range 5 { // it stays so
-					after(20 * time.Second)
+				for range 2 { // it stays so
+					after(5 * time.Second)
 					if got := l.Snapshot(); got.Trust != Suspect || !strings.Contains(got.Why, test.want) || got.Len() != 3 {
 						t.Fatalf("%s, %q, %d nodes", got.Trust, got.Why, got.Len())
 					}
