@@ -13,6 +13,7 @@ E2E_NODES ?= 3
 REGISTRY ?= coxswain.local
 TAG      ?= dev
 VERSION  ?= 0.1.0-dev
+E2E_FLAGS ?=
 BENCH_SIZES  ?= 100,1000,5000
 BENCH_WINDOW ?= 2m
 FAULTS       ?= .
@@ -144,8 +145,12 @@ compare: images ## Compare the fake slurmctld of the tests with real ones of bot
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
 	@mkdir -p out; { go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
-		-e2e.tag=$(TAG) || touch out/e2e.failed; } | tee out/e2e.log; \
+		-e2e.tag=$(TAG) $(E2E_FLAGS) || touch out/e2e.failed; } | tee out/e2e.log; \
 		if rm out/e2e.failed 2>/dev/null; then echo "What the tests that failed said last:"; hack/failures out/e2e.log; exit 1; fi
+
+.PHONY: e2e-long
+e2e-long: E2E_FLAGS := -e2e.long
+e2e-long: e2e ## Run the end-to-end tests with those that "make e2e" leaves out to save time. Not part of "make test".
 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.

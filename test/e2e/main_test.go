@@ -29,6 +29,7 @@ var (
 	registry   = flag.String("e2e.registry", walk.LocalRegistry, "`registry` of the images")
 	tag        = flag.String("e2e.tag", "dev", "`tag` of the images")
 	nodes      = flag.Int("e2e.nodes", 3, "`number` of nodes that a local Kubernetes has at least")
+	long       = flag.Bool("e2e.long", false, "run the tests, too, that are left out to save time")
 	restFor    = flag.Duration("e2e.rest", 2*time.Minute, "`time` for which a cluster at rest is watched for writes")
 )
 

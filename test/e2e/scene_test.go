@@ -53,6 +53,14 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// needsTime skips a test that "make e2e" leaves out, since another one shows nearly the same.
+func needsTime(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("-e2e.long is not given")
+	}
+}
+
 // clear removes what an earlier run left.
 func (s *scene) clear(t *testing.T) {
 	t.Helper()
