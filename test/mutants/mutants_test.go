@@ -149,11 +149,9 @@ func ours() []mutation {
 		},
 		{
 			name: "or when its protection met a conflict",
-			edits: []edit{
-				{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"},
-				{drive, `s.action.Protected == node.Yes && !until.IsZero()`, `s.action.Protected == node.Yes && until.IsZero() && !until.IsZero()`},
-			},
-			caught: "TestFaults/evictions/conflict",
+			edits:  []edit{{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"}},
+			suite:  "internal/controller/worker",
+			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",
 		},
 		{
 			name: "a silent slurmrestd stalls the NodeSets of all clusters",
@@ -165,9 +163,7 @@ func ours() []mutation {
 		},
 		{
 			name: "a former leader takes off the protection that another one has put on",
-			edits: []edit{{"internal/controller/worker/mark.go", `if !wanted {
-		// What`, `if is && !wanted {
-		// What`}},
+			edits: []edit{{"internal/controller/worker/mark.go", `if !wanted || s.action.Announce {`, `if is && !wanted || s.action.Announce {`}},
 			suite:  "internal/controller/worker",
 			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",
 		},
