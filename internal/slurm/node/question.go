@@ -3,8 +3,6 @@
 
 package node
 
-import "strings"
-
 // says answers Yes if Slurm said w, No if it certainly did not.
 func (s State) says(w Word) Answer {
 	switch {
@@ -46,9 +44,3 @@ func (s State) NotResponding() Answer { return s.says(NotResponding) }
 
 // InMaintenance answers whether the node is in a maintenance reservation that has begun.
 func (s State) InMaintenance() Answer { return s.says(Maintenance) }
-
-// DownUnresponsive answers whether slurmctld itself set the node DOWN because its slurmd did not respond: DOWN with the
-// reason "Not responding". Such a node recovers by answering, and its drain state is left alone.
-func (s State) DownUnresponsive(r Reason) Answer {
-	return s.Down().And(AnswerOf(strings.Contains(strings.ToLower(r.Text), "not responding")))
-}

@@ -58,24 +58,6 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-func TestDownUnresponsive(t *testing.T) {
-	tests := []struct {
-		state, reason string
-		want          Answer
-	}{
-		{"DOWN", "Not responding", Yes},
-		{"DOWN NOT_RESPONDING", "not responding, was busy", Yes},
-		{"DOWN", "disk", No},
-		{"IDLE", "Not responding", No},
-		{"", "Not responding", Unknown},
-	}
-	for _, tt := range tests {
-		if got := Parse(strings.Fields(tt.state)).DownUnresponsive(Reason{Text: tt.reason}); got != tt.want {
-			t.Errorf("%s, %q: got %v, want %v", tt.state, tt.reason, got, tt.want)
-		}
-	}
-}
-
 func TestStateKeepsWhatSlurmSaid(t *testing.T) {
 	s := Parse([]string{"DRAIN", "IDLE", "HIBERNATING", "idle", ""})
 	if got, want := s.String(), "IDLE+DRAIN+HIBERNATING"; got != want {
