@@ -148,7 +148,7 @@ func ours() []mutation {
 			caught: "TestFaults/evictions/none",
 		},
 		{
-			name: "or when its protection met a conflict",
+			name:   "or when its protection met a conflict",
 			edits:  []edit{{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"}},
 			suite:  "internal/controller/worker",
 			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",
@@ -162,8 +162,8 @@ func ours() []mutation {
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},
 		{
-			name: "a former leader takes off the protection that another one has put on",
-			edits: []edit{{"internal/controller/worker/mark.go", `if !wanted || s.action.Announce {`, `if is && !wanted || s.action.Announce {`}},
+			name:   "a former leader takes off the protection that another one has put on",
+			edits:  []edit{{"internal/controller/worker/mark.go", `if !wanted || s.action.Announce {`, `if is && !wanted || s.action.Announce {`}},
 			suite:  "internal/controller/worker",
 			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",
 		},

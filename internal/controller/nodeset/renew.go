@@ -30,8 +30,8 @@ import (
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
 // before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody else
 // has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
-// hears of it in a moment: as long as the Controller says that Slurm is reachable, no worker is made, and when it says something else,
-// workers are made all the same. Their pods say what is wrong when they run.
+// hears of it in a moment: as long as the Controller says that Slurm is reachable, or the deletion of a record is being tried, no worker
+// is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
 func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
 	if len(plan.Create) == 0 {
@@ -39,7 +39,8 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	}
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
-		if meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable) {
+		again = r.renewals.trying(client.ObjectKeyFromObject(n), r.Clock.Now())
+		if !again.IsZero() || meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable) {
 			plan.Create = nil // what the link hears, and a change of the condition, wake the NodeSet
 		}
 		return again, nil
@@ -60,10 +61,16 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 			failures = unconfirmed(outdated, err)
 			return nil
 		}
-		if outdated, err = r.outdated(ctx, n, pod, confirmed, plan.Create); err == nil {
-			maintained, failures = r.forget(ctx, n, l, outdated)
+		still, err := r.outdated(ctx, n, pod, confirmed, plan.Create)
+		if err != nil {
+			return err
 		}
-		return err
+		outdated = slices.DeleteFunc(outdated, func(name string) bool { // one that is not listed may be there all the same
+			listed, _ := confirmed.Node(name)
+			return listed != nil && !slices.Contains(still, name)
+		})
+		maintained, failures = r.forget(ctx, n, l, outdated)
+		return nil
 	})
 	if err != nil {
 		return again, err
@@ -75,21 +82,25 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		wait(outdated)
 		return busy, nil
 	}
+	r.tellRenewed(ctx, n, outdated, failures)
+	maps.DeleteFunc(failures, func(name string, err error) bool { return held(err) && !maintained.Contains(name) })
+	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), len(failures) > 0); !again.IsZero() {
+		wait(slices.Collect(maps.Keys(failures)))
+	}
+	return again, nil // those made all the same say so on their pods
+}
+
+// tellRenewed tells which outdated records were deleted, and why some were not.
+func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, outdated []string, failures link.Failures) {
 	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
 	if names := hostlist.Compress(deleted); len(deleted) > 0 {
 		log.FromContext(ctx).Info("Deleted records of Slurm nodes whose workers register with something else now", "nodes", names)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, slinkyv1beta1.ReasonSlurmNodeRecordOutdated, "Prune",
 			"Deleted the records of Slurm nodes %s, whose workers register with something else now", names)
 	}
-	err = failures.Err()
-	if err != nil {
+	if err := failures.Err(); err != nil {
 		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())
 	}
-	maps.DeleteFunc(failures, func(name string, err error) bool { return held(err) && !maintained.Contains(name) })
-	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), len(failures) > 0); !again.IsZero() {
-		wait(slices.Collect(maps.Keys(failures)))
-	}
-	return again, nil // those made all the same say so on their pods
 }
 
 // unconfirmed are records that nobody tried to delete, since Slurm did not let it come to that.
@@ -146,6 +157,16 @@ func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) 
 		r.since[set] = now
 	}
 	return now.Add(retry)
+}
+
+// trying says when to look again while the deletion of records is being tried, as long as it is worth it; zero otherwise.
+func (r *renewals) trying(set types.NamespacedName, now time.Time) (again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since, ok := r.since[set]; ok && now.Sub(since) < retrying {
+		return now.Add(retry)
+	}
+	return time.Time{}
 }
 
 // outdated are the records that stand in the way of workers that are about to be made.

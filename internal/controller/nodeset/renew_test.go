@@ -26,5 +26,8 @@ func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
 		if got := r.failed(set, now.Add(step.after), step.failed); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)
 		}
+		if got := r.trying(set, now.Add(step.after)); !got.IsZero() != step.again {
+			t.Errorf("while Slurm is not heard of, after %s: again is %s", step.after, got)
+		}
 	}
 }

@@ -24,7 +24,7 @@ type memory struct {
 
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*past
-	// foreign is until when what other processes have sent may still let jobs onto a Slurm node, which outlives its pods.
+	// foreign is until when what other processes have sent, or this one for an earlier pod, may still let jobs onto a Slurm node.
 	foreign map[slurmNode]time.Time
 	// changing are pods the state of whose Slurm node is being changed. That outlives the pod: its successor has the node.
 	changing map[types.NamespacedName]bool
@@ -41,10 +41,10 @@ type past struct {
 	cluster link.Key
 	// slurm is the name of its Slurm node.
 	slurm string
-	// opening is what the pod says about who lets jobs onto the node, noticed is since when that is known, used is when the
-	// announcement was that we have used, and open is when Slurm last showed that the node takes jobs.
-	opening             nodeset.Opening
-	noticed, used, open time.Time
+	// told is what another process has announced on the pod last. used is when the announcement was that we have used, sent when that
+	// was, and opening until when what we sent may arrive.
+	told                nodeset.Opening
+	used, sent, opening time.Time
 	// seen says that Slurm had its node once.
 	seen bool
 	// absent is since when Slurm did not have its node, whenever it was asked.
@@ -125,41 +125,38 @@ func (m *memory) others(n slurmNode, p *past, w *nodeset.Worker) {
 			delete(m.foreign, of)
 		}
 	}
-	if w.Opening == p.opening || w.Opening.By == m.process || !w.Now.Before(w.Opening.Over()) {
+	if w.Opening == p.told || w.Opening.By == m.process || !w.Now.Before(w.Opening.Over()) {
 		return
 	}
+	p.told = w.Opening
+	m.remains(n, w.Opening.Over())
+}
+
+// remains notes until when jobs may be let onto a node by what was sent for one of its pods. The caller holds the lock.
+func (m *memory) remains(n slurmNode, until time.Time) {
 	if m.foreign == nil {
 		m.foreign = map[slurmNode]time.Time{}
 	}
-	m.foreign[n] = later(m.foreign[n], w.Opening.Over())
+	m.foreign[n] = later(m.foreign[n], until)
 }
 
-// opens notes that jobs are let onto the node now, for which the announcement that there is counts once.
-func (m *memory) opens(pod types.NamespacedName, announced time.Time) {
+// opens notes that jobs are let onto the node from now on, for which the announcement that there is counts once.
+func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(pod).used = announced
+	p := m.of(pod)
+	p.used, p.sent, p.opening = announced, now, nodeset.Opening{At: announced}.Over()
 }
 
 // openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen
-// before. An announcement of this process is over when Slurm shows the node open; that of another one when nothing that it has sent
-// can be under way any more.
+// before. What this process has sent is over when Slurm shows the node open; what another one has announced is over with time.
 func (p *past) openings(process string, foreign time.Time, w *nodeset.Worker) {
-	if p.opening != w.Opening {
-		p.opening, p.noticed = w.Opening, w.Now
+	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
+		p.opening = time.Time{}
 	}
-	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No {
-		p.open = w.Asked
-	}
-	w.OpeningUntil, w.Announced = foreign, time.Time{}
-	if p.opening.By != process {
-		return
-	}
-	if !p.open.After(p.noticed) {
-		w.OpeningUntil = later(w.OpeningUntil, p.opening.Over())
-	}
-	if !p.used.Equal(p.opening.At) {
-		w.Announced = p.opening.At
+	w.OpeningUntil, w.Announced = later(foreign, p.opening), time.Time{}
+	if w.Opening.By == process && !p.used.Equal(w.Opening.At) {
+		w.Announced = w.Opening.At
 	}
 }
 
@@ -248,6 +245,9 @@ func (m *memory) forget(pod types.NamespacedName) (cluster link.Key, known bool)
 	delete(m.pods, pod)
 	if !known {
 		return link.Key{}, false
+	}
+	if !p.opening.IsZero() {
+		m.remains(slurmNode{p.cluster, p.slurm}, p.opening)
 	}
 	return p.cluster, true
 }

@@ -127,20 +127,25 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(0, nodeset.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("without one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || !w.OpeningUntil.Equal(at.Over()) {
+	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("with one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	m.opens(pod("w-0"), now)
-	if w := look(2*time.Second, at, "IDLE", "DRAIN"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over()) {
+	m.opens(pod("w-0"), now, now.Add(2*time.Second))
+	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over()) {
 		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	look(3*time.Second, at, "MIXED")
-	if w := look(4*time.Second, at, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
-		t.Errorf("after it was seen open: until %s", w.OpeningUntil)
-	}
-	again := nodeset.Opening{At: now.Add(5 * time.Second), By: "we"}
-	if w := look(5*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(again.Over()) {
+	again := nodeset.Opening{At: now.Add(3 * time.Second), By: "we"}
+	if w := look(3*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(at.Over()) {
 		t.Errorf("with the next one: %s, until %s", w.Announced, w.OpeningUntil)
+	}
+	look(4*time.Second, again, "MIXED")
+	if w := look(5*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || w.Now.Before(w.OpeningUntil) {
+		t.Errorf("after it was seen open: %s, until %s", w.Announced, w.OpeningUntil)
+	}
+	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
+	m.forget(pod("w-0"))
+	if w := look(7*time.Second, nodeset.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over()) {
+		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over())
 	}
 }
 

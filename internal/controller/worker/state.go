@@ -75,7 +75,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
 	r.memory.changes(key)
 	if c.opens {
-		r.memory.opens(key, s.worker.Announced)
+		r.memory.opens(key, s.worker.Announced, r.Clock.Now())
 	}
 	c.write(s.link, s.node, s.worker.Announced.Add(nodeset.Announced), func(err error) {
 		ended := r.Clock.Now()
