@@ -77,6 +77,8 @@ func shrinking() []scenario {
 			w.sleep(9 * time.Minute)
 		}},
 		{name: "retired again", nodeSet: threeWorkers + `, drainTimeout: 3m`, sparse: 2, act: func(w *world) {
+			// Or which of them is retired would depend on whose mark of the cordon is written first.
+			change(w, "w-2", func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodDeletionCost] = "-1" })
 			w.occupy(20*time.Minute, "w-0", "w-1", "w-2")
 			w.cordonNodes(true)
 			w.sleep(10 * time.Second)
