@@ -93,7 +93,7 @@ func strip(obj *unstructured.Unstructured, withoutStatus bool) *unstructured.Uns
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)
 	}
 	annotations := obj.GetAnnotations()
-	delete(annotations, "coxswain.dev/intent") // a digest of all this, with the owner's uid
+	delete(annotations, "coxswain.dev/intent")  // a digest of all this, with the owner's uid
 	delete(annotations, "coxswain.dev/opening") // a time
 	obj.SetAnnotations(annotations)
 	if _, generated := obj.GetLabels()["coxswain.dev/key"]; generated {
