@@ -34,6 +34,10 @@ func retire(w Worker, action *Action) {
 		return
 	}
 	action.Message = waiting(w)
+	if shown := later(w.Reason.At, w.Pod.RetiredAt).Add(moment); w.looksFree() && w.Occupied() == node.Unknown && w.Now.Before(shown) {
+		action.Brief = true
+		action.wake(shown)
+	}
 	switch {
 	case !w.Reason.Ours():
 	case !w.toGo() && w.Occupied() == node.Unknown:
@@ -45,6 +49,9 @@ func retire(w Worker, action *Action) {
 		overtime(w, action)
 	}
 }
+
+// moment is how long what a retired worker waits for is not shown. Of many that are scaled in, most would be written to just before they go.
+const moment = 5 * time.Second
 
 // retiring is the reason to drain the node of a retired worker with. What somebody else says about a node that is DOWN stays
 // readable in it.

@@ -64,3 +64,23 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 		})
 	}
 }
+
+// Of many that are scaled in, most would be written to just before they go.
+func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
+	w := nodeset.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, scaledIn),
+		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)},
+	}
+	w.Pod.RetiredAt = noon.Add(-2 * time.Second)
+	if action := nodeset.Next(w); !action.Brief || action.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
+		t.Errorf("a second after the drain: brief %t, deleted %t, again at %s", action.Brief, action.Delete, action.Again)
+	}
+	w.Now = noon.Add(4 * time.Second)
+	if action := nodeset.Next(w); action.Brief || action.Message != "waiting to hear whether jobs are suspended there" {
+		t.Errorf("five seconds after the drain: brief %t, %q", action.Brief, action.Message)
+	}
+	w.Now, w.JobsKnown = noon, node.Yes
+	if action := nodeset.Next(w); action.Brief || !action.Delete {
+		t.Errorf("once the jobs are known: brief %t, deleted %t", action.Brief, action.Delete)
+	}
+}

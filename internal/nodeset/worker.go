@@ -104,6 +104,8 @@ type Action struct {
 	ConditionsKnown bool
 	// Troubles are what a person has to look at.
 	Troubles []Trouble
+	// Brief says that the worker may be gone in a moment, so that nothing is shown of it.
+	Brief bool
 	// Again is when the action may change by the mere passing of time; zero when it does not.
 	Again time.Time
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
 // rests looks at a cluster in which nothing happens.
@@ -66,6 +67,7 @@ func (b *bench) changes() {
 // restarts stops the operator and starts it again: once with nothing to do, and once with a cordon that was made meanwhile.
 func (b *bench) restarts() {
 	b.process.stop()
+	b.age()
 	before := b.spent()
 	b.process = b.start()
 	led := b.led()
@@ -87,6 +89,17 @@ func (b *bench) restarts() {
 	b.cordon(b.host(0), false)
 	b.wait(serves)
 	b.settle()
+}
+
+// age lets some minutes pass for the workers, so that nothing is under way any more that the operator which has ended has sent.
+func (b *bench) age() {
+	b.t.Helper()
+	long := nodeset.Opening{At: time.Now().Add(-time.Hour), By: "the former one"}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, slinkyv1beta1.AnnotationOpening, long)
+	b.all(func(i int) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.server.Namespace, Name: fmt.Sprintf("w-%d", i)}}
+		return b.user.Patch(b.t.Context(), pod, mergePatch(patch))
+	})
 }
 
 // led waits until the operator leads and has looked at what there is, and says when.

@@ -50,7 +50,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if marked, err := r.mark(ctx, s); !marked || err != nil {
+	if marked, err := r.mark(ctx, s); !marked || s.action.Brief || err != nil {
 		return err
 	}
 	return r.show(ctx, s)
