@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/coxswain-hpc/coxswain/test/login"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -44,9 +46,14 @@ func TestHighAvailability(t *testing.T) {
 	if err := s.Delete(t.Context(), primary, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	alice.seesSlurm(t, job)
+	alice.seesSlurm(t, job, begin.Add(dying))
 	quickly(t, "squeue answered", begin)
-	second := alice.submits(t, "hostname\n")
+	var second int
+	eventually(t, patient, "a job to be accepted", func(ctx context.Context) error {
+		var err error
+		second, err = alice.Submit(ctx, login.Batch{Script: "hostname\n"})
+		return err
+	})
 	quickly(t, "a job was accepted", begin)
 	s.awaitActive(t, "slurm-controller-1")
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionFalse)
@@ -71,6 +78,9 @@ func TestHighAvailability(t *testing.T) {
 // failover is how long a fail-over may take for a user, and a second of the machine that this runs on.
 const failover = 11 * time.Second
 
+// dying is how long a slurmctld may go on answering that the kubelet has been told to kill.
+const dying = time.Second
+
 // quickly holds that something has happened in the time of a fail-over.
 func quickly(t *testing.T, what string, begin time.Time) {
 	t.Helper()
@@ -80,10 +90,13 @@ func quickly(t *testing.T, what string, begin time.Time) {
 	}
 }
 
-// seesSlurm waits until squeue knows a running job.
-func (u *user) seesSlurm(t *testing.T, job int) {
+// seesSlurm waits until squeue, asked after a time, knows a running job.
+func (u *user) seesSlurm(t *testing.T, job int, after time.Time) {
 	t.Helper()
 	eventually(t, patient, "squeue to answer", func(ctx context.Context) error {
+		if time.Now().Before(after) {
+			return errors.New("it is too early to ask")
+		}
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		tasks, err := u.Queue(ctx, job)
