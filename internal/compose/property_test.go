@@ -45,7 +45,10 @@ func scribble(t *rapid.T, v reflect.Value, depth int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			switch field := v.Type().Field(i); {
+			case field.Name == "Port" && v.Field(i).CanInt():
+				v.Field(i).SetInt(int64(rapid.Int32Range(0, 65535).Draw(t, "port"))) // the schema admits no others
+			case field.IsExported():
 				scribble(t, v.Field(i), depth+1)
 			}
 		}

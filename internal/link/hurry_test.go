@@ -52,3 +52,27 @@ func TestWhoeverChangesNodesSeesThemSoon(t *testing.T) {
 		}
 	})
 }
+
+// Each list lets a rolling update write, and each write lets it ask for a list: without a bound it would ask all the time.
+func TestListsThatFollowOneAnotherAreKeptApart(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(time.Minute)
+		s.ResetCounters()
+		began := time.Now()
+		for range 100 {
+			if err := s.Update("root", "worker-0", "DRAIN", time.Now().String()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Confirm(t.Context(), "worker-0"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took := time.Since(began)
+		if most := atOnce + int(took/apart) + 1; s.Counters().Calls["GET nodes"] > most {
+			t.Errorf("%d lists in %s", s.Counters().Calls["GET nodes"], took)
+		}
+		if took > 100*apart {
+			t.Errorf("a hundred confirmations took %s", took)
+		}
+	})
+}

@@ -98,6 +98,7 @@ type Link struct {
 	wanted   map[string]hostlist.Set
 	interest *Interest // in the slurmctlds; nil: nobody's
 	may      allowance
+	spacing  spacing
 	hidden   time.Time                // when jobs were suspended last; zero: none is
 	nextCalm time.Time                // when it may be asked again whether jobs are suspended
 	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
@@ -120,7 +121,8 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
 		wanted: map[string]hostlist.Set{}, work: map[string]time.Duration{},
-		done: make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
+		spacing: newSpacing(),
+		done:    make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	l.retries.clock = l.options.Clock

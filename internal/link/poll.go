@@ -60,7 +60,7 @@ func (l *Link) silence(urgent bool) time.Duration {
 	if urgent {
 		pause = min(pause, shortest)
 	}
-	return max(l.ended.Add(pause).Sub(now), l.may.wait(now, aboutNodes, urgent))
+	return max(l.ended.Add(pause).Sub(now), l.room(now, aboutNodes, urgent))
 }
 
 // turn waits until nobody else asks for the nodes; call what it returns in the end.
@@ -73,11 +73,20 @@ func (l *Link) turn(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// afford waits until the allowance has room for a question that somebody waits for.
+// room is how long to wait until a question may be asked. The caller holds the mutex.
+func (l *Link) room(now time.Time, about subject, urgent bool) time.Duration {
+	wait := l.may.wait(now, about, urgent)
+	if about == aboutNodes {
+		wait = max(wait, l.spacing.wait(now))
+	}
+	return wait
+}
+
+// afford waits until there is room for a question that somebody waits for.
 func (l *Link) afford(ctx context.Context, about subject) error {
 	for {
 		l.mu.Lock()
-		wait := l.may.wait(l.options.Clock.Now(), about, true)
+		wait := l.room(l.options.Clock.Now(), about, true)
 		l.mu.Unlock()
 		if wait == 0 {
 			return nil
@@ -203,6 +212,7 @@ func (l *Link) account(number int, client *rest.Client, asked time.Time, list re
 	case err == nil:
 		l.failures, l.since = 0, list.Updated
 		l.lists.add(now.Sub(asked))
+		l.spacing.took(now)
 		l.may.take(now, aboutNodes, l.listWork.add(l.work[listNodes]))
 	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
 		l.failures++

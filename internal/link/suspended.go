@@ -62,7 +62,7 @@ func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.
 func (l *Link) tookCalm(client *rest.Client, asked time.Time, calm bool) (current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.nextCalm = l.options.Clock.Now().Add((hurriedShare - 1) * l.work[listJobs])
+	l.nextCalm = l.options.Clock.Now().Add(max(apart, (hurriedShare-1)*l.work[listJobs]))
 	l.hidden = time.Time{}
 	if !calm {
 		l.hidden = asked

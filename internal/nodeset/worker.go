@@ -166,12 +166,13 @@ func known(w Worker, action *Action) {
 	}
 }
 
-// succeeds says until when what Slurm has on the node is the state that the pod before has left, of which nothing is shown on
-// this one: it would be true for the few seconds until the new slurmd registers, and be written for each worker of a rolling
-// update. Zero says that it is the state of this pod, or that it has lasted too long.
+// succeeds says until when nothing is shown of what Slurm has on the node, because it is the state that the pod before has left,
+// or because Slurm heard of this pod's slurmd before we heard that the pod runs. Either is over in seconds and would be one
+// more write for each worker. Zero says that it is the state of this pod, or that it has lasted too long.
 func (w Worker) succeeds() (until time.Time) {
 	until = w.Pod.Created.Add(registering)
-	if w.Record.Started.IsZero() || !w.Record.Started.Before(w.Pod.Created) || !w.Now.Before(until) || w.State.Down() != node.Yes {
+	left := w.State.Down() == node.Yes && !w.Record.Started.IsZero() && w.Record.Started.Before(w.Pod.Created)
+	if !w.Now.Before(until) || !left && w.Pod.Phase != "Pending" {
 		return time.Time{}
 	}
 	return until

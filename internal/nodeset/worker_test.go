@@ -170,9 +170,10 @@ func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
 
 // A pod takes over a Slurm node that its predecessor has left DOWN. That is not the state of this pod.
 func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
+	phase := "Running"
 	next := func(state string, created, started, now time.Duration) nodeset.Action {
 		pod := aPod(1)
-		pod.Created = noon.Add(created)
+		pod.Created, pod.Phase = noon.Add(created), phase
 		w := nodeset.Worker{
 			Now: noon.Add(now), Asked: noon.Add(now), Listed: noon.Add(now), Known: node.Yes, Pod: pod, Host: anUncordonedNode,
 			State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)},
@@ -193,6 +194,13 @@ func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
 		if !got.ConditionsKnown {
 			t.Errorf("nothing is shown %s", name)
 		}
+	}
+	phase = "Pending"
+	if got := next("IDLE", 0, second, 2*second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before Kubernetes says that the pod runs it shows %v; again %s", got.Conditions, got.Again)
+	}
+	if got := next("IDLE", 0, second, time.Minute); !got.ConditionsKnown {
+		t.Error("nothing is shown of a pod that Kubernetes has not run for a minute")
 	}
 }
 

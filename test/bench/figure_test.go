@@ -53,6 +53,12 @@ func (b *bench) tell(scenario, what string, value float64, unit string) {
 	b.write(figure{Scenario: scenario, Figure: what, Value: value, Unit: unit})
 }
 
+// tellCount tells a count without a limit.
+func (b *bench) tellCount(scenario, what string, of tally) {
+	b.t.Helper()
+	b.write(figure{Scenario: scenario, Figure: what, Value: float64(of.total()), Of: of})
+}
+
 // hold tells a count and fails when it is above its limit.
 func (b *bench) hold(scenario, what string, of tally, limit int) {
 	b.t.Helper()

@@ -1,0 +1,34 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// A spacing keeps answers that are lists apart while one follows the other, as in a rolling update, where each list lets the next
+// writes follow: a thousand workers were updated with 338 lists of 2.7 MB within 48 s. After a rest some are asked for at once.
+type spacing struct{ limiter *rate.Limiter }
+
+const (
+	// apart is the time between two lists when there have been more than atOnce.
+	apart  = time.Second
+	atOnce = 6
+)
+
+func newSpacing() spacing { return spacing{rate.NewLimiter(rate.Every(apart), atOnce)} }
+
+// took notes a list.
+func (s spacing) took(now time.Time) { s.limiter.ReserveN(now, 1) }
+
+// wait is how long to wait until there may be another.
+func (s spacing) wait(now time.Time) time.Duration {
+	missing := 1 - s.limiter.TokensAt(now)
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing*float64(apart)) + time.Microsecond // tokens are rounded
+}
