@@ -31,6 +31,8 @@ type batcher struct {
 	clock  clock.Clock
 	window time.Duration
 	write  func(ctx context.Context, nodes []string, c change) Failures
+	// heed says why some nodes are left as they are. It is asked right before a write.
+	heed func(ctx context.Context, nodes []string, c change) Failures
 	// wrote is called after each batch.
 	wrote func()
 	more  chan struct{} // there is something in the queue
@@ -105,6 +107,7 @@ func (b *batcher) run(ctx context.Context) {
 
 // writeGroup writes what a group says, but for requests whose time is over.
 func (b *batcher) writeGroup(ctx context.Context, g *group) {
+	failures := b.heed(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
 	now := b.clock.Now()
 	by := g.drop(now)
 	if len(g.requests) == 0 {
@@ -116,7 +119,10 @@ func (b *batcher) writeGroup(ctx context.Context, g *group) {
 		defer cancel()
 		ctx = limited
 	}
-	failures := b.write(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
+	nodes := slices.DeleteFunc(slices.Collect(maps.Keys(g.nodes)), func(name string) bool { return failures[name] != nil })
+	if len(nodes) > 0 {
+		maps.Copy(failures, b.write(ctx, nodes, g.change))
+	}
 	b.mu.Lock()
 	b.ended = b.clock.Now()
 	b.mu.Unlock()

@@ -44,7 +44,7 @@ func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
 		}
 		after(100 * time.Millisecond)
 		begin = time.Now()
-		if err := l.Drain(t.Context(), []string{"worker-7"}, "urgent").Err(); err != nil {
+		if err := l.Drain(t.Context(), []string{"worker-7"}, "slurm-operator: urgent").Err(); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(begin); took > 100*time.Millisecond {
@@ -100,9 +100,9 @@ func TestAnUndrainThatCannotLeaveInTimeIsDropped(t *testing.T) {
 			return nil
 		})
 		drained := make(chan error, 2)
-		l.DrainLater("worker-0", "slow", func(err error) { drained <- err })
+		l.DrainLater("worker-0", "slurm-operator: slow", func(err error) { drained <- err })
 		after(time.Second)
-		l.DrainLater("worker-1", "slow as well", func(err error) { drained <- err })
+		l.DrainLater("worker-1", "slurm-operator: slow as well", func(err error) { drained <- err })
 		late, soon := make(chan error, 1), make(chan error, 1)
 		l.UndrainLater("worker-2", time.Now().Add(10*time.Second), func(err error) { late <- err })
 		l.UndrainLater("worker-0", time.Now().Add(time.Minute), func(err error) { soon <- err })
@@ -135,4 +135,46 @@ func TestAnUndrainIsGivenUpThatIsNotAnswered(t *testing.T) {
 			t.Errorf("after %s it ends with %v", took, err)
 		}
 	})
+}
+
+// An administrator drains a node just before we do, or just before we end our drain: Slurm would forget what was said.
+func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		ours  string // the drain that is there before
+		state string // what somebody else makes of the node then
+		write func(l *Link, told func(error))
+		held  bool
+	}{
+		"a drain":                                 {"", "DRAIN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, true},
+		"the end of ours":                         {"slurm-operator: x", "DRAIN", func(l *Link, told func(error)) { l.UndrainLater("worker-0", time.Time{}, told) }, true},
+		"a node that is to be used again":         {"", "DOWN", func(l *Link, told func(error)) { l.ReviveLater("worker-0", time.Time{}, told) }, true},
+		"a drain of a node that was set down":     {"", "DOWN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
+		"a drain of ours when nobody says a word": {"slurm-operator: x", "", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+				if test.ours != "" {
+					if err := s.Update("slurm", "worker-0", "DRAIN", test.ours); err != nil {
+						t.Fatal(err)
+					}
+				}
+				after(time.Minute)
+				if test.state != "" {
+					if err := s.Update("root", "worker-0", test.state, "bad disk"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				answer := make(chan error, 1)
+				test.write(l, func(err error) { answer <- err })
+				err := <-answer
+				n, _ := s.Node("worker-0")
+				switch {
+				case test.held && (!errors.Is(err, ErrHeld) || n.Reason != "bad disk"):
+					t.Errorf("the reason is %q, and the write ended with %v", n.Reason, err)
+				case !test.held && (err != nil || n.Reason != "slurm-operator: gone"):
+					t.Errorf("the reason is %q, and the write ended with %v", n.Reason, err)
+				}
+			})
+		})
+	}
 }

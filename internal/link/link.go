@@ -215,7 +215,7 @@ func (l *Link) hurries() {
 }
 
 func (l *Link) newBatcher() *batcher {
-	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, wrote: l.wrote}
+	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, heed: l.heed, wrote: l.wrote}
 }
 
 // Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.

@@ -273,7 +273,7 @@ func TestEqualWritesLeaveAsOneCall(t *testing.T) {
 				if i%100 == 7 {
 					name = fmt.Sprintf("nobody-%d", i)
 				}
-				failures := l.Drain(t.Context(), []string{name}, "coxswain: scale-in")
+				failures := l.Drain(t.Context(), []string{name}, "slurm-operator: scale-in")
 				if err := failures.Err(); (err != nil) != (i%100 == 7) || err != nil && !errors.Is(failures[name], rest.Absent) {
 					t.Errorf("draining %s: %v", name, err)
 				}
@@ -287,7 +287,7 @@ func TestEqualWritesLeaveAsOneCall(t *testing.T) {
 		if c := s.Counters(); c.Calls["POST nodes"] != 2 || c.Calls["GET nodes"] > 2 {
 			t.Errorf("it cost %v", c.Calls)
 		}
-		if w := s.Writes(); !strings.HasPrefix(w[len(w)-1].Nodes, "worker-[0-6,8-106,") || w[len(w)-1].Reason != "coxswain: scale-in" {
+		if w := s.Writes(); !strings.HasPrefix(w[len(w)-1].Nodes, "worker-[0-6,8-106,") || w[len(w)-1].Reason != "slurm-operator: scale-in" {
 			t.Errorf("last write: %.100s", w[len(w)-1].Nodes)
 		}
 		after(60 * time.Millisecond)
@@ -303,7 +303,7 @@ func TestWritesThatKeepComingAreFewAndSoon(t *testing.T) {
 		var wg sync.WaitGroup
 		drain := func(i int, limit time.Duration) {
 			began := time.Now()
-			if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "coxswain: scale-in").Err(); err != nil {
+			if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "slurm-operator: scale-in").Err(); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(began); took > limit {
@@ -330,7 +330,7 @@ func TestWritesThatComeInBurstsAreFewAndSoon(t *testing.T) {
 		for i := range 1000 {
 			wg.Go(func() {
 				began := time.Now()
-				if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "coxswain: scale-in").Err(); err != nil {
+				if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "slurm-operator: scale-in").Err(); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(began); took > 450*time.Millisecond {
@@ -362,7 +362,7 @@ func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 		s.ResetCounters()
 		ctx := t.Context()
 		write(func() Failures { return undrain(l, "worker-0") })
-		write(func() Failures { return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "r") })
+		write(func() Failures { return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "slurm-operator: r") })
 		write(func() Failures { return l.Update(ctx, []string{"worker-2"}, Update{Comment: new("c")}) })
 		write(func() Failures { return undrain(l, "worker-1") })
 		write(func() Failures { return undrain(l, "worker-2") })
@@ -373,7 +373,7 @@ func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", w.State, w.Nodes, w.Reason)))
 			}
 		}
-		want := []string{"UNDRAIN worker-0", "DRAIN worker-[1-2] r", "UNDRAIN worker-[1-2]"}
+		want := []string{"UNDRAIN worker-0", "DRAIN worker-[1-2] slurm-operator: r", "UNDRAIN worker-[1-2]"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
@@ -401,7 +401,7 @@ func TestWritesFailPerNode(t *testing.T) {
 			simulate(t, 4, func(t *testing.T, s *fake.Slurm, l *Link) {
 				s.ResetCounters()
 				s.SetFault(func(*http.Request) *fake.Fault { return test.fault })
-				failures := l.Drain(t.Context(), test.nodes, "r")
+				failures := l.Drain(t.Context(), test.nodes, "slurm-operator: r")
 				for name, err := range failures {
 					want, expected := test.want[name]
 					if !expected || want != nil && !errors.Is(err, want) || want == nil && errors.Is(err, rest.Absent) {
@@ -434,12 +434,12 @@ func TestCallersMayLeave(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if failures := l.Drain(leaves, []string{"worker-0"}, "r"); !errors.Is(failures["worker-0"], context.DeadlineExceeded) {
+			if failures := l.Drain(leaves, []string{"worker-0"}, "slurm-operator: r"); !errors.Is(failures["worker-0"], context.DeadlineExceeded) {
 				t.Errorf("the caller who left has %v", failures)
 			}
 		})
 		wg.Go(func() {
-			if failures := l.Drain(t.Context(), []string{"worker-1"}, "r"); failures != nil {
+			if failures := l.Drain(t.Context(), []string{"worker-1"}, "slurm-operator: r"); failures != nil {
 				t.Errorf("the caller who stayed has %v", failures)
 			}
 		})
@@ -495,7 +495,7 @@ func TestRegistryFollowsChanges(t *testing.T) {
 		faulty(fake.Fault{Latency: time.Hour})(s)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			failures := first.Drain(t.Context(), []string{"worker-0"}, "r")
+			failures := first.Drain(t.Context(), []string{"worker-0"}, "slurm-operator: r")
 			if len(failures) != 1 || !errors.Is(failures["worker-0"], ErrClosed) {
 				t.Errorf("a write to a link that ends has %v", failures)
 			}
@@ -582,7 +582,7 @@ func TestOverARealConnection(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "r").Err(); err != nil {
+			if err := l.Drain(t.Context(), []string{fmt.Sprintf("worker-%d", i)}, "slurm-operator: r").Err(); err != nil {
 				t.Error(err)
 			}
 		})

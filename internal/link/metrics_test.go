@@ -46,7 +46,7 @@ func TestMetricsOfALinkAreScrapedWhileThereIsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Minute)
-		if failures := l.Drain(t.Context(), []string{"worker-0", "worker-1"}, "for a test"); len(failures) > 0 {
+		if failures := l.Drain(t.Context(), []string{"worker-0", "worker-1"}, "slurm-operator: for a test"); len(failures) > 0 {
 			t.Fatal(failures)
 		}
 		l.Spend(time.Now(), 1)

@@ -111,6 +111,13 @@ func (l *Link) round(ctx context.Context) {
 		return
 	}
 	defer release()
+	l.mu.Lock()
+	wait := l.room(l.options.Clock.Now(), aboutNodes, true)
+	l.mu.Unlock()
+	if wait > 0 { // somebody else has asked meanwhile
+		l.poke()
+		return
+	}
 	if l.poll(ctx) == nil {
 		select {
 		case l.polled <- struct{}{}:

@@ -48,6 +48,12 @@ func records() []mutation {
 			caught: "TestFaults/rolling_update_with_jobs/crash",
 		},
 		{
+			name:   "what an administrator has just said about a node is overwritten",
+			edits:  []edit{{"internal/link/heed.go", "if c.held(snapshot, name) {", "if c.held(snapshot, name) && name == \"\" {"}},
+			suite:  "internal/link",
+			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
+		},
+		{
 			name:   "the record of a worker goes with an administrator's drain",
 			edits:  []edit{{"internal/nodeset/outdated.go", `case r.Busy == node.No && !r.Held():`, `case r.Busy == node.No:`}},
 			suite:  "internal/nodeset",

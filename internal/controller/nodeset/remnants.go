@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -109,7 +110,10 @@ func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.
 	if failure != nil || len(vacant) == 0 {
 		return false, failure
 	}
-	if err := l.Drain(ctx, vacant, node.OurReason("Pod is gone")).Err(); err != nil {
+	failures := l.Drain(ctx, vacant, node.OurReason("Pod is gone"))
+	vacant = slices.DeleteFunc(vacant, func(name string) bool { return errors.Is(failures[name], link.ErrHeld) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) })
+	if err := failures.Err(); err != nil || len(vacant) == 0 {
 		return false, err
 	}
 	names := hostlist.Compress(vacant)

@@ -86,6 +86,11 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			r.memory.changed(key, ended, "") // the cluster goes, or another link follows
 			return
 		}
+		if errors.Is(err, link.ErrHeld) {
+			r.memory.changed(key, ended, "") // the next answer shows it
+			logger.Info("Left a Slurm node as it is, because somebody else has a say in it")
+			return
+		}
 		if err != nil {
 			r.memory.changed(key, ended, c.what+c.reason)
 			logger.Error(err, "Could not change the state of a Slurm node")
