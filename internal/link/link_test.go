@@ -362,7 +362,9 @@ func TestWritesAboutANodeKeepTheirOrder(t *testing.T) {
 		s.ResetCounters()
 		ctx := t.Context()
 		write(func() Failures { return undrain(l, "worker-0") })
-		write(func() Failures { return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "slurm-operator: r") })
+		write(func() Failures {
+			return l.Drain(ctx, []string{"worker-1", "worker-2", "worker-1"}, "slurm-operator: r")
+		})
 		write(func() Failures { return l.Update(ctx, []string{"worker-2"}, Update{Comment: new("c")}) })
 		write(func() Failures { return undrain(l, "worker-1") })
 		write(func() Failures { return undrain(l, "worker-2") })

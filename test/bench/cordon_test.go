@@ -157,7 +157,7 @@ func (b *bench) cordonAll() {
 	b.spread(scenario, "cordon to drain", took)
 	b.tell(scenario, "last cordon to last drain", last.Sub(ended).Seconds(), "s")
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), calls(ended.Sub(began)))
-	b.tellCount(scenario, "Slurm reads", cost.slurm.gets())
+	b.tellSlurmReads(scenario, cost.slurm.gets())
 	// The mark; and in one write what is shown, and that the pod may be evicted.
 	b.holdAPI(scenario, cost, 2)
 

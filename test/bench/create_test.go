@@ -34,7 +34,7 @@ func (b *bench) create() {
 	b.holdAPI("create", cost, 2)
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
-	b.tellCount("create", "Slurm reads", cost.slurm.gets())
+	b.tellSlurmReads("create", cost.slurm.gets())
 }
 
 // compare makes as many pods like the workers with a StatefulSet.

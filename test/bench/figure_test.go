@@ -53,10 +53,10 @@ func (b *bench) tell(scenario, what string, value float64, unit string) {
 	b.write(figure{Scenario: scenario, Figure: what, Value: value, Unit: unit})
 }
 
-// tellCount tells a count without a limit.
-func (b *bench) tellCount(scenario, what string, of tally) {
+// tellSlurmReads tells what was asked of Slurm, which has no limit.
+func (b *bench) tellSlurmReads(scenario string, of tally) {
 	b.t.Helper()
-	b.write(figure{Scenario: scenario, Figure: what, Value: float64(of.total()), Of: of})
+	b.write(figure{Scenario: scenario, Figure: "Slurm reads", Value: float64(of.total()), Of: of})
 }
 
 // hold tells a count and fails when it is above its limit.

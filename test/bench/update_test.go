@@ -32,7 +32,7 @@ func (b *bench) updateAll() {
 	b.holdAPI(scenario, cost, 5)
 	// A worker that comes back on another Kubernetes node has another comment.
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), b.size+calls(cost.took))
-	b.tellCount(scenario, "Slurm reads", cost.slurm.gets())
+	b.tellSlurmReads(scenario, cost.slurm.gets())
 	b.tellMemory(scenario)
 }
 
@@ -50,5 +50,5 @@ func (b *bench) scaleIn() {
 	// Each of half is marked and deleted.
 	b.holdAPI(scenario, cost, 1)
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), calls(cost.took)/2)
-	b.tellCount(scenario, "Slurm reads", cost.slurm.gets())
+	b.tellSlurmReads(scenario, cost.slurm.gets())
 }
