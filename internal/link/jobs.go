@@ -39,7 +39,15 @@ func (l *Link) WantJobs(who string, nodes ...string) {
 	wanted := hostlist.SetOf(nodes...)
 	l.wanted[who] = wanted
 	if wanted.Difference(old).Len() > 0 {
-		l.poke()
+		l.wakeJobs()
+	}
+}
+
+// wakeJobs lets the jobs be asked for soon, as far as somebody wants to know them.
+func (l *Link) wakeJobs() {
+	select {
+	case l.polled <- struct{}{}:
+	default: // they are asked for already, or will be
 	}
 }
 
@@ -184,7 +192,7 @@ func (t *jobTable) changed(old *jobTable) []string {
 	return names
 }
 
-// followJobs asks for the jobs after polls of the nodes, until the context ends.
+// followJobs asks for the jobs after polls of the nodes, and when somebody else wants to know them, until the context ends.
 func (l *Link) followJobs(ctx context.Context) {
 	for {
 		select {

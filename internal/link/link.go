@@ -74,7 +74,7 @@ type Link struct {
 	snapshot atomic.Pointer[Snapshot]
 	swap     sync.Mutex    // held by whoever makes another snapshot of this one
 	wake     chan struct{} // somebody wants the next poll soon
-	polled   chan struct{} // Slurm has answered, so that jobs can be asked for
+	polled   chan struct{} // the jobs can be asked for
 
 	polling chan struct{} // held by whoever asks for the nodes
 
@@ -98,7 +98,8 @@ type Link struct {
 	wanted   map[string]hostlist.Set
 	interest *Interest // in the slurmctlds; nil: nobody's
 	may      allowance
-	spacing  spacing
+	spacing  spacing                  // of lists of nodes
+	calms    spacing                  // of questions whether jobs are suspended
 	hidden   time.Time                // when jobs were suspended last; zero: none is
 	nextCalm time.Time                // when it may be asked again whether jobs are suspended
 	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
@@ -121,8 +122,8 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l := &Link{
 		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
 		wanted: map[string]hostlist.Set{}, work: map[string]time.Duration{},
-		spacing: newSpacing(),
-		done:    make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
+		spacing: newSpacing(), calms: newSpacing(),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
 	}
 	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	l.retries.clock = l.options.Clock

@@ -118,12 +118,7 @@ func (l *Link) round(ctx context.Context) {
 		l.poke()
 		return
 	}
-	if l.poll(ctx) == nil {
-		select {
-		case l.polled <- struct{}{}:
-		default: // they are asked for already, or will be
-		}
-	}
+	_ = l.poll(ctx) // the snapshot says what became of it
 }
 
 // poll asks Slurm for the nodes and swaps the snapshot. The caller holds the turn.
@@ -155,6 +150,9 @@ func (l *Link) poll(ctx context.Context) error {
 		l.remind()
 	}
 	l.hub.publish(l.key, changed...)
+	if err == nil {
+		l.wakeJobs()
+	}
 	return err
 }
 

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A spacing keeps answers that are lists apart while one follows the other, as in a rolling update, where each list lets the next
+// A spacing keeps long answers apart while one follows the other, as in a rolling update, where each list lets the next
 // writes follow: a thousand workers were updated with 338 lists of 2.7 MB within 48 s. After a rest some are asked for at once.
 type spacing struct{ limiter *rate.Limiter }
 
 const (
-	// apart is the time between two lists when there have been more than atOnce.
+	// apart is the time between two when there have been more than atOnce.
 	apart  = time.Second
 	atOnce = 6
 )
 
 func newSpacing() spacing { return spacing{rate.NewLimiter(rate.Every(apart), atOnce)} }
 
-// took notes a list.
+// took notes an answer.
 func (s spacing) took(now time.Time) { s.limiter.ReserveN(now, 1) }
 
 // wait is how long to wait until there may be another.

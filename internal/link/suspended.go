@@ -35,6 +35,9 @@ func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.
 	asked := l.options.Clock.Now()
 	l.mu.Lock()
 	client, next, hidden := l.client, l.nextCalm, l.hidden
+	if wait := l.calms.wait(asked); wait > 0 {
+		next = asked.Add(max(wait, next.Sub(asked)))
+	}
 	l.mu.Unlock()
 	if !hidden.IsZero() && asked.Sub(hidden) < relist {
 		return wanted // the states would not help
@@ -62,7 +65,9 @@ func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.
 func (l *Link) tookCalm(client *rest.Client, asked time.Time, calm bool) (current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.nextCalm = l.options.Clock.Now().Add(max(apart, (hurriedShare-1)*l.work[listJobs]))
+	now := l.options.Clock.Now()
+	l.nextCalm = now.Add((hurriedShare - 1) * l.work[listJobs])
+	l.calms.took(now)
 	l.hidden = time.Time{}
 	if !calm {
 		l.hidden = asked
