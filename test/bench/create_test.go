@@ -30,6 +30,7 @@ func (b *bench) create() {
 	b.created = all.Sub(began)
 	b.tell("create", "all pods exist", b.created.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
+	b.tell("create", "last slurmd registered to all pods say so", idle.Sub(b.kubelets.registered()).Seconds(), "s")
 	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
 	b.holdAPI("create", cost, 2)
 	// The comment of each node names its pod, so that no two are the same.

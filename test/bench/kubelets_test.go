@@ -37,6 +37,7 @@ type kubelets struct {
 	pods    map[string]*corev1.Pod
 	events  int       // that have come
 	changed time.Time // when the last one came
+	slurmd  time.Time // when the last slurmd registered
 }
 
 func newKubelets(b *bench) *kubelets {
@@ -185,8 +186,18 @@ func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
 	}
 	if isWorker(pod) {
 		k.bench.slurm.Register(fake.Node{Name: slurmNode(pod), CPUs: 64})
+		k.mu.Lock()
+		k.slurmd = time.Now()
+		k.mu.Unlock()
 	}
 	return nil
+}
+
+// registered is when the last slurmd registered.
+func (k *kubelets) registered() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.slurmd
 }
 
 // end does what the preStop hook of workers does, and lets the pod go.
