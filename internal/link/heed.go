@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -15,18 +16,15 @@ import (
 var ErrHeld = errors.New("somebody else has drained the node or set it down")
 
 // heed leaves the nodes out of a change of states that somebody else has drained or set down since it was decided: Slurm knows no
-// write that depends on what is there, and would lose the reason. For that it asks Slurm once more, if there is room for a question;
-// otherwise the last answer is as old as questions are apart. A drain leaves without an answer, too, which keeps jobs away; what
+// write that depends on what is there, and would lose the reason. For that it asks Slurm once more, if there is room for a question
+// and the answer is short; otherwise the last answer is as old as questions are apart. A drain leaves without an answer, too, which keeps jobs away; what
 // lets jobs onto a node does not.
 func (l *Link) heed(ctx context.Context, nodes []string, c change) Failures {
 	failures := Failures{}
 	if c.delete || c.update.State == "" {
 		return failures
 	}
-	l.mu.Lock()
-	wait := l.room(l.options.Clock.Now(), aboutNodes, true)
-	l.mu.Unlock()
-	if wait == 0 {
+	if l.asksShortly() {
 		if err := l.ask(ctx, false); err != nil && c.update.State != drain {
 			return all(nodes, fmt.Errorf("asking once more who has a say in the node: %w", err))
 		}
@@ -38,6 +36,23 @@ func (l *Link) heed(ctx context.Context, nodes []string, c change) Failures {
 		}
 	}
 	return failures
+}
+
+const (
+	// shortList is how long a list may take that a drain waits for.
+	shortList = 100 * time.Millisecond
+	// aftermath is how long a write of ours lets the next answer be a list.
+	aftermath = 2 * time.Second
+)
+
+// asksShortly says that there is room for a question about the nodes, and that the answer keeps nobody waiting: lists are short, or
+// we have changed nothing since the last one, so that there is a list only if somebody else has.
+func (l *Link) asksShortly() bool {
+	written := l.Written()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.options.Clock.Now()
+	return l.room(now, aboutNodes, true) == 0 && (l.lists.median() < shortList || now.Sub(written) > aftermath)
 }
 
 // held says whether somebody else has a say in what the change is about. A drain joins the reason of a node that is DOWN.
