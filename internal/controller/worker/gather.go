@@ -145,8 +145,8 @@ func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot
 	switch {
 	case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):
 		return node.Yes
-	case !w.Settled():
-		return node.Unknown
+	case !w.Settled(), w.Pod.Phase == string(corev1.PodPending):
+		return node.Unknown // which is enough for a pod in which nothing can run yet; the answer goes through all workers
 	}
 	kept, err := nodesets.Kept(ctx, r.Client, s.set, snapshot)
 	if err != nil {
