@@ -148,6 +148,13 @@ func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) {
 	p.used, p.sent, p.opening = announced, now, nodeset.Opening{At: announced}.Over()
 }
 
+// held notes that nothing was sent, because somebody else has a say in the node.
+func (m *memory) held(pod types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(pod).opening = time.Time{}
+}
+
 // openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen
 // before. What this process has sent is over when Slurm shows the node open; what another one has announced is over with time.
 func (p *past) openings(process string, foreign time.Time, w *nodeset.Worker) {

@@ -87,6 +87,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			return
 		}
 		if errors.Is(err, link.ErrHeld) {
+			r.memory.held(key)
 			r.memory.changed(key, ended, "") // the next answer shows it
 			logger.Info("Left a Slurm node as it is, because somebody else has a say in it")
 			return
