@@ -148,8 +148,8 @@ func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) {
 	p.used, p.sent, p.opening = announced, now, nodeset.Opening{At: announced}.Over()
 }
 
-// held notes that nothing was sent, because somebody else has a say in the node.
-func (m *memory) held(pod types.NamespacedName) {
+// settled notes that nothing is under way that lets jobs onto the node: it has arrived, or was not sent.
+func (m *memory) settled(pod types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(pod).opening = time.Time{}

@@ -87,7 +87,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			return
 		}
 		if errors.Is(err, link.ErrHeld) {
-			r.memory.held(key)
+			r.memory.settled(key)
 			r.memory.changed(key, ended, "") // the next answer shows it
 			logger.Info("Left a Slurm node as it is, because somebody else has a say in it")
 			return
@@ -97,6 +97,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			logger.Error(err, "Could not change the state of a Slurm node")
 			return
 		}
+		r.memory.settled(key)
 		r.memory.changed(key, ended, "")
 		logger.Info("Changed the state of a Slurm node")
 		r.news.tell(s.set, s.pod, s.node, c.told)
