@@ -15,10 +15,10 @@ import (
 // ErrHeld says that a node was left as it is, because somebody else has drained it or set it down.
 var ErrHeld = errors.New("somebody else has drained the node or set it down")
 
-// heed leaves the nodes out of a change of states that somebody else has drained or set down since it was decided: Slurm knows no
-// write that depends on what is there, and would lose the reason. For that it asks Slurm once more, if there is room for a question
-// and the answer is short; otherwise the last answer is as old as questions are apart. A drain leaves without an answer, too, which keeps jobs away; what
-// lets jobs onto a node does not.
+// heed says which nodes somebody else has drained or set down since a change of their states was decided, so that they are left out
+// of it: Slurm knows no write that depends on what is there, and would lose the reason. For that it asks Slurm once more, if there is
+// room for a question and the answer is short; otherwise the last answer is as old as questions are apart. A drain leaves without an
+// answer, too, which keeps jobs away; what lets jobs onto a node does not.
 func (l *Link) heed(ctx context.Context, nodes []string, c change) Failures {
 	failures := Failures{}
 	if c.delete || c.update.State == "" {

@@ -140,19 +140,22 @@ func (m *memory) remains(n slurmNode, until time.Time) {
 	m.foreign[n] = later(m.foreign[n], until)
 }
 
-// opens notes that jobs are let onto the node from now on, for which the announcement that there is counts once.
-func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) {
+// opens notes that jobs are let onto the node from now on, for which the announcement that there is counts once. It returns until when
+// what was sent before may arrive.
+func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.of(pod)
+	before = p.opening
 	p.used, p.sent, p.opening = announced, now, nodeset.Opening{At: announced}.Over()
+	return before
 }
 
-// settled notes that nothing is under way that lets jobs onto the node: it has arrived, or was not sent.
-func (m *memory) settled(pod types.NamespacedName) {
+// settled notes that what was sent last has arrived, or was not sent: only what was sent before may be under way.
+func (m *memory) settled(pod types.NamespacedName, before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(pod).opening = time.Time{}
+	m.of(pod).opening = before
 }
 
 // openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen

@@ -142,10 +142,14 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(5*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("after it was seen open: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
-	m.settled(pod("w-0"))
+	m.settled(pod("w-0"), m.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
 	if w := look(7*time.Second, again, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
 		t.Errorf("after it has arrived, or was not sent: until %s", w.OpeningUntil)
+	}
+	m.opens(pod("w-0"), at.At, now.Add(6*time.Second))
+	m.settled(pod("w-0"), m.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
+	if w := look(7*time.Second, again, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(at.Over()) {
+		t.Errorf("with an earlier one that was not answered: until %s, want %s", w.OpeningUntil, at.Over())
 	}
 	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
 	m.forget(pod("w-0"))

@@ -74,8 +74,10 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 	}
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
 	r.memory.changes(key)
+	settled := func() {} // a drain says nothing of what was sent before it
 	if c.opens {
-		r.memory.opens(key, s.worker.Announced, r.Clock.Now())
+		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
+		settled = func() { r.memory.settled(key, before) }
 	}
 	c.write(s.link, s.node, s.worker.Announced.Add(nodeset.Announced), func(err error) {
 		ended := r.Clock.Now()
@@ -87,7 +89,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			return
 		}
 		if errors.Is(err, link.ErrHeld) {
-			r.memory.settled(key)
+			settled()
 			r.memory.changed(key, ended, "") // the next answer shows it
 			logger.Info("Left a Slurm node as it is, because somebody else has a say in it")
 			return
@@ -97,7 +99,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 			logger.Error(err, "Could not change the state of a Slurm node")
 			return
 		}
-		r.memory.settled(key)
+		settled()
 		r.memory.changed(key, ended, "")
 		logger.Info("Changed the state of a Slurm node")
 		r.news.tell(s.set, s.pod, s.node, c.told)
