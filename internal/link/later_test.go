@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,4 +178,51 @@ func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Lists are long, we have written a moment ago, and there is no room for another one: a few nodes are asked about all the same.
+func TestAFewNodesAreAskedAboutWithoutAList(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.HasSuffix(r.URL.Path, "/nodes/") {
+				return &fake.Fault{Latency: 500 * time.Millisecond}
+			}
+			return nil
+		})
+		for range 60 { // what was saved up for lists is used up
+			if failures := l.Drain(t.Context(), []string{"worker-1"}, "slurm-operator: "+time.Now().String()); failures != nil {
+				t.Fatal(failures)
+			}
+			after(time.Second)
+		}
+		if err := s.Update("root", "worker-0", "DRAIN", "bad disk"); err != nil {
+			t.Fatal(err)
+		}
+		failures := l.Drain(t.Context(), []string{"worker-0", "worker-1"}, "slurm-operator: gone")
+		n, _ := s.Node("worker-0")
+		if len(failures) != 1 || !errors.Is(failures["worker-0"], ErrHeld) || n.Reason != "bad disk" {
+			t.Errorf("the reason is %q, and the drain ended with %v", n.Reason, failures)
+		}
+	})
+}
+
+// A slurmctld that does not answer keeps a drain waiting once, and not for each node.
+func TestADrainLeavesWithoutAnAnswer(t *testing.T) {
+	simulate(t, 4, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if r.Method == http.MethodGet {
+				return &fake.Fault{Latency: 10 * time.Minute}
+			}
+			return nil
+		})
+		began := time.Now()
+		failures := l.Drain(t.Context(), []string{"worker-0", "worker-1", "worker-2", "worker-3"}, "slurm-operator: gone")
+		if took := time.Since(began); failures != nil || took > 2*pollTimeout(0, 0) {
+			t.Errorf("after %s it ends with %v", took, failures)
+		}
+		n, _ := s.Node("worker-3")
+		if n.Reason != "slurm-operator: gone" {
+			t.Errorf("the node is %+v", n)
+		}
+	})
 }

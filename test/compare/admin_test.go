@@ -4,6 +4,7 @@
 package compare
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -82,6 +83,17 @@ func describing() scenario {
 
 // listing is about several nodes at once, nodes that are not there, and users who may not.
 //
+// asksAbout asks about one node, as the link does right before it drains it.
+func asksAbout(name string) func(s *system) string {
+	return func(s *system) string {
+		n, err := s.client.Node(s.t.Context(), name)
+		if err != nil {
+			return refusal(err)
+		}
+		return fmt.Sprint(n.Name, n.State, n.Reason, n.ReasonUser)
+	}
+}
+
 // A node whose slurmd answers is DOWN only until that does so next, which is at a time of slurmctld's (ReturnToService=2): it is set
 // DOWN in the same step in which it stops being so. The scenario of lost slurmds has what stays down.
 func listing() scenario {
@@ -96,6 +108,8 @@ func listing() scenario {
 			updates("a,b", rest.NodeUpdate{State: "RESUME"}),
 		)},
 		{"drain both", updates("b,a", rest.NodeUpdate{State: "DRAIN", Reason: "psu"})},
+		{"ask about one node", asksAbout("a")},
+		{"ask about a node that is not there", asksAbout("c")},
 		{"drain without rights", func(s *system) string {
 			return refusal(s.as("alice").UpdateNodes(s.t.Context(), "a", rest.NodeUpdate{State: "DRAIN", Reason: "fan"}))
 		}},

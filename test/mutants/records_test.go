@@ -49,9 +49,15 @@ func records() []mutation {
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten",
-			edits:  []edit{{"internal/link/heed.go", "if c.held(snapshot, name) {", "if c.held(snapshot, name) && name == \"\" {"}},
+			edits:  []edit{{"internal/link/heed.go", "if said != nil && c.held(said) {", "if said != nil && c.held(said) && name == \"\" {"}},
 			suite:  "internal/link",
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
+		},
+		{
+			name:   "and when lists are long, because only those are asked for",
+			edits:  []edit{{"internal/link/heed.go", "const few = 8", "const few = 0"}},
+			suite:  "internal/link",
+			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},
 		{
 			name:   "the record of a worker goes with an administrator's drain",

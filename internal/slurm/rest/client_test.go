@@ -642,3 +642,32 @@ func TestNodeEqualSeesEveryField(t *testing.T) {
 		}
 	}
 }
+
+func TestOneNodeIsAskedAbout(t *testing.T) {
+	for name, test := range map[string]struct {
+		body string
+		want error // nil: success
+	}{
+		"the node":                             {`{"nodes":[{"name":"a","reason":"x"}],"errors":[]}`, nil},
+		"another node":                         {`{"nodes":[{"name":"b"}],"errors":[]}`, Malformed},
+		"two nodes":                            {`{"nodes":[{"name":"a"},{"name":"b"}],"errors":[]}`, Malformed},
+		"no node":                              {`{"nodes":[],"last_update":{"set":true,"number":1},"errors":[]}`, Malformed},
+		"a node that Slurm does not have":      {recorded(t, "error-26.05.5-get-absent.json"), Refused},
+		"nothing, because slurmctld is silent": {withError(1800, "Unable to contact slurm controller"), Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var path string
+			client := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+				path = r.URL.Path
+				answering(http.StatusOK, test.body)(w, r)
+			})
+			n, err := client.Node(t.Context(), "a")
+			if !errors.Is(err, test.want) || (test.want == nil) != (err == nil && n.Reason == "x") {
+				t.Errorf("the answer is %+v, %v, want %v", n, err, test.want)
+			}
+			if !strings.HasSuffix(path, "/node/a") {
+				t.Errorf("asked for %s", path)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -97,10 +98,27 @@ func (c *Client) Nodes(ctx context.Context, since time.Time) (NodeList, error) {
 	return list, nil
 }
 
+// Node asks about one node. A node that Slurm does not have is Refused: slurmrestd answers 200 with an error without a number.
+func (c *Client) Node(ctx context.Context, name string) (*Node, error) {
+	var list NodeList
+	err := c.get(ctx, "node/"+url.PathEscape(name), func(r *reader) (errs []slurmError, err error) {
+		list, errs, err = decodeNodes(r, false)
+		if err == nil && len(errs) == 0 && (len(list.Nodes) != 1 || list.Nodes[0].Name != name) {
+			err = errOthers
+		}
+		return errs, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking %s about Slurm node %s: %w", c, name, err)
+	}
+	return list.Nodes[0], nil
+}
+
 var (
 	errNoList   = errors.New("the answer has no list")
 	errUndated  = errors.New("an empty list without last_update says nothing")
 	errNameless = errors.New("a node has no name")
+	errOthers   = errors.New("the answer is not about the node that was asked about")
 )
 
 // decodeNodes reads an answer to GET nodes. Entries of errors[] are returned as they are, for the caller to classify.
