@@ -70,7 +70,7 @@ func (b *batcher) signal() {
 }
 
 // longestWindow bounds how far the window grows, in windows.
-const longestWindow = 8
+const longestWindow = 6
 
 // run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
 // come while it writes will be the next batch. While requests keep coming, the window doubles up to longestWindow: whoever
