@@ -20,6 +20,8 @@ type reply struct {
 	status int
 	body   []byte
 	text   bool // the body is text, not JSON
+	// late makes the body instead, when the lock is free again, as slurmrestd does with what slurmctld has told it.
+	late func() []byte
 	// stream writes the body instead, when it would be too long to hold.
 	stream func(io.Writer)
 }
@@ -60,6 +62,9 @@ func (s *Slurm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = reply{status: fault.Status, body: []byte(fault.Body), text: true}
 	case fault.Error != nil:
 		answer = s.result("v0.0.42", http.StatusOK, fault.Error)
+	}
+	if answer.late != nil {
+		answer.body = answer.late()
 	}
 	if fault.Cut {
 		s.count(r, len(body), reply{}, 0)
@@ -217,19 +222,19 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		case s.old() && unchanged(since, s.partTime):
 			return s.refuse(w.version, "Unable to query partitions", &Error{Number: -1, Text: "Unspecified error"})
 		}
-		nodes := make([]*node, 0, len(s.order))
+		nodes := make([]shownNode, 0, len(s.order))
 		for _, name := range s.order {
 			if fault.KeepNode == nil || fault.KeepNode(name) {
-				nodes = append(nodes, s.nodes[name])
+				nodes = append(nodes, s.show(s.nodes[name]))
 			}
 		}
-		w.nodesAnswer(nodes, s.clock)
+		return w.nodesLater(nodes, s.clock)
 	case "node":
 		n := s.nodes[name]
 		if n == nil {
 			return s.result(w.version, http.StatusOK, &Error{0, "Failure to query node " + name, "No error"})
 		}
-		w.nodesAnswer([]*node{n}, s.clock)
+		return w.nodesLater([]shownNode{s.show(n)}, s.clock)
 	case "jobs":
 		return s.getJobs(w, name, since)
 	case "partitions":

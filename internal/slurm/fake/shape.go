@@ -4,6 +4,7 @@
 package fake
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -71,22 +72,46 @@ func (w *shape) warnings(list ...string) {
 	})
 }
 
-func (w *shape) nodesAnswer(nodes []*node, now time.Time, errors ...Error) {
-	w.object("", func() {
-		w.list("nodes", func() {
-			for _, n := range nodes {
-				w.node(n)
-			}
+// A shownNode is a node as it was at one time, which is written when the lock is free again.
+type shownNode struct {
+	node
+	state       []string
+	reservation string
+	used        int // CPUs
+}
+
+// show takes down what is shown of a node.
+func (s *Slurm) show(n *node) shownNode {
+	out := shownNode{node: *n, state: s.state(n), used: n.allocated()}
+	if r, _ := s.reserved(n); r != nil {
+		out.reservation = r.Name
+	}
+	if n.reason == "" && s.old() {
+		out.reasonUser = "root" // 24.11 prints user 0
+	}
+	return out
+}
+
+// nodesLater answers with nodes.
+func (w *shape) nodesLater(nodes []shownNode, now time.Time) reply {
+	return reply{status: http.StatusOK, late: func() []byte {
+		w.object("", func() {
+			w.list("nodes", func() {
+				for i := range nodes {
+					w.node(&nodes[i])
+				}
+			})
+			w.time("last_update", now)
+			w.meta()
+			w.errors()
+			w.warnings()
 		})
-		w.time("last_update", now)
-		w.meta()
-		w.errors(errors...)
-		w.warnings()
-	})
+		return w.b
+	}}
 }
 
 // node writes every field that slurmrestd writes, in its order; sizes are real too.
-func (w *shape) node(n *node) {
+func (w *shape) node(n *shownNode) {
 	w.object("", func() {
 		w.text("architecture", "x86_64")
 		w.text("burstbuffer_network_address", "")
@@ -135,7 +160,7 @@ func (w *shape) node(n *node) {
 		w.texts("next_state_after_reboot", []string{"INVALID"})
 		w.text("address", n.Address)
 		w.text("hostname", n.Hostname)
-		w.texts("state", w.slurm.state(n))
+		w.texts("state", n.state)
 		w.text("operating_system", "Linux")
 		w.text("owner", "")
 		w.texts("partitions", n.Partitions)
@@ -145,13 +170,9 @@ func (w *shape) node(n *node) {
 		w.text("comment", n.comment)
 		w.text("reason", n.reason)
 		w.time("reason_changed_at", n.reasonTime)
-		w.text("reason_set_by_user", w.reasonUser(n))
+		w.text("reason_set_by_user", n.reasonUser)
 		w.time("resume_after", time.Time{})
-		reservation := ""
-		if r, _ := w.slurm.reserved(n); r != nil {
-			reservation = r.Name
-		}
-		w.text("reservation", reservation)
+		w.text("reservation", n.reservation)
 		if w.since("v0.0.45") {
 			w.number("suspend_time", false, true, 0)
 		}
@@ -159,19 +180,10 @@ func (w *shape) node(n *node) {
 	})
 }
 
-// reasonUser is "root" without a reason on 24.11, which prints user 0.
-func (w *shape) reasonUser(n *node) string {
-	if n.reason == "" && w.slurm.old() {
-		return "root"
-	}
-	return n.reasonUser
-}
-
-func (w *shape) nodeUse(n *node) {
-	used := n.allocated()
+func (w *shape) nodeUse(n *shownNode) {
 	w.int("alloc_memory", 0)
-	w.int("alloc_cpus", int64(used))
-	w.int("alloc_idle_cpus", int64(n.CPUs-used))
+	w.int("alloc_cpus", int64(n.used))
+	w.int("alloc_idle_cpus", int64(n.CPUs-n.used))
 	w.text("tres_used", "")
 	if !w.since("v0.0.45") {
 		w.member("tres_weighted")
