@@ -61,13 +61,7 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,
 		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons), Transform: slimPod},
-		// Every kubelet lists its images and volumes there, which is most of a Node.
-		&corev1.Node{}: {Transform: func(o any) (any, error) {
-			if n, ok := o.(*corev1.Node); ok {
-				n.ManagedFields, n.Status.Images, n.Status.VolumesAttached, n.Status.VolumesInUse = nil, nil, nil, nil
-			}
-			return o, nil
-		}},
+		&corev1.Node{}:                  {Transform: slimNode},
 	}
 }
 

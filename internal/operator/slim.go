@@ -22,15 +22,33 @@ func slimPod(o any) (any, error) {
 	if p.Labels[slinkyv1beta1.LabelCluster] == "" {
 		return p, nil
 	}
-	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil })
-	p.Spec.Tolerations, p.Spec.Affinity, p.Spec.SecurityContext, p.Spec.TopologySpreadConstraints = nil, nil, nil, nil
-	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range containers {
-			c := &containers[i]
-			c.VolumeMounts, c.SecurityContext, c.Lifecycle = nil, nil, nil
-			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
+	p.Spec = corev1.PodSpec{
+		NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, HostNetwork: p.Spec.HostNetwork, Containers: slurmd(p.Spec.Containers),
+		Volumes: slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil }),
+	}
+	if len(p.Spec.Volumes) == 0 {
+		p.Spec.Volumes = nil // with room for all
+	}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP}
+	return p, nil
+}
+
+// slurmd is the container in which slurmd runs, with what it registers with.
+func slurmd(all []corev1.Container) []corev1.Container {
+	for _, c := range all {
+		if c.Name == slinkyv1beta1.NameSlurmd {
+			plain := slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })
+			return []corev1.Container{{Name: c.Name, Args: c.Args, Env: slices.Clone(plain)}}
 		}
 	}
-	p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses = nil, nil, nil
-	return p, nil
+	return nil
+}
+
+// slimNode is the form in which the cache keeps a Kubernetes node. Every kubelet lists its images and volumes there, and what the
+// machine has.
+func slimNode(o any) (any, error) {
+	if n, ok := o.(*corev1.Node); ok {
+		n.ManagedFields, n.Status = nil, corev1.NodeStatus{Conditions: n.Status.Conditions}
+	}
+	return o, nil
 }

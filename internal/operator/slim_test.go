@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
@@ -24,8 +25,8 @@ spec:
   hostname: h
   tolerations: [{key: k}]
   volumes: [{name: config, configMap: {name: c}}, {name: spool, persistentVolumeClaim: {claimName: spool-w-0}}]
-  containers: [{name: slurmd, image: i, args: [a], env: [{name: E, value: v}], volumeMounts: [{name: config, mountPath: /c}], readinessProbe: {periodSeconds: 1}}]
-status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: slurmd}]}
+  containers: [{name: slurmd, image: i, args: [a], env: [{name: E, value: v}, {name: F, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}], volumeMounts: [{name: config, mountPath: /c}], readinessProbe: {periodSeconds: 1}}]
+status: {phase: Running, podIP: 10.0.0.1, podIPs: [{ip: 10.0.0.1}], conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: slurmd}]}
 `
 	slim := func(p *corev1.Pod) *corev1.Pod {
 		out, err := slimPod(p)
@@ -40,8 +41,8 @@ spec:
   nodeName: n
   hostname: h
   volumes: [{name: spool, persistentVolumeClaim: {claimName: spool-w-0}}]
-  containers: [{name: slurmd, image: i, args: [a], env: [{name: E, value: v}]}]
-status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
+  containers: [{name: slurmd, args: [a], env: [{name: E, value: v}]}]
+status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Ready, status: "True"}]}
 `)
 	if diff := cmp.Diff(want, slim(manifest.Parse[corev1.Pod](t, text))); diff != "" {
 		t.Errorf("of a worker:\n%s", diff)
@@ -52,5 +53,36 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 	whole.ManagedFields = nil
 	if diff := cmp.Diff(whole, slim(other)); diff != "" {
 		t.Errorf("of slurmctld's pod, whose containers say how it is:\n%s", diff)
+	}
+}
+
+func TestTheCacheKeepsOfAKubernetesNodeWhatIsRead(t *testing.T) {
+	out, err := slimNode(manifest.Parse[corev1.Node](t, `
+metadata: {name: n, labels: {a: b}, managedFields: [{manager: me}]}
+spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
+status: {conditions: [{type: Ready, status: "True"}], capacity: {cpu: "2"}, images: [{names: [i]}], nodeInfo: {kernelVersion: "6"}}
+`))
+	want := manifest.Parse[corev1.Node](t, `
+metadata: {name: n, labels: {a: b}}
+spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
+status: {conditions: [{type: Ready, status: "True"}]}
+`)
+	if diff := cmp.Diff(want, out); err != nil || diff != "" {
+		t.Errorf("%v:\n%s", err, diff)
+	}
+}
+
+// What a worker registers with is compared with its Slurm record, also after an upgrade of the operator.
+func TestWhatAWorkerRegistersWithIsKept(t *testing.T) {
+	p := manifest.Parse[corev1.Pod](t, `
+metadata: {name: w-0, labels: {slinky.slurm.net/cluster: demo}}
+spec: {containers: [{name: logs}, {name: slurmd, args: [-Z, --conf, Weight=5], env: [{name: SLURMD_OPTIONS, value: "--x"}, {name: POD_MEMORY, value: "600"}]}]}
+`)
+	whole := worker.Registration(p)
+	if _, err := slimPod(p); err != nil || worker.Registration(p) != whole {
+		t.Errorf("%v, or the registration is another one", err)
+	}
+	if whole == worker.Registration(&corev1.Pod{}) {
+		t.Error("the registration says nothing")
 	}
 }
