@@ -53,7 +53,7 @@ func (l *Link) heed(ctx context.Context, nodes []string, c change) Failures {
 }
 
 // few is how many nodes are asked about one by one: a call of a few kilobytes for each, which needs no room.
-const few = 8
+const few = 2
 
 // askAbout asks about each of a few nodes, and returns what was answered up to the first failure.
 func (l *Link) askAbout(ctx context.Context, names []string) (map[string]*rest.Node, error) {

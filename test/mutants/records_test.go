@@ -55,7 +55,7 @@ func records() []mutation {
 		},
 		{
 			name:   "and when lists are long, because only those are asked for",
-			edits:  []edit{{"internal/link/heed.go", "const few = 8", "const few = 0"}},
+			edits:  []edit{{"internal/link/heed.go", "const few = 2", "const few = 0"}},
 			suite:  "internal/link",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},
