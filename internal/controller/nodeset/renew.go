@@ -30,17 +30,20 @@ import (
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
 // before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody else
 // has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
-// hears of it in a moment: as long as the Controller says that Slurm is reachable, or the deletion of a record is being tried, no worker
-// is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
+// hears of it in a moment: as long as the Controller says that Slurm is reachable, and as long from then on as the deletion of a record
+// is tried, no worker is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
 func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
+	key := client.ObjectKeyFromObject(n)
 	if len(plan.Create) == 0 {
+		r.renewals.failed(key, r.Clock.Now(), false)
 		return again, nil
 	}
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
-		again = r.renewals.trying(client.ObjectKeyFromObject(n), r.Clock.Now())
-		if !again.IsZero() || meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable) {
+		reachable := meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+		again = r.renewals.trying(key, r.Clock.Now(), reachable)
+		if !again.IsZero() || reachable {
 			plan.Create = nil // what the link hears, and a change of the condition, wake the NodeSet
 		}
 		return again, nil
@@ -51,6 +54,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	}
 	outdated, err := r.outdated(ctx, n, pod, l.Snapshot(), plan.Create)
 	if err != nil || len(outdated) == 0 {
+		r.renewals.failed(key, r.Clock.Now(), false)
 		return again, err
 	}
 	var failures link.Failures
@@ -84,7 +88,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 	}
 	r.tellRenewed(ctx, n, outdated, failures)
 	maps.DeleteFunc(failures, func(name string, err error) bool { return held(err) && !maintained.Contains(name) })
-	if again = r.renewals.failed(client.ObjectKeyFromObject(n), r.Clock.Now(), len(failures) > 0); !again.IsZero() {
+	if again = r.renewals.failed(key, r.Clock.Now(), len(failures) > 0); !again.IsZero() {
 		wait(slices.Collect(maps.Keys(failures)))
 	}
 	return again, nil // those made all the same say so on their pods
@@ -159,14 +163,23 @@ func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) 
 	return now.Add(retry)
 }
 
-// trying says when to look again while the deletion of records is being tried, as long as it is worth it; zero otherwise.
-func (r *renewals) trying(set types.NamespacedName, now time.Time) (again time.Time) {
+// trying says when to look again while the deletion of records is being tried, as long as it is worth it; zero otherwise. Not to know
+// which they are is such a try, if Slurm was reachable when it began.
+func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable bool) (again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if since, ok := r.since[set]; ok && now.Sub(since) < retrying {
-		return now.Add(retry)
+	since, known := r.since[set]
+	worth := known && now.Sub(since) < retrying
+	if !worth && reachable {
+		if r.since == nil {
+			r.since = map[types.NamespacedName]time.Time{}
+		}
+		r.since[set], worth = now, true
 	}
-	return time.Time{}
+	if !worth {
+		return time.Time{}
+	}
+	return now.Add(retry)
 }
 
 // outdated are the records that stand in the way of workers that are about to be made.

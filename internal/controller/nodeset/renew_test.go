@@ -26,8 +26,29 @@ func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
 		if got := r.failed(set, now.Add(step.after), step.failed); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)
 		}
-		if got := r.trying(set, now.Add(step.after)); !got.IsZero() != step.again {
+		if got := r.trying(set, now.Add(step.after), false); !got.IsZero() != step.again {
 			t.Errorf("while Slurm is not heard of, after %s: again is %s", step.after, got)
+		}
+	}
+}
+
+// Slurm is lost while a worker is being replaced: its record cannot be looked at, which is tried for as long, also when the Controller
+// says meanwhile that Slurm is not reachable.
+func TestHowLongSlurmIsWaitedForThatIsNotHeardOf(t *testing.T) {
+	t.Parallel()
+	var r renewals
+	set, now := types.NamespacedName{Name: "w"}, time.Unix(1000, 0)
+	for _, step := range []struct {
+		after            time.Duration
+		reachable, again bool
+	}{
+		{0, false, false}, // a cluster that begins does not wait
+		{time.Second, true, true}, {20 * time.Second, false, true},
+		{retrying, false, true}, {retrying + time.Second, false, false}, // the worker is made all the same
+		{2 * retrying, true, true}, // Slurm was back, and is lost again
+	} {
+		if got := r.trying(set, now.Add(step.after), step.reachable); !got.IsZero() != step.again {
+			t.Errorf("after %s: again is %s", step.after, got)
 		}
 	}
 }
