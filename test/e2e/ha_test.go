@@ -48,12 +48,7 @@ func TestHighAvailability(t *testing.T) {
 	}
 	alice.seesSlurm(t, job, begin.Add(dying))
 	quickly(t, "squeue answered", begin)
-	var second int
-	eventually(t, patient, "a job to be accepted", func(ctx context.Context) error {
-		var err error
-		second, err = alice.Submit(ctx, login.Batch{Script: "hostname\n"})
-		return err
-	})
+	second := alice.submitsSoon(t)
 	quickly(t, "a job was accepted", begin)
 	s.awaitActive(t, "slurm-controller-1")
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionFalse)
@@ -70,9 +65,21 @@ func TestHighAvailability(t *testing.T) {
 			t.Error("the backup did not end before the primary took over")
 		}
 	}
+	alice.awaits(t, second, "COMPLETED")
+	s.survivesAFreeze(t, alice, job)
 	release(t)
 	alice.awaits(t, job, "COMPLETED")
-	alice.awaits(t, second, "COMPLETED")
+}
+
+// submitsSoon submits a job as soon as one is accepted.
+func (u *user) submitsSoon(t *testing.T) (job int) {
+	t.Helper()
+	eventually(t, patient, "a job to be accepted", func(ctx context.Context) error {
+		var err error
+		job, err = u.Submit(ctx, login.Batch{Script: "hostname\n"})
+		return err
+	})
+	return job
 }
 
 // failover is how long a fail-over may take for a user, and a second of the machine that this runs on.
