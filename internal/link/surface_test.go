@@ -220,21 +220,23 @@ func TestUpdatesOfEveryKind(t *testing.T) {
 }
 
 func TestAReservedNodeKeepsNoOtherFromBeingDeleted(t *testing.T) {
-	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+	simulate(t, 4, func(t *testing.T, s *fake.Slurm, l *Link) {
 		after(10 * time.Second)
-		if err := l.PutReservation(t.Context(), rest.Reservation{Name: "r", Start: time.Now(), End: time.Now().Add(time.Hour), Nodes: "worker-1", Flags: []string{"MAINT"}, Users: []string{"slurm"}}); err != nil {
+		if err := l.PutReservation(t.Context(), rest.Reservation{Name: "r", Start: time.Now(), End: time.Now().Add(time.Hour), Nodes: "worker-[1,3]", Flags: []string{"MAINT"}, Users: []string{"slurm"}}); err != nil {
 			t.Fatal(err)
 		}
 		after(2 * time.Second)
-		failures := l.Forget(t.Context(), []string{"worker-0", "worker-1", "worker-2"})
-		if len(failures) != 1 || !errors.Is(failures["worker-1"], rest.Refused) {
-			t.Errorf("failures are %v", failures)
+		failures := l.Forget(t.Context(), []string{"worker-0", "worker-1", "worker-2", "worker-3"})
+		for _, name := range []string{"worker-1", "worker-3"} {
+			if err := failures[name]; len(failures) != 2 || !errors.Is(err, rest.Refused) || errors.Is(err, rest.Unavailable) {
+				t.Errorf("failures are %v", failures)
+			}
 		}
-		if got := s.Names(); len(got) != 1 || got[0] != "worker-1" {
+		if got := s.Names(); !slices.Equal(got, []string{"worker-1", "worker-3"}) {
 			t.Errorf("Slurm has %v", got)
 		}
 		after(time.Hour)
-		if err := l.Forget(t.Context(), []string{"worker-1"}).Err(); err != nil {
+		if err := l.Forget(t.Context(), []string{"worker-1", "worker-3"}).Err(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -92,8 +92,8 @@ func (l *Link) expectWithout(ctx context.Context, names []string) {
 	}
 }
 
-// writeChunk makes one call for all nodes. Slurm stops at the first one that it does not know, or that is busy when it is
-// to be deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
+// writeChunk makes one call for all nodes. Slurm refuses it for one that it does not know, or that is busy when it is to be
+// deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
 func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failures {
 	client := l.Client()
 	err := l.call(ctx, client, nodes, c)

@@ -4,6 +4,8 @@
 package faults
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,4 +67,37 @@ func TestALossOfStateIsNotedInEveryStateOfTheNodeSet(t *testing.T) {
 			})
 		})
 	}
+}
+
+// It is not only the note that keeps workers: an operator that cannot write it deletes nothing, either.
+func TestALossOfStateCountsBeforeItIsNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, clocks{})
+		defer w.close()
+		w.boot()
+		w.cluster(threeWorkers)
+		w.settle()
+		w.occupy(time.Hour, "w-0", "w-1", "w-2")
+		w.scale(2)
+		w.sleep(10 * time.Second)
+		w.mu.Lock()
+		w.inject = func(c call) verdict {
+			if c.to == "kubernetes" && strings.HasSuffix(c.path, "nodesets/w/status") {
+				return verdict{refuse: http.StatusForbidden, name: "no right to write the note"}
+			}
+			return verdict{}
+		}
+		w.mu.Unlock()
+		w.restartSlurm(false, 30*time.Minute)
+		w.sleep(10 * time.Minute)
+		if n := get[slinkyv1beta1.NodeSet](w, "w"); meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown) {
+			t.Fatalf("it is noted: %+v", n)
+		}
+		if got := w.workers(); len(got) != 3 {
+			t.Errorf("of three workers with jobs that Slurm has forgotten there are left %v", got)
+		}
+		for _, v := range w.violations {
+			t.Error(v)
+		}
+	})
 }

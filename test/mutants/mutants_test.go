@@ -145,7 +145,7 @@ func ours() []mutation {
 		{
 			name:   "a worker takes jobs again before it is protected",
 			edits:  []edit{{drive, `if s.action.Opens() {`, `if s.action.Revive {`}},
-			caught: "TestFaults/evictions/none",
+			caught: "TestFaults/evictions/Slurm_says_500",
 		},
 		{
 			name:   "or when its protection met a conflict",
@@ -175,7 +175,7 @@ func ours() []mutation {
 		{
 			name:   "Slurm's clock is taken for ours",
 			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
-			caught: "TestFaults/drain_time-out/Slurm's_clock_is_behind",
+			caught: "TestDrainTimeoutIsTheSameByAnyClock",
 		},
 		{
 			name:   "a worker is not available because another clock is ahead",

@@ -13,7 +13,7 @@ func retirements() []mutation {
 				{gather, `case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case nodesets.Lost(s.set):`},
 				{gather, `return kept.Not()`, `return kept.Or(node.Yes).Not()`},
 			},
-			caught: "TestFaults/scale_down_with_jobs/slurmctld_comes_up_empty",
+			caught: "TestALossOfStateCountsBeforeItIsNoted",
 		},
 		{
 			name:   "a loss of state is not noted while the NodeSet is being deleted",
