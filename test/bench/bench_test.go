@@ -64,6 +64,7 @@ type bench struct {
 	kubelets *kubelets
 	process  *process
 	created  time.Duration // how long it took until all pods of the workers existed
+	started  time.Duration // how long it took until all of them were ready
 	// exceeded are the limits that did not hold. They are said again at the very end, below the manager's log.
 	exceeded []string
 }

@@ -19,16 +19,20 @@ import (
 
 // create makes the workers.
 func (b *bench) create() {
-	var began, all, idle time.Time
+	var began, all, ready, idle time.Time
 	cost := b.cost(func() {
 		before := b.podsThatExist()
 		began = time.Now()
 		add[slinkyv1beta1.NodeSet](b, fmt.Sprintf(`{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: %d}}`, b.size))
 		all = b.awaitPods(before + b.size)
+		ready = b.kubelets.wait(b.t, "running the workers", func(pods map[string]*corev1.Pod) bool {
+			return workers(pods, func(p *corev1.Pod) bool { return has(p, "Ready") }) == b.size
+		})
 		idle = b.kubelets.wait(b.t, "registering the workers", func(pods map[string]*corev1.Pod) bool { return workers(pods, serves) == b.size })
 	})
-	b.created = all.Sub(began)
+	b.created, b.started = all.Sub(began), ready.Sub(began)
 	b.tell("create", "all pods exist", b.created.Seconds(), "s")
+	b.tell("create", "all pods are ready", b.started.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
 	b.tell("create", "last slurmd registered to all pods say so", idle.Sub(b.kubelets.registered()).Seconds(), "s")
 	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
@@ -78,6 +82,7 @@ func (b *bench) compare() {
 		return n == b.size
 	})
 	b.tell("compare", "all pods of a bare StatefulSet are ready", ready.Sub(began).Seconds(), "s")
+	b.tell("compare", "time until all workers are ready, in such times", float64(b.started)/float64(ready.Sub(began)), "")
 	b.settle()
 }
 
