@@ -120,6 +120,7 @@ func TestWorkers(t *testing.T) {
 
 func (b *bench) measure() {
 	b.makeKubeNodes()
+	b.warm()
 	add[slinkyv1beta1.Controller](b, `{metadata: {name: demo}, spec: {}}`)
 	add[slinkyv1beta1.RestApi](b, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
 	b.settle()

@@ -57,13 +57,16 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 	return part
 }
 
-// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, by what was counted last.
+// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready yet and are not
+// part of an update, by what was counted last.
 func Growing(n *slinkyv1beta1.NodeSet) bool {
 	wanted := n.Status.Desired
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
 		wanted = n.Replicas()
 	}
-	return 10*n.Status.Replicas < 9*wanted
+	most := func(have int32) bool { return 10*have >= 9*wanted }
+	updated := n.Status.UpdatedReplicas == n.Status.Replicas
+	return !most(n.Status.Replicas) || updated && !most(n.Status.ReadyReplicas)
 }
 
 func minReady(n *slinkyv1beta1.NodeSet) time.Duration {

@@ -14,7 +14,7 @@ const (
 	// mostWrites is how many pods are written to at once. What is under way delays what everybody else asks of the API
 	// server, the renewal of our own Lease included: with 256, a thousand cordons on two cores cost the operator its lead.
 	mostWrites = 16
-	// fewWrites is how many while nodes are drained or workers are made, which comes first.
+	// fewWrites is how many while nodes are drained or workers come up, which comes first.
 	fewWrites = 1
 	// firstWrites is how many if those are to be protected on whose nodes jobs may start already.
 	firstWrites = 64
