@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/controller/workerkeys"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
@@ -172,7 +172,7 @@ func (o outcome) compare(ref *reference, s scenario, f fault) []string {
 	if !f.otherEnd && !s.anyEnd {
 		masked := func(path string) bool {
 			// That a key has changed is seen by who has seen the one before (docs/keys.md).
-			return ref.masked[path] || f.forgets && strings.HasSuffix(path, "."+workerkeys.WantedKey)
+			return ref.masked[path] || f.forgets && strings.HasSuffix(path, "."+slinkyv1beta1.AnnotationWantedKey)
 		}
 		if diff := differences(ref.state, o.state, masked); len(diff) > 0 {
 			wrong = append(wrong, fmt.Sprintf("the end is another one, in %d fields:\n  %s", len(diff), strings.Join(diff[:min(len(diff), 12)], "\n  ")))

@@ -101,7 +101,7 @@ func theirs() []mutation {
 				{"internal/nodeset/register.go", `case !w.Settled(): // it is not enough`, `case false: // it is not enough`},
 				{"internal/nodeset/register.go", `case w.Lost == node.No:`, `case true:`},
 				{"internal/nodeset/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
-				{"internal/controller/worker/gather.go", `case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
+				{"internal/controller/worker/gather.go", `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
 		},

@@ -10,8 +10,8 @@ func retirements() []mutation {
 		{
 			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
 			edits: []edit{
-				{gather, `case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case nodesets.Lost(s.set):`},
-				{gather, `return kept.Not()`, `return kept.Or(node.Yes).Not()`},
+				{gather, `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case workerpod.Lost(s.set):`},
+				{gather, `return workerpod.Kept(all, snapshot).Not()`, `return workerpod.Kept(all, snapshot).Or(node.Yes).Not()`},
 			},
 			caught: "TestALossOfStateCountsBeforeItIsNoted",
 		},

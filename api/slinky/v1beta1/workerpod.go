@@ -9,18 +9,36 @@ import corev1 "k8s.io/api/core/v1"
 // cordoned: it goes when the node is uncordoned, and AnnotationPodCordon with it unless a user set that too.
 const AnnotationNodeCordoned = "coxswain.dev/node-cordoned"
 
+// AnnotationRetired on a worker pod is the cause for which it is to go, such as "scale-in". Its Slurm node is drained, and the pod
+// deleted when nothing runs on it.
+const AnnotationRetired = "coxswain.dev/retired"
+
+// AnnotationRetiredAt on a worker pod is the RFC 3339 time since when it is to go. Its jobs have the time of spec.drainTimeout
+// from then on.
+const AnnotationRetiredAt = "coxswain.dev/retired-at"
+
+// AnnotationNode on a worker pod names the Kubernetes node to which it is bound, by scaling mode DaemonSet or pinToNode.
+const AnnotationNode = "coxswain.dev/node"
+
+// AnnotationWantedKey on a worker pod is the digest of the auth/slurm keys that it should see.
+const AnnotationWantedKey = "coxswain.dev/wanted-key"
+
 // AnnotationOpening on a worker pod is when which operator process last said that it is about to let jobs onto the Slurm node, such
 // as "2026-11-22T10:00:00.5Z 8fa91c". Until that is over nobody takes the protection off the pod or deletes it:
 // docs/decisions/015-announced-before-opened.md.
 const AnnotationOpening = "coxswain.dev/opening"
 
-// PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
-// message names the object and says what to do.
-const PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
-
-// PodConditionRegistered on a worker pod is there from when Slurm had its node first: True while it has it, False while it does
-// not. A pod without it has never run a job.
-const PodConditionRegistered corev1.PodConditionType = "coxswain.dev/Registered"
+// Conditions that the operator writes on worker pods.
+const (
+	// PodConditionRetiring says what a worker pod that is to go (coxswain.dev/retired) waits for.
+	PodConditionRetiring corev1.PodConditionType = "coxswain.dev/Retiring"
+	// PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
+	// message names the object and says what to do.
+	PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
+	// PodConditionRegistered on a worker pod is there from when Slurm had its node first: True while it has it, False while it does
+	// not. A pod without it has never run a job.
+	PodConditionRegistered corev1.PodConditionType = "coxswain.dev/Registered"
+)
 
 // Reasons of PodConditionNeedsAttention, and of the events that announce it.
 const (

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // departure is what decides whether a NodeSet that is being deleted may go. With it goes what still runs on its workers,
@@ -79,7 +80,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 }
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {
-	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents), dryRun: DryRun(n)}
+	d := departure{orphaned: slices.Contains(n.Finalizers, metav1.FinalizerOrphanDependents), dryRun: workerpod.DryRun(n)}
 	var err error
 	if d.workers, err = r.remaining(ctx, n); err != nil {
 		return d, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // gather puts together what the plan is made from. Kubernetes nodes that cannot be given a worker are problems, and keep
@@ -26,7 +27,7 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, Scheduled: n.UpdateType() == slinkyv1beta1.UpdateScheduled,
 	}
 	for i := range pods {
-		facts.Pods = append(facts.Pods, Facts(&pods[i]))
+		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
 	}
 	if registered, err = r.ask(ctx, n, pods, &facts); err != nil {
 		return plans.Input{}, nil, nil, err

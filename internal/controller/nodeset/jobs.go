@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // asking are the NodeSets that wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
@@ -59,7 +60,7 @@ func (r *reconciler) askJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan p
 	var nodes []string
 	for i := range pods {
 		if named.Contains(pods[i].Name) {
-			nodes = append(nodes, SlurmNode(&pods[i]))
+			nodes = append(nodes, workerpod.SlurmNode(&pods[i]))
 		}
 	}
 	r.asking.mu.Lock()

@@ -18,12 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
-
-// Lost says that Slurm was found to have lost its state, and that workers of the NodeSet have been missing there since.
-func Lost(n *slinkyv1beta1.NodeSet) bool {
-	return meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown)
-}
 
 // lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
 // NodeSet that never saw such a thing has none.
@@ -53,7 +49,7 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *com
 func (r *reconciler) remember(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, out *component.Plan) error {
 	facts := plans.Input{Now: r.Clock.Now(), Replicas: len(pods)}
 	for i := range pods {
-		facts.Pods = append(facts.Pods, Facts(&pods[i]))
+		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
 	}
 	if _, err := r.ask(ctx, n, pods, &facts); err != nil {
 		return err

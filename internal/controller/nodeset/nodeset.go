@@ -31,6 +31,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets;controllers,verbs=get;list;watch
@@ -154,7 +155,9 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 		return err
 	}
 	// In one order, so that messages and the order of deeds do not depend on the cache.
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Or(ordinal(&a)-ordinal(&b), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(workerpod.Ordinal(&a)-workerpod.Ordinal(&b), cmp.Compare(a.Name, b.Name))
+	})
 	facts, registered, problems, err := r.gather(ctx, in, revision, list.Items)
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, inpu
 	n.Status.OrdinalToNode = plans.Pinned(facts.Pins)
 	texts := tell(n, list.Items, facts, plan)
 	var renewed, again, tidied time.Time
-	if !DryRun(n) {
+	if !workerpod.DryRun(n) {
 		var reserveErr, tidyErr error
 		var renewErr error
 		now := plan // what waits is still expected

@@ -6,22 +6,12 @@ package nodeset
 import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
-
-// Protection is how far a NodeSet wants its workers kept from being evicted.
-func Protection(n *slinkyv1beta1.NodeSet) plans.Protection {
-	switch {
-	case !n.DisruptionProtection():
-		return plans.Unprotected
-	case n.Annotations[slinkyv1beta1.AnnotationEvictIdle] == "true":
-		return plans.WhileBusy
-	}
-	return plans.UntilDrained
-}
 
 // bornProtected says that workers are made with the protect label: a job may start as soon as slurmd has registered. Without
 // a way to ask Slurm nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
 	_, ok := r.linkOf(n)
-	return ok && Protection(n) == plans.UntilDrained
+	return ok && workerpod.Protection(n) == plans.UntilDrained
 }

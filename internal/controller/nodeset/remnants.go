@@ -26,6 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // tidied is how long after a write Slurm is to show it. A slurmctld that starts or reads its configuration anew may lose it,
@@ -41,7 +42,7 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 	}
 	workers := make(map[string]bool, len(pods))
 	for i := range pods {
-		workers[SlurmNode(&pods[i])] = true
+		workers[workerpod.SlurmNode(&pods[i])] = true
 	}
 	var records []plans.Remnant
 	for found := range l.Snapshot().Nodes() {

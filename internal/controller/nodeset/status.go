@@ -13,6 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // count fills in the status from the pods, and returns them as the part that has to be ready. What Slurm says of their
@@ -22,7 +23,7 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 	s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
 	s.SlurmIdle, s.SlurmAllocated, s.SlurmDown, s.SlurmDrain = 0, 0, 0, 0
 	for i := range pods {
-		p := Facts(&pods[i])
+		p := workerpod.Facts(&pods[i])
 		s.Replicas++
 		if p.Revision == revision && !p.Terminating {
 			s.UpdatedReplicas++
@@ -51,22 +52,10 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 		part.Reason = slinkyv1beta1.ReasonPodsNotReady
 	}
 	part.Message += retiring(pods)
-	if DryRun(n) {
+	if workerpod.DryRun(n) {
 		part.Message += fmt.Sprintf("; annotation %s stops all that status.plan shows", slinkyv1beta1.AnnotationDryRun)
 	}
 	return part
-}
-
-// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready yet and are not
-// part of an update, by what was counted last.
-func Growing(n *slinkyv1beta1.NodeSet) bool {
-	wanted := n.Status.Desired
-	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
-		wanted = n.Replicas()
-	}
-	most := func(have int32) bool { return 10*have >= 9*wanted }
-	updated := n.Status.UpdatedReplicas == n.Status.Replicas
-	return !most(n.Status.Replicas) || updated && !most(n.Status.ReadyReplicas)
 }
 
 func minReady(n *slinkyv1beta1.NodeSet) time.Duration {
@@ -74,16 +63,16 @@ func minReady(n *slinkyv1beta1.NodeSet) time.Duration {
 }
 
 func countNode(s *slinkyv1beta1.NodeSetStatus, p *corev1.Pod) {
-	if says(p, "Idle") {
+	if workerpod.Says(p, "Idle") {
 		s.SlurmIdle++
 	}
-	if says(p, "Allocated") || says(p, "Mixed") {
+	if workerpod.Says(p, "Allocated") || workerpod.Says(p, "Mixed") {
 		s.SlurmAllocated++
 	}
-	if says(p, "Down") {
+	if workerpod.Says(p, "Down") {
 		s.SlurmDown++
 	}
-	if says(p, "Drain") && !says(p, "Undrain") {
+	if workerpod.Says(p, "Drain") && !workerpod.Says(p, "Undrain") {
 		s.SlurmDrain++
 	}
 }
@@ -97,9 +86,9 @@ func retiring(pods []corev1.Pod) string {
 	told, more := 0, 0
 	for i := range pods {
 		p := &pods[i]
-		c := Condition(p, RetiringCondition)
+		c := workerpod.Condition(p, slinkyv1beta1.PodConditionRetiring)
 		switch {
-		case plans.Cause(p.Annotations[RetiredAnnotation]) == "" || p.DeletionTimestamp != nil || c == nil:
+		case plans.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]) == "" || p.DeletionTimestamp != nil || c == nil:
 		case told < most:
 			fmt.Fprintf(&b, "; %s retires: %s", p.Name, c.Message)
 			told++

@@ -13,25 +13,21 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
-
-// DryRun says that nothing is to be done to the workers of a NodeSet.
-func DryRun(n *slinkyv1beta1.NodeSet) bool {
-	return n.Annotations[slinkyv1beta1.AnnotationDryRun] == "true"
-}
 
 // tell puts the plan into the status, and returns what it says about single pods.
 func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) map[string]string {
 	waiting, before := map[string]string{}, map[string]string{}
 	for i := range pods {
-		if pods[i].Annotations[RetiredAnnotation] != "" {
+		if pods[i].Annotations[slinkyv1beta1.AnnotationRetired] != "" {
 			before[pods[i].Name] = pods[i].Annotations[slinkyv1beta1.AnnotationPlan]
 		}
-		if c := Condition(&pods[i], RetiringCondition); c != nil {
+		if c := workerpod.Condition(&pods[i], slinkyv1beta1.PodConditionRetiring); c != nil {
 			waiting[pods[i].Name] = c.Message
 		}
 	}
-	steps, total := plans.Steps(facts, plan, DryRun(n), func(p plans.Place) string { return worker.Identity(p).PodName(n) }, waiting)
+	steps, total := plans.Steps(facts, plan, workerpod.DryRun(n), func(p plans.Place) string { return worker.Identity(p).PodName(n) }, waiting)
 	n.Status.Plan, n.Status.Planned = nil, int32(total) //nolint:gosec // a number of pods
 	texts := map[string]string{}
 	for _, s := range steps {
@@ -48,10 +44,10 @@ func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan p
 func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[string]string {
 	out := map[string]string{}
 	if cause != "" {
-		out[RetiredAnnotation], out[slinkyv1beta1.AnnotationPodCordon] = string(cause), "true"
-		out[RetiredAtAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
-		if pod.Annotations[RetiredAnnotation] != "" {
-			out[RetiredAtAnnotation] = pod.Annotations[RetiredAtAnnotation]
+		out[slinkyv1beta1.AnnotationRetired], out[slinkyv1beta1.AnnotationPodCordon] = string(cause), "true"
+		out[slinkyv1beta1.AnnotationRetiredAt] = r.Clock.Now().UTC().Format(time.RFC3339)
+		if pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
+			out[slinkyv1beta1.AnnotationRetiredAt] = pod.Annotations[slinkyv1beta1.AnnotationRetiredAt]
 		}
 	}
 	if text != "" {

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	workers "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // scope is one reconcile of a worker.
@@ -50,9 +50,9 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{pod: pod, set: set, node: nodesets.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
+	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
 	s.worker = nodeset.Worker{
-		Pod: nodesets.Facts(pod), Slurm: s.node, Protection: nodesets.Protection(set),
+		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
 		Opening: nodeset.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
@@ -76,7 +76,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	key := link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
 	if l, ok := r.links.Get(key); ok {
 		s.link = l
-		if l.Draining() || nodesets.Growing(set) {
+		if l.Draining() || workerpod.Growing(set) {
 			s.most = fewWrites
 		}
 		r.look(ctx, s, l.Snapshot())
@@ -129,7 +129,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	default:
 		take(w, snapshot, s.node)
 		if w.Elsewhere = ""; w.Known == node.No {
-			w.Elsewhere = nodesets.Elsewhere(s.pod, snapshot)
+			w.Elsewhere = workerpod.Elsewhere(s.pod, snapshot)
 		}
 	}
 	r.memory.recall(key, s.link.Key(), w)
@@ -143,16 +143,17 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot) node.Answer {
 	w := &s.worker
 	switch {
-	case nodesets.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):
+	case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):
 		return node.Yes
-	case !w.Settled(), w.Pod.Phase == string(corev1.PodPending):
+	case snapshot.Trust != link.Fresh, !w.Settled(), w.Pod.Phase == string(corev1.PodPending):
 		return node.Unknown // which is enough for a pod in which nothing can run yet; the answer goes through all workers
 	}
-	kept, err := nodesets.Kept(ctx, r.Client, s.set, snapshot)
+	all, err := workerpod.OfCluster(ctx, r.Client, s.set)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not tell whether Slurm has lost its state")
+		return node.Unknown
 	}
-	return kept.Not()
+	return workerpod.Kept(all, snapshot).Not()
 }
 
 // shown says whether the pod shows a state that Slurm has told.

@@ -16,10 +16,10 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // owner is the field manager of what this controller puts on pods, apart from what others put on them.
@@ -39,7 +39,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	if s.action.Announce {
 		want.annotations[slinkyv1beta1.AnnotationOpening] = opening.String()
 	}
-	if name := nodesets.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
+	if name := workerpod.SlurmNode(pod); pod.Spec.HostNetwork && name != "" && len(name) <= validation.LabelValueMaxLength {
 		want.labels[slinkyv1beta1.LabelPodHostname] = name // which nobody knew before the pod had its Kubernetes node
 	}
 	_, is := have.labels[slinkyv1beta1.LabelPodProtect]

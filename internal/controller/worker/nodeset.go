@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // terms are what a NodeSet says to each of its workers.
@@ -29,7 +29,7 @@ type terms struct {
 }
 
 func termsOf(n *slinkyv1beta1.NodeSet) terms {
-	t := terms{protection: nodesets.Protection(n), departs: departs(n), lost: nodesets.Lost(n), dryRun: nodesets.DryRun(n)}
+	t := terms{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n)}
 	if n.Spec.DrainTimeout != nil {
 		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}

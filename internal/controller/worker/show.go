@@ -20,9 +20,9 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what
@@ -44,7 +44,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, live.ResourceVersion)
-	if now, before := attention(s.action), nodesets.Condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
+	if now, before := attention(s.action), workerpod.Condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
 		(before == nil || before.Reason != now.Reason) {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)
 	}
@@ -97,7 +97,7 @@ func attention(action nodeset.Action) *corev1.PodCondition {
 
 // ourConditions are the types of all conditions that this controller writes.
 func ourConditions() []corev1.PodConditionType {
-	types := []corev1.PodConditionType{nodesets.RetiringCondition, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionRegistered}
+	types := []corev1.PodConditionType{slinkyv1beta1.PodConditionRetiring, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionRegistered}
 	for _, kind := range node.AllConditions() {
 		types = append(types, corev1.PodConditionType(kind))
 	}
@@ -108,7 +108,7 @@ func ourConditions() []corev1.PodConditionType {
 func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, kind := range ourConditions() {
-		have := nodesets.Condition(pod, kind)
+		have := workerpod.Condition(pod, kind)
 		switch {
 		case kind == slinkyv1beta1.PodConditionNeedsAttention:
 			switch c := attention(action); {
@@ -117,7 +117,7 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && nodeset.TroubleBySlurm(have.Reason):
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
-		case kind == nodesets.RetiringCondition:
+		case kind == slinkyv1beta1.PodConditionRetiring:
 			switch {
 			case w.Pod.Terminating && have != nil: // nobody needs to be told
 				out = append(out, *have)
@@ -168,7 +168,7 @@ func reasonOf(cause nodeset.Cause) string {
 func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []map[string]any {
 	var out []map[string]any
 	for _, kind := range ourConditions() {
-		have := nodesets.Condition(pod, kind)
+		have := workerpod.Condition(pod, kind)
 		i := slices.IndexFunc(wanted, func(c corev1.PodCondition) bool { return c.Type == kind })
 		switch {
 		case i < 0 && have == nil:

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 )
 
 // urgent is the priority of a worker that may have to be drained, and usual that of all others. Showing what Slurm says is
@@ -57,7 +56,7 @@ func cordons() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 			return isWorker(e.ObjectNew) && (before[slinkyv1beta1.AnnotationPodCordon] != after[slinkyv1beta1.AnnotationPodCordon] ||
-				before[nodesets.RetiredAnnotation] != after[nodesets.RetiredAnnotation])
+				before[slinkyv1beta1.AnnotationRetired] != after[slinkyv1beta1.AnnotationRetired])
 		},
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
@@ -61,7 +60,7 @@ func TestWhatIsUrgentAboutAPod(t *testing.T) {
 	}{
 		"it is cordoned":                {with(), with(slinkyv1beta1.AnnotationPodCordon, "true"), true},
 		"it is not cordoned any more":   {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(), true},
-		"it is retired":                 {with(), with(nodesets.RetiredAnnotation, "update"), true},
+		"it is retired":                 {with(), with(slinkyv1beta1.AnnotationRetired, "update"), true},
 		"it stays cordoned":             {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(slinkyv1beta1.AnnotationPodCordon, "true"), false},
 		"what is told about it changes": {with(), with(slinkyv1beta1.AnnotationPlan, "its turn"), false},
 		"it is no worker":               {with(), other, false},

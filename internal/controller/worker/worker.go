@@ -24,9 +24,9 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
-	nodesets "github.com/coxswain-hpc/coxswain/internal/controller/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
@@ -71,7 +71,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 			return nil
 		}
 		cluster := pod.Labels[slinkyv1beta1.LabelCluster]
-		return []string{nodeKey(cluster, nodesets.SlurmNode(pod)), nodeKey(cluster, "")}
+		return []string{nodeKey(cluster, workerpod.SlurmNode(pod)), nodeKey(cluster, "")}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing worker pods by Slurm node: %w", err)
@@ -143,7 +143,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	scope.action = nodeset.Next(scope.worker)
-	if nodesets.DryRun(&set) {
+	if workerpod.DryRun(&set) {
 		scope.action.Drain, scope.action.Undrain, scope.action.Revive, scope.action.Delete = "", false, false, false
 	}
 	if err := r.drive(ctx, scope); err != nil {

@@ -37,9 +37,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 
 const (
-	// WantedKey on a worker pod is the digest of the auth/slurm keys that it should see.
-	WantedKey = "coxswain.dev/wanted-key"
-	// fieldManager owns that annotation and nothing else.
+	// fieldManager owns AnnotationWantedKey and nothing else.
 	fieldManager = "coxswain-keys"
 	// mostStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
 	mostStamps = 1000
@@ -104,13 +102,13 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 	var failures []error
 	stamped := 0
 	for _, p := range pods.Items {
-		if p.DeletionTimestamp != nil || p.Annotations[WantedKey] == digest {
+		if p.DeletionTimestamp != nil || p.Annotations[slinkyv1beta1.AnnotationWantedKey] == digest {
 			continue
 		}
 		if stamped == mostStamps {
 			break
 		}
-		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{WantedKey: digest})
+		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{slinkyv1beta1.AnnotationWantedKey: digest})
 		err := r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)
 		missed = missed || apierrors.IsConflict(err)
 		if component.IgnoreGone(err) != nil {

@@ -61,9 +61,6 @@ func Ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	out.IgnoreOptional(n.Spec)
 }
 
-// NodeAnnotation on a worker pod names the Kubernetes node to which it is bound, by scaling mode DaemonSet or pinToNode.
-const NodeAnnotation = "coxswain.dev/node"
-
 // Identity is what tells a worker from the others of its NodeSet.
 type Identity struct {
 	// Ordinal is its number in scaling mode StatefulSet.
@@ -128,7 +125,7 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 // bind lets the scheduler put the pod on one Kubernetes node and no other, as a DaemonSet does. What else the template asks
 // of a node still counts.
 func bind(p *corev1.Pod, node string) {
-	p.Annotations = label.Merge(p.Annotations, map[string]string{NodeAnnotation: node})
+	p.Annotations = label.Merge(p.Annotations, map[string]string{slinkyv1beta1.AnnotationNode: node})
 	field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}

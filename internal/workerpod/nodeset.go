@@ -1,0 +1,44 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workerpod
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+// DryRun says that nothing is to be done to the workers of a NodeSet.
+func DryRun(n *slinkyv1beta1.NodeSet) bool {
+	return n.Annotations[slinkyv1beta1.AnnotationDryRun] == "true"
+}
+
+// Lost says that Slurm was found to have lost its state, and that workers of the NodeSet have been missing there since.
+func Lost(n *slinkyv1beta1.NodeSet) bool {
+	return meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown)
+}
+
+// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready yet and are not
+// part of an update, by what was counted last.
+func Growing(n *slinkyv1beta1.NodeSet) bool {
+	wanted := n.Status.Desired
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+		wanted = n.Replicas()
+	}
+	most := func(have int32) bool { return 10*have >= 9*wanted }
+	updated := n.Status.UpdatedReplicas == n.Status.Replicas
+	return !most(n.Status.Replicas) || updated && !most(n.Status.ReadyReplicas)
+}
+
+// Protection is how far a NodeSet wants its workers kept from being evicted.
+func Protection(n *slinkyv1beta1.NodeSet) nodeset.Protection {
+	switch {
+	case !n.DisruptionProtection():
+		return nodeset.Unprotected
+	case n.Annotations[slinkyv1beta1.AnnotationEvictIdle] == "true":
+		return nodeset.WhileBusy
+	}
+	return nodeset.UntilDrained
+}

@@ -1,0 +1,76 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workerpod
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// Slurm is what Slurm has said of its nodes: a snapshot of the link.
+type Slurm interface {
+	// Node is a node, nil when Slurm does not have it or that is not known.
+	Node(name string) (*rest.Node, node.Answer)
+	// Nodes are all nodes.
+	Nodes() iter.Seq[*rest.Node]
+	// Forgotten says that Slurm had the node, and lost it with most others.
+	Forgotten(name string) bool
+}
+
+// Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is
+// looked for: a node that has the pod's address and is not another worker's. It is empty when there is none. A host network
+// has the host names of machines, which need not be those of Kubernetes nodes.
+func Elsewhere(p *corev1.Pod, slurm Slurm) string {
+	if !p.Spec.HostNetwork || p.Status.PodIP == "" {
+		return ""
+	}
+	for found := range slurm.Nodes() {
+		state := node.Parse(found.State)
+		comment, ok := node.ParseComment(found.Comment)
+		if found.Address == p.Status.PodIP && found.Name != SlurmNode(p) && state.NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
+			return found.Name
+		}
+	}
+	return ""
+}
+
+// Seen are the facts of a worker, and what Slurm says of its node.
+func Seen(p *corev1.Pod, slurm Slurm) nodeset.Pod {
+	facts, name := Facts(p), SlurmNode(p)
+	_, facts.Registered = slurm.Node(name)
+	facts.Forgotten = slurm.Forgotten(name)
+	if facts.Registered == node.No {
+		facts.Elsewhere = Elsewhere(p, slurm)
+	}
+	return facts
+}
+
+// OfCluster are the workers of all NodeSets in the cluster of one. They are only to be read.
+func OfCluster(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet) ([]corev1.Pod, error) {
+	var all corev1.PodList
+	err := c.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+	}
+	return all.Items, nil
+}
+
+// Kept answers whether Slurm still has its state, by what it says and all workers of its cluster.
+func Kept(all []corev1.Pod, slurm Slurm) node.Answer {
+	facts := make([]nodeset.Pod, 0, len(all))
+	for i := range all {
+		facts = append(facts, Seen(&all[i], slurm))
+	}
+	return nodeset.Kept(facts)
+}
