@@ -23,8 +23,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
-	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
@@ -101,7 +101,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (Facts, error) {
 	facts := Facts{Now: r.Clock.Now()}
-	clusters, err := slurmcluster.Clusters(ctx, r.Client, set.Namespace)
+	clusters, err := reference.SlurmClusters(ctx, r.Client, set.Namespace)
 	if err != nil {
 		return facts, err
 	}

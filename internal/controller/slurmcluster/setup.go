@@ -24,6 +24,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
 // Setup registers the controller of SlurmClusters.
@@ -56,7 +57,7 @@ func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []reconcile
 	if !ok {
 		return nil
 	}
-	clusters, err := Clusters(ctx, r.Client, set.Namespace)
+	clusters, err := reference.SlurmClusters(ctx, r.Client, set.Namespace)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the cluster of a NodeSet", "namespace", set.Namespace, "nodeSet", set.Name)
 		return nil
@@ -71,7 +72,7 @@ func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []reconcile
 // neighbours maps a cluster to the others of its namespace: which of them is the oldest decides to whom NodeSets belong
 // that name no cluster.
 func (r *reconciler) neighbours(ctx context.Context, o client.Object) []reconcile.Request {
-	clusters, err := Clusters(ctx, r.Client, o.GetNamespace())
+	clusters, err := reference.SlurmClusters(ctx, r.Client, o.GetNamespace())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the neighbours of a SlurmCluster", "namespace", o.GetNamespace(), "cluster", o.GetName())
 		return nil

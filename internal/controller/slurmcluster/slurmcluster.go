@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
 
@@ -60,7 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if behind, err := r.Applier.Behind(ctx, cluster); err != nil || behind {
 		return ctrl.Result{}, err
 	}
-	nodeSets, err := r.nodeSets(ctx, cluster)
+	nodeSets, err := reference.NodeSetsOf(ctx, r.Client, cluster)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("gathering the facts about %s: %w", req, err)
 	}
@@ -79,34 +80,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		statusErr = nil // somebody has changed the cluster, of which an event is on its way
 	}
 	return ctrl.Result{}, kube.IgnoreLeaving(errors.Join(applyErr, statusErr))
-}
-
-// nodeSets returns the NodeSets of a cluster.
-func (r *reconciler) nodeSets(ctx context.Context, cluster *nebiusv1.SlurmCluster) ([]nebiusv1alpha1.NodeSet, error) {
-	clusters, err := Clusters(ctx, r.Client, cluster.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	var list nebiusv1alpha1.NodeSetList
-	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the NodeSets of namespace %s: %w", cluster.Namespace, err)
-	}
-	var out []nebiusv1alpha1.NodeSet
-	for i := range list.Items {
-		if set := &list.Items[i]; set.DeletionTimestamp == nil && compose.OwnerOf(set, clusters) == cluster.Name {
-			out = append(out, *set)
-		}
-	}
-	return out, nil
-}
-
-// Clusters returns the SlurmClusters of a namespace, on which depends to whom a NodeSet belongs that names none.
-func Clusters(ctx context.Context, c client.Reader, namespace string) ([]nebiusv1.SlurmCluster, error) {
-	var list nebiusv1.SlurmClusterList
-	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the SlurmClusters of namespace %s: %w", namespace, err)
-	}
-	return list.Items, nil
 }
 
 // apply writes what is composed and deletes what no longer is, unless the user has to correct something first. What only
@@ -178,7 +151,7 @@ func (r *reconciler) removed(ctx context.Context, cluster *nebiusv1.SlurmCluster
 	case source.DeletionTimestamp != nil:
 		return true, nil
 	}
-	clusters, err := Clusters(ctx, r.Live, cluster.Namespace)
+	clusters, err := reference.SlurmClusters(ctx, r.Live, cluster.Namespace)
 	if err != nil {
 		return false, err
 	}

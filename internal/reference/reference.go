@@ -1,0 +1,44 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reference looks up the objects that specs refer to, for controllers and the webhook.
+package reference
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+)
+
+// SlurmClusters returns the SlurmClusters of a namespace, on which depends to whom a NodeSet belongs that names none.
+func SlurmClusters(ctx context.Context, c client.Reader, namespace string) ([]nebiusv1.SlurmCluster, error) {
+	var list nebiusv1.SlurmClusterList
+	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the SlurmClusters of namespace %s: %w", namespace, err)
+	}
+	return list.Items, nil
+}
+
+// NodeSetsOf returns the NodeSets that belong to a SlurmCluster, without those that are being deleted.
+func NodeSetsOf(ctx context.Context, c client.Reader, cluster *nebiusv1.SlurmCluster) ([]nebiusv1alpha1.NodeSet, error) {
+	clusters, err := SlurmClusters(ctx, c, cluster.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var list nebiusv1alpha1.NodeSetList
+	if err := c.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the NodeSets of namespace %s: %w", cluster.Namespace, err)
+	}
+	var out []nebiusv1alpha1.NodeSet
+	for i := range list.Items {
+		if set := &list.Items[i]; set.DeletionTimestamp == nil && compose.OwnerOf(set, clusters) == cluster.Name {
+			out = append(out, *set)
+		}
+	}
+	return out, nil
+}
