@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
@@ -133,11 +133,11 @@ func pods(t *testing.T, objects []render.Object) string {
 				LoginSet: o, Controller: controllers[o.Spec.ControllerRef.Name], SlurmKeyDigest: "a", HostKeysDigest: "b", SssdDigest: "c", ClusterDomain: "cluster.local", Images: images,
 			}))
 		case *slinkyv1beta1.NodeSet:
-			data, err := worker.RevisionData(worker.Input{NodeSet: o, Controller: controllers[o.Spec.ControllerRef.Name], ClusterDomain: "cluster.local", Images: images})
+			data, err := renderworker.RevisionData(renderworker.Input{NodeSet: o, Controller: controllers[o.Spec.ControllerRef.Name], ClusterDomain: "cluster.local", Images: images})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines = append(lines, "NodeSet "+o.Name+" "+worker.RevisionHash(data, 0))
+			lines = append(lines, "NodeSet "+o.Name+" "+renderworker.RevisionHash(data, 0))
 		}
 	}
 	slices.Sort(lines)

@@ -13,6 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // TestAMismatchOfNamesAloneTakesNoWorker is about workers in the network of their Kubernetes nodes, which have dots in their
@@ -28,12 +29,12 @@ func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 	}
 
 	for _, cause := range []nodeset.Cause{"", nodeset.ScaleIn, nodeset.Unregistered} {
-		w := nodeset.Worker{
+		w := worker.Worker{
 			Now: noon, Pod: aPod(0), Slurm: "ip-10-0-0-1.ec2.internal", Known: node.No, Asked: noon, Listed: noon,
-			Absent: noon.Add(-time.Hour), Elsewhere: "ip-10-0-0-1", Protection: nodeset.UntilDrained,
+			Absent: noon.Add(-time.Hour), Elsewhere: "ip-10-0-0-1", Protection: worker.UntilDrained,
 		}
 		w.Pod.Retired = cause
-		action := nodeset.Next(w)
+		action := worker.Next(w)
 		if action.Delete || action.Drain != "" || action.Protected != node.Yes {
 			t.Errorf("a worker with cause %q: %+v, want it kept and protected", cause, action)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -67,20 +66,3 @@ func (r Remnant) Held() bool {
 
 // notResponding is Slurm's own reason for a node that is DOWN.
 const notResponding = "Not responding"
-
-// misfits tells of a worker whose Slurm node has the record of another registration.
-func misfits(w Worker, action *Action) {
-	if w.Pod.Retired != "" || !w.Pod.Ready {
-		return
-	}
-	const out = "Drain the node and delete the pod when its jobs have ended: the record goes with it, and the next pod registers anew"
-	was, _ := node.ParseComment(w.Record.Comment)
-	switch {
-	case w.State.Has(node.InvalidReg):
-		action.trouble(slinkyv1beta1.ReasonInvalidRegistration, "slurmd on Kubernetes node %s offers less than Slurm's record of node %s wants, which gets no jobs: %s. "+out,
-			w.Host.Name, w.Slurm, w.Reason.Text)
-	case was.Registration != "" && w.Comment.Registration != "" && was.Registration != w.Comment.Registration:
-		action.trouble(slinkyv1beta1.ReasonRecordOutdated, "the pod registers with something else than Slurm's record of node %s says, "+
-			"such as another weight, other features or less memory, and Slurm goes on with the record. "+out, w.Slurm)
-	}
-}

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset decides about workers: which pods to make, which to retire and why, and for a single worker whether its
-// Slurm node is drained and whether its pod may be deleted. Decisions are pure functions of what was gathered. Nothing
-// here is destructive by itself: a retired worker is only marked, and deleted when Slurm says that nothing runs on it.
+// Package nodeset decides which workers there are to be: which pods to make, and which to retire and why. Decisions are pure
+// functions of what was gathered. Nothing here is destructive by itself: a retired worker is only marked, and deleted when Slurm
+// says that nothing runs on it (package worker).
 package nodeset
 
 import (

@@ -83,7 +83,7 @@ func (p Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeed
 
 // lastJob is when the worker is free at the latest.
 func (p Pod) lastJob() time.Time {
-	if p.Busy && (p.Deadline.IsZero() || !p.Deadline.Before(never())) {
+	if p.Busy && (p.Deadline.IsZero() || !p.Deadline.Before(Never())) {
 		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
 	}
 	return p.Deadline

@@ -44,7 +44,7 @@ func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
 					retired[p.Name] = Unregistered
 					continue
 				}
-				plan.wake(later(due, in.Now.Add(time.Second))) // Slurm must have been asked since then
+				plan.wake(Later(due, in.Now.Add(time.Second))) // Slurm must have been asked since then
 			}
 		}
 		if p.Ready && p.Retired == "" {
@@ -77,7 +77,7 @@ func (in Input) outdated() bool {
 }
 
 // due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
-func (p Pod) due() time.Time { return later(p.ReadySince, p.Absent).Add(unregisteredFor) }
+func (p Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(unregisteredFor) }
 
 // lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
 // workers of the cluster, or when one has vanished with most of them. Single records are deleted by people, and with care; a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // world is a NodeSet with its pods and a Slurm with their nodes, as far as plans are concerned. Its methods are what
@@ -261,7 +262,7 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := nodeset.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: nodeset.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: nodeset.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
+	in := worker.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: worker.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: worker.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"
@@ -269,7 +270,7 @@ func (w *world) worker(name string) {
 		in.Known, in.State, in.Reason = node.Yes, n.state(), n.reason
 	}
 	in.Absent = in.Pod.Absent
-	action := nodeset.Next(in)
+	action := worker.Next(in)
 	w.waits = w.waits || !action.Again.IsZero()
 	if w.mute && (action.Delete && p.Scheduled || action.Undrain || action.Drain != "" || action.Protected != node.Unknown || action.ConditionsKnown) {
 		w.t.Fatalf("%s: %+v although Slurm does not answer", name, action)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
@@ -474,7 +474,7 @@ func expectRecord(t *testing.T, o *operator.Operator, name, kubeNode, topology, 
 		want := node.Comment{
 			Namespace: o.Namespace, PodName: name, Node: kubeNode, NodeSetName: "w",
 			NodeSetUID:   string(operator.Get[slinkyv1beta1.NodeSet](o, "w").UID),
-			Registration: worker.Registration(operator.Get[corev1.Pod](o, name)),
+			Registration: renderworker.Registration(operator.Get[corev1.Pod](o, name)),
 		}
 		switch {
 		case comment != want:

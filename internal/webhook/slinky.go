@@ -24,7 +24,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // lookup finds mistakes in objects, by rendering them and by what they refer to.
@@ -148,8 +148,8 @@ func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (findings, er
 	var f findings
 	f.ownNamespace(n.Spec.ControllerRef, n.Namespace, "spec.controllerRef")
 	var out render.Output
-	worker.Ignore(n, &out)
-	out.Fail("spec", worker.Check(worker.Input{
+	renderworker.Ignore(n, &out)
+	out.Fail("spec", renderworker.Check(renderworker.Input{
 		NodeSet: n, Controller: anyController(n, n.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
 	}))
 	f.add(out)

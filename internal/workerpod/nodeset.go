@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // DryRun says that nothing is to be done to the workers of a NodeSet.
@@ -33,12 +33,12 @@ func Growing(n *slinkyv1beta1.NodeSet) bool {
 }
 
 // Protection is how far a NodeSet wants its workers kept from being evicted.
-func Protection(n *slinkyv1beta1.NodeSet) nodeset.Protection {
+func Protection(n *slinkyv1beta1.NodeSet) worker.Protection {
 	switch {
 	case !n.DisruptionProtection():
-		return nodeset.Unprotected
+		return worker.Unprotected
 	case n.Annotations[slinkyv1beta1.AnnotationEvictIdle] == "true":
-		return nodeset.WhileBusy
+		return worker.WhileBusy
 	}
-	return nodeset.UntilDrained
+	return worker.UntilDrained
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
@@ -207,11 +207,11 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 		obj, out["rendered"] = a, text(t, loginset.Render(loginset.Input{LoginSet: a, Controller: c, Images: images, ClusterDomain: "any"}))
 	case "NodeSet":
 		a := decoded[slinkyv1beta1.NodeSet](t, object)
-		in := worker.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
-		pod, err := worker.Pod(in, worker.Identity{}, "")
-		data, revisionErr := worker.RevisionData(in)
-		claims, claimsErr := worker.Claims(a, worker.Identity{})
-		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, worker.SSHConfig(a)}), string(data)
+		in := renderworker.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
+		pod, err := renderworker.Pod(in, renderworker.Identity{}, "")
+		data, revisionErr := renderworker.RevisionData(in)
+		claims, claimsErr := renderworker.Claims(a, renderworker.Identity{})
+		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(a)}), string(data)
 	case "Token":
 		obj = decoded[slinkyv1beta1.Token](t, object)
 	}

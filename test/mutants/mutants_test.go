@@ -49,7 +49,7 @@ func theirs() []mutation {
 		{
 			name: "a node look-up that failed is read as drained",
 			edits: []edit{{
-				"internal/nodeset/worker.go",
+				"internal/worker/worker.go",
 				`action.Message = "Slurm's view of the node is not known: " + w.Why`,
 				`action.Delete, action.NeverStarted = w.Pod.Retired != "", true`,
 			}},
@@ -98,9 +98,9 @@ func theirs() []mutation {
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
 				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
-				{"internal/nodeset/register.go", `case !w.Settled(): // it is not enough`, `case false: // it is not enough`},
-				{"internal/nodeset/register.go", `case w.Lost == node.No:`, `case true:`},
-				{"internal/nodeset/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
+				{"internal/worker/register.go", `case !w.Settled(): // it is not enough`, `case false: // it is not enough`},
+				{"internal/worker/register.go", `case w.Lost == node.No:`, `case true:`},
+				{"internal/worker/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
 				{"internal/controller/worker/gather.go", `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
@@ -124,12 +124,12 @@ func ours() []mutation {
 		},
 		{
 			name:   "the drain of an administrator is ended",
-			edits:  []edit{{"internal/nodeset/cordon.go", `w.State.Drain() == node.Yes && w.Reason.Ours() && w.mayUndrain()`, `w.State.Drain() == node.Yes && w.mayUndrain()`}},
+			edits:  []edit{{"internal/worker/cordon.go", `w.State.Drain() == node.Yes && w.Reason.Ours() && w.mayUndrain()`, `w.State.Drain() == node.Yes && w.mayUndrain()`}},
 			caught: "TestFaults/cordon_storm/an_administrator_drains",
 		},
 		{
 			name:   "a node that looks idle is taken for one without jobs",
-			edits:  []edit{{"internal/nodeset/protection.go", "if w.JobsKnown != node.Yes {\n\t\treturn node.Unknown", "if w.JobsKnown != 7 {\n\t\treturn node.No"}},
+			edits:  []edit{{"internal/worker/protection.go", "if w.JobsKnown != node.Yes {\n\t\treturn node.Unknown", "if w.JobsKnown != 7 {\n\t\treturn node.No"}},
 			caught: "TestFaults/scale_down_with_suspended_jobs/none",
 		},
 		{
@@ -139,7 +139,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "an idle worker may be evicted, and so may one on which a job has just started",
-			edits:  []edit{{"internal/nodeset/protection.go", `node.AnswerOf(w.Free() != node.Yes || w.arriving(action)`, `node.AnswerOf(w.State.Busy() != node.No || w.arriving(action)`}},
+			edits:  []edit{{"internal/worker/protection.go", `node.AnswerOf(w.Free() != node.Yes || w.arriving(action)`, `node.AnswerOf(w.State.Busy() != node.No || w.arriving(action)`}},
 			caught: "TestFaults/evictions/none",
 		},
 		{

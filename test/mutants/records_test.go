@@ -73,14 +73,14 @@ func records() []mutation {
 		},
 		{
 			name:   "a node that we had set down is used again below a cordon, with which its drain ends",
-			edits:  []edit{{"internal/nodeset/worker.go", `if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {`, `if w.State.Drain() == 7 {`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/worker/worker.go", `if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {`, `if w.State.Drain() == 7 {`}},
+			suite:  "internal/worker",
 			caught: "TestANodeThatWeSetDownIsUsedAgain",
 		},
 		{
 			name:   "a record is said to be that of whoever runs now",
-			edits:  []edit{{"internal/nodeset/record.go", `cmp.Or(comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, comment.Registration)`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/worker/record.go", `cmp.Or(comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, comment.Registration)`}},
+			suite:  "internal/worker",
 			caught: "TestAWorkerSaysThatItsRecordIsNotItsOwn",
 		},
 	}

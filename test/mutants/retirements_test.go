@@ -5,7 +5,7 @@ package mutants
 
 // retirements are bugs by which a worker goes that still has, or may have, a job.
 func retirements() []mutation {
-	const gather, retire = "internal/controller/worker/gather.go", "internal/nodeset/retire.go"
+	const gather, retire = "internal/controller/worker/gather.go", "internal/worker/retire.go"
 	return []mutation{
 		{
 			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
@@ -28,8 +28,8 @@ func retirements() []mutation {
 		{
 			name: "the time of drainTimeout counts from an earlier retirement",
 			edits: []edit{
-				{retire, `later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)`, `w.Reason.At.Add(w.DrainTimeout)`},
-				{"internal/nodeset/cordon.go", `w.Reason.Ours() && w.toGo() &&`, `w.Reason.Ours() && w.toGo() && cause == "" &&`},
+				{retire, `nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)`, `w.Reason.At.Add(w.DrainTimeout)`},
+				{"internal/worker/cordon.go", `w.Reason.Ours() && w.toGo() &&`, `w.Reason.Ours() && w.toGo() && cause == "" &&`},
 			},
 			caught: "TestFaults/retired_again/none",
 		},

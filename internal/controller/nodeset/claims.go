@@ -20,7 +20,7 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // ownClaims gives the claims of the NodeSet to whom they are to go with. It comes before any worker is marked: the claim of
@@ -30,7 +30,7 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 		return nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(worker.Labels(n).Selector()))
+	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
 	if err != nil {
 		return fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
@@ -79,8 +79,8 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 
 // createClaims makes the claims of a worker that do not exist; those that exist are kept for it. One that is about to go
 // with the worker before is a problem that heals: a pod that used it would wait for ever.
-func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, id worker.Identity) error {
-	claims, err := worker.Claims(n, id)
+func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, id renderworker.Identity) error {
+	claims, err := renderworker.Claims(n, id)
 	if err != nil {
 		return err
 	}

@@ -20,14 +20,15 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // createAll makes workers.
-func (r *reconciler) createAll(ctx context.Context, in worker.Input, places []plans.Place, revision string) error {
+func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []plans.Place, revision string) error {
 	var created done
 	err := kube.SlowStart(len(places), func(i int) error {
-		return r.create(ctx, in, worker.Identity(places[i]), revision, &created)
+		return r.create(ctx, in, renderworker.Identity(places[i]), revision, &created)
 	})
 	if pods := created.String(); pods != "" {
 		r.Recorder.Eventf(in.NodeSet, nil, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created %s", pods)
@@ -38,7 +39,7 @@ func (r *reconciler) createAll(ctx context.Context, in worker.Input, places []pl
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Identity, revision string, created *done) error {
+func (r *reconciler) create(ctx context.Context, in renderworker.Input, id renderworker.Identity, revision string, created *done) error {
 	n := in.NodeSet
 	if err := r.createClaims(ctx, n, id); err != nil {
 		if problems, rest := problem.FromError(err); rest == nil {
@@ -47,7 +48,7 @@ func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Iden
 		}
 		return err
 	}
-	pod, err := worker.Pod(in, id, revision)
+	pod, err := renderworker.Pod(in, id, revision)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (r *reconciler) create(ctx context.Context, in worker.Input, id worker.Iden
 	}
 	pod.Annotations = label.Merge(pod.Annotations, map[string]string{
 		// Jobs are let onto it once it is ready. In a pod that starts within the minute that is said for this.
-		slinkyv1beta1.AnnotationOpening: plans.Opening{At: r.Clock.Now(), By: r.Process}.String(),
+		slinkyv1beta1.AnnotationOpening: worker.Opening{At: r.Clock.Now(), By: r.Process}.String(),
 	})
 	err = r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager))
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -108,6 +108,6 @@ func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (i
 	if err != nil || len(pods.Items) > 0 {
 		return len(pods.Items), err
 	}
-	err = r.Live.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabels(worker.Labels(n).Selector()))
+	err = r.Live.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
 	return len(slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, n) })), err
 }

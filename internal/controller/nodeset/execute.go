@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
@@ -30,7 +30,7 @@ const marksOwner = kube.FieldManager + "-nodeset"
 
 // execute carries a plan out, many pods at a time. Each of its steps stands for itself: what fails is tried again by the
 // next reconcile, from which the same plan follows.
-func (r *reconciler) execute(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
+func (r *reconciler) execute(ctx context.Context, in renderworker.Input, revision string, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
 	n := in.NodeSet
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for i := range pods {

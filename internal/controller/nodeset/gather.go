@@ -12,14 +12,14 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // gather puts together what the plan is made from. Kubernetes nodes that cannot be given a worker are problems, and keep
 // no other from having one.
-func (r *reconciler) gather(ctx context.Context, in worker.Input, revision string, pods []corev1.Pod) (facts plans.Input, registered hostlist.Set, problems problem.List, err error) {
+func (r *reconciler) gather(ctx context.Context, in renderworker.Input, revision string, pods []corev1.Pod) (facts plans.Input, registered hostlist.Set, problems problem.List, err error) {
 	n := in.NodeSet
 	facts = plans.Input{
 		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, MinReady: minReady(n),
@@ -34,7 +34,7 @@ func (r *reconciler) gather(ctx context.Context, in worker.Input, revision strin
 	}
 	r.absences.recall(n.UID, &facts)
 	if facts.Daemon || n.Spec.PinToNode {
-		spec, err := worker.Template(in)
+		spec, err := renderworker.Template(in)
 		if err != nil {
 			return plans.Input{}, nil, nil, err
 		}

@@ -19,13 +19,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // revise keeps the ControllerRevisions of a NodeSet, puts the hash of the newest into its status, and returns it.
-func (r *reconciler) revise(ctx context.Context, in worker.Input, pods []corev1.Pod) (string, error) {
+func (r *reconciler) revise(ctx context.Context, in renderworker.Input, pods []corev1.Pod) (string, error) {
 	n := in.NodeSet
-	data, err := worker.RevisionData(in)
+	data, err := renderworker.RevisionData(in)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +40,7 @@ func (r *reconciler) revise(ctx context.Context, in worker.Input, pods []corev1.
 	var known []plans.Revision
 	for _, s := range stored {
 		known = append(known, plans.Revision{
-			Name: s.Name, Hash: s.Labels[slinkyv1beta1.LabelRevisionHash], Number: s.Revision, Data: worker.Canonical(s.Data.Raw),
+			Name: s.Name, Hash: s.Labels[slinkyv1beta1.LabelRevisionHash], Number: s.Revision, Data: renderworker.Canonical(s.Data.Raw),
 			Ours: metav1.GetControllerOf(s) != nil,
 		})
 	}
@@ -48,7 +48,7 @@ func (r *reconciler) revise(ctx context.Context, in worker.Input, pods []corev1.
 	if n.Status.CollisionCount != nil {
 		collisions = *n.Status.CollisionCount
 	}
-	h := plans.Keep(known, data, collisions, func(c int32) string { return worker.RevisionHash(data, c) }, used, n.RevisionHistoryLimit())
+	h := plans.Keep(known, data, collisions, func(c int32) string { return renderworker.RevisionHash(data, c) }, used, n.RevisionHistoryLimit())
 	if err := r.keep(ctx, n, stored, h, data); err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func (r *reconciler) revise(ctx context.Context, in worker.Input, pods []corev1.
 // revisions are those that the NodeSet controls, and those that nobody controls and that were made for one of its name.
 func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (map[string]*appsv1.ControllerRevision, error) {
 	var list appsv1.ControllerRevisionList
-	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingLabels(worker.Labels(n).Selector()))
+	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
 	if err != nil {
 		return nil, fmt.Errorf("listing the revisions of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
@@ -80,7 +80,7 @@ func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (m
 func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, stored map[string]*appsv1.ControllerRevision, h plans.History, data []byte) error {
 	var errs []error
 	if h.Create {
-		made := worker.ControllerRevision(n, data, h.Hash, h.Number)
+		made := renderworker.ControllerRevision(n, data, h.Hash, h.Number)
 		err := controllerutil.SetControllerReference(n, made, r.Client.Scheme())
 		if err == nil {
 			err = r.Client.Create(ctx, made, client.FieldOwner(kube.FieldManager))

@@ -30,7 +30,7 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -95,40 +95,40 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 	n.Status.ObservedGeneration = n.Generation
 	in, err := r.input(ctx, n)
 	if err == nil {
-		err = worker.Check(in) // before any pod is made
+		err = renderworker.Check(in) // before any pod is made
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {
 		return component.Plan{Output: component.Failed(problems)}, err
 	}
 	var out render.Output
-	out.Add(kube.Shared(worker.Service(n)))
+	out.Add(kube.Shared(renderworker.Service(n)))
 	if n.Spec.SSH.Enabled {
-		out.Add(worker.SSHConfig(n))
+		out.Add(renderworker.SSHConfig(n))
 	}
 	if n.DisruptionProtection() {
 		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.
-		out.Add(kube.Recreate(kube.Shared(worker.DisruptionBudget(n))))
-	} else if err := r.Applier.Release(ctx, n, worker.DisruptionBudget(n)); err != nil {
+		out.Add(kube.Recreate(kube.Shared(renderworker.DisruptionBudget(n))))
+	} else if err := r.Applier.Release(ctx, n, renderworker.DisruptionBudget(n)); err != nil {
 		return component.Plan{}, err
 	}
-	worker.Ignore(n, &out)
+	renderworker.Ignore(n, &out)
 	return component.Plan{Output: out, Observe: func(ctx context.Context, plan *component.Plan) error { return r.observe(ctx, n, &in, plan) }}, nil
 }
 
-func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (worker.Input, error) {
+func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (renderworker.Input, error) {
 	c, err := r.Controller(ctx, n.Namespace, n.Spec.ControllerRef)
 	if err != nil {
-		return worker.Input{}, err
+		return renderworker.Input{}, err
 	}
-	in := worker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
+	in := renderworker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
 	in.SssdDigest, err = r.sssd(ctx, n, c)
 	return in, err
 }
 
 // observe carries the plan for the pods out and counts them. Without input, the decision's, it only counts.
-func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, input *worker.Input, out *component.Plan) error {
-	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: worker.Labels(n).Selector()})
+func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, input *renderworker.Input, out *component.Plan) error {
+	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: renderworker.Labels(n).Selector()})
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
 		n.Status.Desired = n.Replicas()
 	}

@@ -5,7 +5,7 @@ package nodeset
 
 import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -13,5 +13,5 @@ import (
 // a way to ask Slurm nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
 	_, ok := r.linkOf(n)
-	return ok && workerpod.Protection(n) == plans.UntilDrained
+	return ok && workerpod.Protection(n) == worker.UntilDrained
 }

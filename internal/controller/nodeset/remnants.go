@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -97,7 +97,7 @@ func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.N
 func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, plan plans.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
-		expected[worker.Identity(place).PodName(n)] = true
+		expected[renderworker.Identity(place).PodName(n)] = true
 	}
 	var failure error
 	vacant := plans.Vacant(records, n.Name, func(name string) bool {

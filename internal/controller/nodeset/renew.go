@@ -22,7 +22,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -32,7 +32,7 @@ import (
 // has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
 // hears of it in a moment: as long as the Controller says that Slurm is reachable, and as long from then on as the deletion of a record
 // is tried, no worker is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
-func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Plan) (again time.Time, err error) {
+func (r *reconciler) renew(ctx context.Context, in renderworker.Input, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
 	key := client.ObjectKeyFromObject(n)
 	if len(plan.Create) == 0 {
@@ -48,7 +48,7 @@ func (r *reconciler) renew(ctx context.Context, in worker.Input, plan *plans.Pla
 		}
 		return again, nil
 	}
-	pod, err := worker.Pod(in, worker.Identity(plan.Create[0]), "") // all are alike in what they register with
+	pod, err := renderworker.Pod(in, renderworker.Identity(plan.Create[0]), "") // all are alike in what they register with
 	if err != nil {
 		return again, err
 	}
@@ -208,7 +208,7 @@ func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 		return nil, nil
 	}
 	var failure error
-	outdated, held := plans.Outdated(records, coming, worker.Registration(pod), func(kubeNode string) bool {
+	outdated, held := plans.Outdated(records, coming, renderworker.Registration(pod), func(kubeNode string) bool {
 		gone, err := r.kubeNodeGone(ctx, kubeNode)
 		failure = errors.Join(failure, err)
 		return gone

@@ -12,7 +12,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -27,7 +27,7 @@ func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan p
 			waiting[pods[i].Name] = c.Message
 		}
 	}
-	steps, total := plans.Steps(facts, plan, workerpod.DryRun(n), func(p plans.Place) string { return worker.Identity(p).PodName(n) }, waiting)
+	steps, total := plans.Steps(facts, plan, workerpod.DryRun(n), func(p plans.Place) string { return renderworker.Identity(p).PodName(n) }, waiting)
 	n.Status.Plan, n.Status.Planned = nil, int32(total) //nolint:gosec // a number of pods
 	texts := map[string]string{}
 	for _, s := range steps {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has
@@ -111,7 +112,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		return false
 	}
 	r.look(ctx, s, snapshot)
-	if s.action = nodeset.Next(s.worker); !s.action.Delete {
+	if s.action = worker.Next(s.worker); !s.action.Delete {
 		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}

@@ -14,8 +14,8 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // A link ends with every cluster that is deleted, while its workers are being drained. That is nothing to complain about.
@@ -33,7 +33,7 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	l.Run(ended)
 	r := &reconciler{}
 	r.Clock = clock.RealClock{}
-	for name, action := range map[string]nodeset.Action{
+	for name, action := range map[string]worker.Action{
 		"a drain": {Drain: "slurm-operator: r"}, "an undrain": {Undrain: true}, "a revival": {Revive: true},
 	} {
 		s := &scope{
@@ -63,7 +63,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	r.Clock = clock.RealClock{}
 	s := &scope{
 		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-		node: "w-0", link: silent, action: nodeset.Action{Drain: "slurm-operator: r"},
+		node: "w-0", link: silent, action: worker.Action{Drain: "slurm-operator: r"},
 	}
 	if !r.setState(t.Context(), s) {
 		t.Error("the rest does not wait until it is known what became of the drain")

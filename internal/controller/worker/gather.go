@@ -18,9 +18,9 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
-	workers "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -40,8 +40,8 @@ type scope struct {
 	// version is that of the pod: as it was read, or as our last write left it.
 	version string
 	// worker is what was gathered, action what follows from it.
-	worker nodeset.Worker
-	action nodeset.Action
+	worker worker.Worker
+	action worker.Action
 }
 
 // gather puts together what Kubernetes knows of one worker.
@@ -51,21 +51,21 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		return nil, err
 	}
 	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
-	s.worker = nodeset.Worker{
+	s.worker = worker.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
-		Opening: nodeset.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
+		Opening: worker.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
-			Registration: workers.Registration(pod),
+			Registration: renderworker.Registration(pod),
 		},
 	}
 	if pod.DeletionTimestamp != nil {
 		s.worker.Gone = pod.DeletionTimestamp.Time
 	}
 	if departs(set) {
-		s.worker.Pod.Retired = nodeset.Deletion
+		s.worker.Pod.Retired = worker.Deletion
 		if s.worker.Pod.RetiredAt.IsZero() {
 			s.worker.Pod.RetiredAt = set.DeletionTimestamp.Time
 		}
@@ -96,7 +96,7 @@ func departs(set *slinkyv1beta1.NodeSet) bool {
 // orphaned says whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes
 // the owner off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
 func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
-	if s.worker.Pod.Retired != nodeset.Deletion {
+	if s.worker.Pod.Retired != worker.Deletion {
 		return false, nil
 	}
 	var live corev1.Pod
@@ -115,7 +115,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	w := &s.worker
 	w.Lost = node.Unknown
 	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
-	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, nodeset.Record{}, nil, node.Unknown
+	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, worker.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
 	w.Unheard = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
@@ -164,7 +164,7 @@ func shown(pod *corev1.Pod) bool {
 }
 
 // take reads a node out of a snapshot.
-func take(w *nodeset.Worker, snapshot *link.Snapshot, name string) {
+func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 	n, known := snapshot.Node(name)
 	w.Asked, w.Listed, w.Known, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
 	if n == nil {
@@ -177,12 +177,12 @@ func take(w *nodeset.Worker, snapshot *link.Snapshot, name string) {
 		return t.Add(-snapshot.Ahead)
 	}
 	w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: ours(n.ReasonTime)}
-	w.Record = nodeset.Record{
+	w.Record = worker.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
 	}
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown
 	for _, j := range jobs {
-		w.Jobs = append(w.Jobs, nodeset.Job{ID: j.ID, User: j.User, End: ours(j.End)})
+		w.Jobs = append(w.Jobs, worker.Job{ID: j.ID, User: j.User, End: ours(j.End)})
 	}
 }

@@ -20,28 +20,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // host gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
 // cordoned; a node that does not exist is one of which nothing is known.
-func (r *reconciler) host(ctx context.Context, name string) (nodeset.Host, error) {
+func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error) {
 	if name == "" {
-		return nodeset.Host{Cordoned: node.No}, nil
+		return worker.Host{Cordoned: node.No}, nil
 	}
 	var n corev1.Node
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nodeset.Host{Name: name}, nil
+			return worker.Host{Name: name}, nil
 		}
-		return nodeset.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
+		return worker.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
 	}
 	return r.factsOf(&n), nil
 }
 
-func (r *reconciler) factsOf(n *corev1.Node) nodeset.Host {
-	h := nodeset.Host{
+func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
+	h := worker.Host{
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || condemned(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], wrong(n, r.propagated)),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 func TestFactsOfAKubernetesNode(t *testing.T) {
@@ -34,21 +34,21 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		cordoned    bool
 		taint       string
 		status      corev1.NodeStatus
-		want        nodeset.Host
+		want        worker.Host
 	}{
-		{name: "one of which Kubernetes has not heard yet", want: nodeset.Host{Cordoned: node.No}},
-		{name: "one that is ready and cordoned", cordoned: true, status: conditions(ready), want: nodeset.Host{Cordoned: node.Yes, Ready: node.Yes}},
-		{name: "one that cluster-autoscaler takes away", taint: "ToBeDeletedByClusterAutoscaler", want: nodeset.Host{Cordoned: node.Yes}},
-		{name: "one that Karpenter takes away", taint: "karpenter.sh/disrupted", want: nodeset.Host{Cordoned: node.Yes}},
-		{name: "one with another taint", taint: "maintenance", want: nodeset.Host{Cordoned: node.No}},
-		{name: "one that is silent", status: conditions(silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
-		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: nodeset.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
-		{name: "all of them, in one order", status: conditions(gpu, silent), want: nodeset.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
-		{name: "not when nothing is", status: conditions(healthy, ready), want: nodeset.Host{Cordoned: node.No, Ready: node.Yes}},
-		{name: "the annotation says it better", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: nodeset.Host{Cordoned: node.No, CordonReason: "RMA"}},
-		{name: "topology, by its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: nodeset.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
+		{name: "one of which Kubernetes has not heard yet", want: worker.Host{Cordoned: node.No}},
+		{name: "one that is ready and cordoned", cordoned: true, status: conditions(ready), want: worker.Host{Cordoned: node.Yes, Ready: node.Yes}},
+		{name: "one that cluster-autoscaler takes away", taint: "ToBeDeletedByClusterAutoscaler", want: worker.Host{Cordoned: node.Yes}},
+		{name: "one that Karpenter takes away", taint: "karpenter.sh/disrupted", want: worker.Host{Cordoned: node.Yes}},
+		{name: "one with another taint", taint: "maintenance", want: worker.Host{Cordoned: node.No}},
+		{name: "one that is silent", status: conditions(silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
+		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
+		{name: "all of them, in one order", status: conditions(gpu, silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
+		{name: "not when nothing is", status: conditions(healthy, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes}},
+		{name: "the annotation says it better", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: worker.Host{Cordoned: node.No, CordonReason: "RMA"}},
+		{name: "topology, by its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: worker.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
 		{name: "topology that is empty, and features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
-			want: nodeset.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
+			want: worker.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -35,7 +36,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
 	want := have.with(s.action)
-	opening := nodeset.Opening{At: r.Clock.Now(), By: r.memory.process}
+	opening := worker.Opening{At: r.Clock.Now(), By: r.memory.process}
 	if s.action.Announce {
 		want.annotations[slinkyv1beta1.AnnotationOpening] = opening.String()
 	}
@@ -110,7 +111,7 @@ func (m marks) equal(o marks) bool {
 }
 
 // with returns the marks that the action asks for. What it does not know stays.
-func (m marks) with(action nodeset.Action) marks {
+func (m marks) with(action worker.Action) marks {
 	out := marks{labels: maps.Clone(m.labels), annotations: maps.Clone(m.annotations)}
 	set := func(to map[string]string, key string, wanted node.Answer) {
 		switch wanted {

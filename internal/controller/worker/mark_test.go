@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // What an apply leaves out is taken off, so that whatever a former leader writes to a pod might end a protection of which it
@@ -38,7 +38,7 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 	if err := c.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	write := func(seen *corev1.Pod, action nodeset.Action) bool {
+	write := func(seen *corev1.Pod, action worker.Action) bool {
 		t.Helper()
 		r := &reconciler{} // another process each time
 		r.Client, r.Clock = c, clock.RealClock{}
@@ -60,11 +60,11 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 		return &live
 	}
 	before := pod.DeepCopy()
-	if !write(pod, nodeset.Action{Undrain: true, Protected: node.Yes}) {
+	if !write(pod, worker.Action{Undrain: true, Protected: node.Yes}) {
 		t.Fatal("the leader does not protect the worker")
 	}
 	protected()
-	deadline := nodeset.Action{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}
+	deadline := worker.Action{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}
 	if write(before, deadline) {
 		t.Error("a write of a former leader is not refused")
 	}

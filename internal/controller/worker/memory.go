@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // memory is what no object says of workers. All of it may be lost: an operator that starts looks longer before it believes
@@ -43,7 +43,7 @@ type past struct {
 	slurm string
 	// told is what another process has announced on the pod last. used is when the announcement was that we have used, sent when that
 	// was, and opening until when what we sent may arrive.
-	told                nodeset.Opening
+	told                worker.Opening
 	used, sent, opening time.Time
 	// seen says that Slurm had its node once.
 	seen bool
@@ -59,7 +59,7 @@ type past struct {
 	// of them.
 	writing  int
 	recorded time.Time
-	tried    nodeset.Attempt
+	tried    worker.Attempt
 }
 
 // of is the past of a pod. The caller holds the lock.
@@ -119,7 +119,7 @@ func (m *memory) refused(pod types.NamespacedName, change string, now time.Time)
 
 // others notes until when what other processes have sent may let jobs onto the node of a worker, before a newer announcement takes
 // the place of theirs.
-func (m *memory) others(n slurmNode, p *past, w *nodeset.Worker) {
+func (m *memory) others(n slurmNode, p *past, w *worker.Worker) {
 	for of, until := range m.foreign {
 		if !w.Now.Before(until) {
 			delete(m.foreign, of)
@@ -147,7 +147,7 @@ func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) (befo
 	defer m.mu.Unlock()
 	p := m.of(pod)
 	before = p.opening
-	p.used, p.sent, p.opening = announced, now, nodeset.Opening{At: announced}.Over()
+	p.used, p.sent, p.opening = announced, now, worker.Opening{At: announced}.Over()
 	return before
 }
 
@@ -160,7 +160,7 @@ func (m *memory) settled(pod types.NamespacedName, before time.Time) {
 
 // openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen
 // before. What this process has sent is over when Slurm shows the node open; what another one has announced is over with time.
-func (p *past) openings(process string, foreign time.Time, w *nodeset.Worker) {
+func (p *past) openings(process string, foreign time.Time, w *worker.Worker) {
 	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
 		p.opening = time.Time{}
 	}
@@ -204,7 +204,7 @@ func (w *writing) told(err error, now time.Time) {
 	if w.past.writing--; w.past.writing > 0 {
 		return
 	}
-	w.past.recorded, w.past.tried = now, nodeset.Attempt{Update: w.update, At: now}
+	w.past.recorded, w.past.tried = now, worker.Attempt{Update: w.update, At: now}
 	switch err := errors.Join(w.problems...); {
 	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
 		w.past.tried.Unanswered = true
@@ -229,7 +229,7 @@ func (m *memory) shows(pod types.NamespacedName, taken time.Time) bool {
 }
 
 // recall notes what Slurm says of a worker, and fills in what was seen of it before.
-func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *nodeset.Worker) {
+func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *worker.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.of(pod)

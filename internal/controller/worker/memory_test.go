@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 var (
@@ -54,7 +55,7 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	var m memory
 	look := func(after time.Duration, known node.Answer) time.Time {
-		w := nodeset.Worker{Known: known, Asked: now.Add(after), Pod: nodeset.Pod{Ready: true}}
+		w := worker.Worker{Known: known, Asked: now.Add(after), Pod: nodeset.Pod{Ready: true}}
 		m.recall(pod("w-0"), key, &w)
 		return w.Absent
 	}
@@ -77,7 +78,7 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 
 func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
-	m.recall(pod("w-1"), key, &nodeset.Worker{Known: node.Yes})
+	m.recall(pod("w-1"), key, &worker.Worker{Known: node.Yes})
 	if cluster, known := m.forget(pod("w-1")); !known || cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
@@ -88,8 +89,8 @@ func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 
 func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	var m memory
-	look := func() nodeset.Worker {
-		var w nodeset.Worker
+	look := func() worker.Worker {
+		var w worker.Worker
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -100,7 +101,7 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 		t.Errorf("after one part of two: %+v", got)
 	}
 	w.told(nil, now.Add(time.Second))
-	want := nodeset.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
+	want := worker.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
 	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.Tried != want {
 		t.Errorf("after both: %+v", got)
 	}
@@ -111,20 +112,20 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	late := m.records(pod("w-0"), "late", 1)
 	m.forget(pod("w-0"))
 	late.told(refused, now)
-	if got := look(); got.Tried != (nodeset.Attempt{}) || got.Recording {
+	if got := look(); got.Tried != (worker.Attempt{}) || got.Recording {
 		t.Errorf("the successor of a pod is told what became of its record: %+v", got)
 	}
 }
 
 func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	m := memory{process: "we"}
-	at := nodeset.Opening{At: now, By: "we"}
-	look := func(after time.Duration, opening nodeset.Opening, states ...string) nodeset.Worker {
-		w := nodeset.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+	at := worker.Opening{At: now, By: "we"}
+	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
+		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
-	if w := look(0, nodeset.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
+	if w := look(0, worker.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("without one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || w.Now.Before(w.OpeningUntil) {
@@ -134,7 +135,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over()) {
 		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	again := nodeset.Opening{At: now.Add(3 * time.Second), By: "we"}
+	again := worker.Opening{At: now.Add(3 * time.Second), By: "we"}
 	if w := look(3*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(at.Over()) {
 		t.Errorf("with the next one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
@@ -153,16 +154,16 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	}
 	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
 	m.forget(pod("w-0"))
-	if w := look(7*time.Second, nodeset.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over()) {
+	if w := look(7*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over()) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over())
 	}
 }
 
 func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 	m := memory{process: "we"}
-	theirs, ours := nodeset.Opening{At: now, By: "they"}, nodeset.Opening{At: now.Add(time.Second), By: "we"}
-	look := func(after time.Duration, opening nodeset.Opening, states ...string) nodeset.Worker {
-		w := nodeset.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+	theirs, ours := worker.Opening{At: now, By: "they"}, worker.Opening{At: now.Add(time.Second), By: "we"}
+	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
+		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -175,10 +176,10 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 		t.Errorf("after ours was seen: until %s, want %s", w.OpeningUntil, theirs.Over())
 	}
 	m.forget(pod("w-0"))
-	if w := look(4*time.Second, nodeset.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
+	if w := look(4*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over())
 	}
-	if w := look(theirs.Over().Sub(now), nodeset.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
+	if w := look(theirs.Over().Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
 		t.Errorf("in the end: until %s, and %v is remembered", w.OpeningUntil, m.foreign)
 	}
 }

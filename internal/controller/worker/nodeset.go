@@ -15,14 +15,14 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // terms are what a NodeSet says to each of its workers.
 type terms struct {
 	drainTimeout string
-	protection   nodeset.Protection
+	protection   worker.Protection
 	departs      bool
 	lost         bool
 	dryRun       bool

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -81,7 +82,7 @@ func showing(s *scope, now time.Time) map[string]any {
 }
 
 // attention is the condition that names all troubles; nil when there are none.
-func attention(action nodeset.Action) *corev1.PodCondition {
+func attention(action worker.Action) *corev1.PodCondition {
 	if len(action.Troubles) == 0 {
 		return nil
 	}
@@ -105,7 +106,7 @@ func ourConditions() []corev1.PodConditionType {
 }
 
 // wantedConditions are all conditions of ours that the pod is to have. What Slurm said last stays while it says nothing.
-func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) []corev1.PodCondition {
+func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, kind := range ourConditions() {
 		have := workerpod.Condition(pod, kind)
@@ -114,7 +115,7 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 			switch c := attention(action); {
 			case c != nil:
 				out = append(out, *c)
-			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && nodeset.TroubleBySlurm(have.Reason):
+			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && worker.TroubleBySlurm(have.Reason):
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case kind == slinkyv1beta1.PodConditionRetiring:
@@ -141,7 +142,7 @@ func wantedConditions(pod *corev1.Pod, w nodeset.Worker, action nodeset.Action) 
 
 // registered is the condition that remembers that Slurm has had the node of the worker; nil while it never has. What an earlier
 // worker has left there is DOWN.
-func registered(have *corev1.PodCondition, w nodeset.Worker) *corev1.PodCondition {
+func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition {
 	c := corev1.PodCondition{Type: slinkyv1beta1.PodConditionRegistered, Status: corev1.ConditionTrue}
 	switch {
 	case w.Known == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):

@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
@@ -32,8 +33,8 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue, Reason: tc.reason, Message: "look"},
 			}}}
-			w := nodeset.Worker{Known: tc.known, Pod: nodeset.Pod{Terminating: tc.terminating}}
-			got := wantedConditions(pod, w, nodeset.Action{})
+			w := worker.Worker{Known: tc.known, Pod: nodeset.Pod{Terminating: tc.terminating}}
+			got := wantedConditions(pod, w, worker.Action{})
 			stays := len(got) == 1 && got[0].Reason == tc.reason && got[0].Message == "look" && got[0].Status == corev1.ConditionTrue
 			if stays != tc.want || !tc.want && len(got) > 0 {
 				t.Errorf("wanted are %+v", got)

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // stateChange is a change of the state of a Slurm node.
@@ -79,7 +80,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.settled(key, before) }
 	}
-	c.write(s.link, s.node, s.worker.Announced.Add(nodeset.Announced), func(err error) {
+	c.write(s.link, s.node, s.worker.Announced.Add(worker.Announced), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that

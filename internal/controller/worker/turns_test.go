@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func worker(i int) types.NamespacedName {
+func podNamed(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "slurm", Name: fmt.Sprintf("w-%d", i)}
 }
 
@@ -22,28 +22,28 @@ func TestWhoWaitsLongestIsNext(t *testing.T) {
 	var woken []string
 	turns := turns{wake: func(pod types.NamespacedName) { woken = append(woken, pod.Name) }}
 	for i, want := range []bool{true, true, false, false, false} {
-		if got := turns.take(worker(i), 2, false); got != want {
+		if got := turns.take(podNamed(i), 2, false); got != want {
 			t.Errorf("w-%d has a turn: %t", i, got)
 		}
 	}
-	if !turns.take(worker(0), 2, false) {
+	if !turns.take(podNamed(0), 2, false) {
 		t.Error("who has a turn has lost it")
 	}
-	if !turns.take(worker(9), 2, true) {
+	if !turns.take(podNamed(9), 2, true) {
 		t.Error("who comes first stands in line")
 	}
-	turns.end(worker(4), 2) // it has none
-	turns.end(worker(9), 2)
-	turns.end(worker(0), 2)
-	turns.end(worker(1), 1)
+	turns.end(podNamed(4), 2) // it has none
+	turns.end(podNamed(9), 2)
+	turns.end(podNamed(0), 2)
+	turns.end(podNamed(1), 1)
 	if want := []string{"w-2", "w-3"}; !slices.Equal(woken, want[:1]) {
 		t.Errorf("woken are %v, want %v", woken, want[:1])
 	}
-	turns.end(worker(2), 2)
+	turns.end(podNamed(2), 2)
 	if want := []string{"w-2", "w-3", "w-4"}; !slices.Equal(woken, want) {
 		t.Errorf("woken are %v, want %v", woken, want)
 	}
-	if !turns.take(worker(3), 1, false) {
+	if !turns.take(podNamed(3), 1, false) {
 		t.Error("who was woken has no turn")
 	}
 }
@@ -56,7 +56,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		const pods = 20
 		served, running := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 		for i := range pods {
-			queue = append(queue, worker(i))
+			queue = append(queue, podNamed(i))
 		}
 		most := func() int { return rapid.IntRange(1, 5).Draw(t, "most") }
 		for len(queue)+len(running) > 0 {

@@ -25,7 +25,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -142,7 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		// A list that was asked for before the change may show it already; then no other change follows.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	scope.action = nodeset.Next(scope.worker)
+	scope.action = worker.Next(scope.worker)
 	if workerpod.DryRun(&set) {
 		scope.action.Drain, scope.action.Undrain, scope.action.Revive, scope.action.Delete = "", false, false, false
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
 func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
-	pod, err := worker.Pod(input(t, `{controllerRef: {name: demo}}`), worker.Identity{}, "r")
+	pod, err := renderworker.Pod(input(t, `{controllerRef: {name: demo}}`), renderworker.Identity{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

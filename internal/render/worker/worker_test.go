@@ -15,14 +15,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/render/worker"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-func input(t testing.TB, spec string) worker.Input {
+func input(t testing.TB, spec string) renderworker.Input {
 	t.Helper()
-	return worker.Input{
+	return renderworker.Input{
 		NodeSet:    manifest.Parse[slinkyv1beta1.NodeSet](t, "metadata: {name: demo-gpu, namespace: ns1}\nspec: "+spec),
 		Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}}`),
 		Images:     image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
@@ -71,15 +71,15 @@ func TestPod(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, tt.spec)
-			if err := worker.Check(in); err != nil {
+			if err := renderworker.Check(in); err != nil {
 				t.Fatal(err)
 			}
-			id := worker.Identity{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
-			pod, err := worker.Pod(in, id, "0123456789")
+			id := renderworker.Identity{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
+			pod, err := renderworker.Pod(in, id, "0123456789")
 			if err != nil {
 				t.Fatal(err)
 			}
-			claims, err := worker.Claims(in.NodeSet, id)
+			claims, err := renderworker.Claims(in.NodeSet, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestPod(t *testing.T) {
 				objects = append(objects, c)
 			}
 			if in.NodeSet.Spec.SSH.Enabled {
-				objects = append(objects, worker.SSHConfig(in.NodeSet))
+				objects = append(objects, renderworker.SSHConfig(in.NodeSet))
 			}
 			golden.Check(t, tt.file, manifest.YAML(t, objects...))
 		})
@@ -97,24 +97,24 @@ func TestPod(t *testing.T) {
 
 func TestSharedObjects(t *testing.T) {
 	in := input(t, `{controllerRef: {name: demo}}`)
-	golden.Check(t, "shared.yaml", manifest.YAML(t, []render.Object{worker.Service(in.NodeSet), worker.DisruptionBudget(in.NodeSet)}...))
+	golden.Check(t, "shared.yaml", manifest.YAML(t, []render.Object{renderworker.Service(in.NodeSet), renderworker.DisruptionBudget(in.NodeSet)}...))
 	other := input(t, `{controllerRef: {name: demo}, replicas: 7, ordinalPadding: 2}`)
 	other.NodeSet.Name, other.NodeSet.Labels = "other", map[string]string{"a": "b"}
-	if diff := cmp.Diff(worker.Service(in.NodeSet), worker.Service(other.NodeSet)); diff != "" {
+	if diff := cmp.Diff(renderworker.Service(in.NodeSet), renderworker.Service(other.NodeSet)); diff != "" {
 		t.Errorf("two NodeSets of a cluster would fight over the Service:\n%s", diff)
 	}
-	if diff := cmp.Diff(worker.DisruptionBudget(in.NodeSet), worker.DisruptionBudget(other.NodeSet)); diff != "" {
+	if diff := cmp.Diff(renderworker.DisruptionBudget(in.NodeSet), renderworker.DisruptionBudget(other.NodeSet)); diff != "" {
 		t.Errorf("two NodeSets of a cluster would fight over the PodDisruptionBudget:\n%s", diff)
 	}
 }
 
-func revision(t testing.TB, in worker.Input) string {
+func revision(t testing.TB, in renderworker.Input) string {
 	t.Helper()
-	data, err := worker.RevisionData(in)
+	data, err := renderworker.RevisionData(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return worker.RevisionHash(data, 0)
+	return renderworker.RevisionHash(data, 0)
 }
 
 const detailed = `
@@ -139,22 +139,22 @@ func TestRevisionOutlivesTheOperator(t *testing.T) {
 
 func TestRevisionIgnoresOrderAndWhatWorkersDoNotShow(t *testing.T) {
 	want := revision(t, input(t, detailed))
-	for name, change := range map[string]func(*worker.Input){
-		"the order of what a user wrote": func(in *worker.Input) {
+	for name, change := range map[string]func(*renderworker.Input){
+		"the order of what a user wrote": func(in *renderworker.Input) {
 			in.NodeSet.Spec.Slurmd.Raw = []byte(`{"resources": {"limits": {"cpu": "8"}},` + "\n" + ` "image": "example.com/slurmd:1"}`)
 			in.NodeSet.Spec.Template.Spec.Raw = []byte(`{"nodeSelector":{"disk":"ssd"},"hostname":"gpu-"}`)
 			in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"c": "d", "a": "b"}
 		},
-		"what a client writes who means nothing by it": func(in *worker.Input) {
+		"what a client writes who means nothing by it": func(in *renderworker.Input) {
 			in.NodeSet.Spec.Slurmd.Raw = []byte(`{"name":"","args":[],"env":null,"image":"example.com/slurmd:1","resources":{"limits":{"cpu":"8"},"requests":null}}`)
 			in.NodeSet.Spec.Logfile = container(`{"name":"","resources":{}}`)
 			in.NodeSet.Spec.Template.Spec.Raw = []byte(`{"containers":null,"hostname":"gpu-","nodeSelector":{"disk":"ssd"},"tolerations":[],"affinity":{}}`)
 		},
-		"the number of replicas": func(in *worker.Input) { in.NodeSet.Spec.Replicas = new(int32(9)) },
-		"a partition":            func(in *worker.Input) { in.NodeSet.Spec.Partition.Enabled = true },
-		"labels of the NodeSet":  func(in *worker.Input) { in.NodeSet.Labels = map[string]string{"helm": "v2"} },
-		"the strategy":           func(in *worker.Input) { in.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateOnDelete },
-		"the default image, when the user names one": func(in *worker.Input) {
+		"the number of replicas": func(in *renderworker.Input) { in.NodeSet.Spec.Replicas = new(int32(9)) },
+		"a partition":            func(in *renderworker.Input) { in.NodeSet.Spec.Partition.Enabled = true },
+		"labels of the NodeSet":  func(in *renderworker.Input) { in.NodeSet.Labels = map[string]string{"helm": "v2"} },
+		"the strategy":           func(in *renderworker.Input) { in.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateOnDelete },
+		"the default image, when the user names one": func(in *renderworker.Input) {
 			in.Images.Tag = "99.01"
 		},
 	} {
@@ -179,34 +179,34 @@ func TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := worker.RevisionData(in)
+	data, err := renderworker.RevisionData(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(data), string(worker.Canonical(stored))); diff != "" {
+	if diff := cmp.Diff(string(data), string(renderworker.Canonical(stored))); diff != "" {
 		t.Errorf("the stored revision is another one (-now +stored):\n%s", diff)
 	}
-	if plain := revision(t, input(t, `{controllerRef: {name: demo}}`)); plain != worker.RevisionHash(data, 0) {
+	if plain := revision(t, input(t, `{controllerRef: {name: demo}}`)); plain != renderworker.RevisionHash(data, 0) {
 		t.Error("empty fields make another revision")
 	}
 }
 
 func TestRevisionCoversWhatWorkersAreMadeOf(t *testing.T) {
 	seen := map[string]string{}
-	for name, change := range map[string]func(*worker.Input){
-		"nothing":       func(*worker.Input) {},
-		"the image":     func(in *worker.Input) { in.Images.Tag = "99.01" },
-		"the container": func(in *worker.Input) { in.NodeSet.Spec.Slurmd = container(`{"args":["-v"]}`) },
-		"the sidecar":   func(in *worker.Input) { in.NodeSet.Spec.Logfile = container(`{"image":"busybox"}`) },
-		"the template":  func(in *worker.Input) { in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"a": "b"} },
-		"extraConf":     func(in *worker.Input) { in.NodeSet.Spec.ExtraConf = "Weight=1" },
-		"the padding":   func(in *worker.Input) { in.NodeSet.Spec.OrdinalPadding = 3 },
-		"the node":      func(in *worker.Input) { in.NodeSet.Spec.OversubscribeNode = true },
-		"the port":      func(in *worker.Input) { in.Controller.Spec.Service.Port = 7817 },
-		"the key": func(in *worker.Input) {
+	for name, change := range map[string]func(*renderworker.Input){
+		"nothing":       func(*renderworker.Input) {},
+		"the image":     func(in *renderworker.Input) { in.Images.Tag = "99.01" },
+		"the container": func(in *renderworker.Input) { in.NodeSet.Spec.Slurmd = container(`{"args":["-v"]}`) },
+		"the sidecar":   func(in *renderworker.Input) { in.NodeSet.Spec.Logfile = container(`{"image":"busybox"}`) },
+		"the template":  func(in *renderworker.Input) { in.NodeSet.Spec.Template.Metadata.Labels = map[string]string{"a": "b"} },
+		"extraConf":     func(in *renderworker.Input) { in.NodeSet.Spec.ExtraConf = "Weight=1" },
+		"the padding":   func(in *renderworker.Input) { in.NodeSet.Spec.OrdinalPadding = 3 },
+		"the node":      func(in *renderworker.Input) { in.NodeSet.Spec.OversubscribeNode = true },
+		"the port":      func(in *renderworker.Input) { in.Controller.Spec.Service.Port = 7817 },
+		"the key": func(in *renderworker.Input) {
 			in.Controller = manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {slurmKeyRef: {name: other, key: k}}}`)
 		},
-		"a claim": func(in *worker.Input) {
+		"a claim": func(in *renderworker.Input) {
 			in.NodeSet.Spec.VolumeClaimTemplates = []embedded.PersistentVolumeClaim{{}}
 			in.NodeSet.Spec.VolumeClaimTemplates[0].Raw = []byte(`{"metadata":{"name":"x"}}`)
 		},
@@ -255,7 +255,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			problems, rest := problem.FromError(worker.Check(input(t, tt.spec)))
+			problems, rest := problem.FromError(renderworker.Check(input(t, tt.spec)))
 			if rest != nil {
 				t.Errorf("not a problem: %v", rest)
 			}
@@ -279,10 +279,10 @@ func FuzzNodeConf(f *testing.F) {
 		in := input(t, `{controllerRef: {name: demo}, template: {spec: {hostname: x}}}`)
 		in.NodeSet.Spec.ExtraConf = extra
 		in.NodeSet.Spec.Template.Spec.Raw = manifestOf(t, map[string]string{"hostname": hostname})
-		if worker.Check(in) != nil {
+		if renderworker.Check(in) != nil {
 			return
 		}
-		pod, err := worker.Pod(in, worker.Identity{}, "r")
+		pod, err := renderworker.Pod(in, renderworker.Identity{}, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,12 +29,12 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // Operator is a running operator and its surroundings.
@@ -99,7 +99,7 @@ func (o *Operator) Restart() {
 	o.list(&pods, client.HasLabels{slinkyv1beta1.LabelCluster})
 	for i := range pods.Items {
 		pod, old := &pods.Items[i], pods.Items[i].DeepCopy()
-		long := nodeset.Opening{At: pod.CreationTimestamp.Add(-time.Hour), By: "the former one"}
+		long := worker.Opening{At: pod.CreationTimestamp.Add(-time.Hour), By: "the former one"}
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, slinkyv1beta1.AnnotationOpening, long.String())
 		if err := o.User.Patch(o.t.Context(), pod, client.MergeFrom(old)); client.IgnoreNotFound(err) != nil {
 			o.t.Fatalf("letting time pass for Pod %s: %v", pod.Name, err)

@@ -1,9 +1,12 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+package worker
 
-import "github.com/coxswain-hpc/coxswain/internal/slurm/node"
+import (
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
 
 // Protection is how far workers are kept from being evicted: docs/decisions/009.
 type Protection int8
@@ -90,7 +93,7 @@ func (w Worker) arriving(action *Action) bool {
 	if w.Pod.Phase == "Pending" {
 		return true
 	}
-	arrived := later(w.Pod.ReadySince, w.Pod.Created).Add(registering)
+	arrived := nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registering)
 	if w.State.Drain() == node.Yes && !w.opensSoon() || !w.Now.Before(arrived) {
 		return false
 	}

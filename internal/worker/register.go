@@ -1,13 +1,14 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+package worker
 
 import (
 	"fmt"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -72,7 +73,7 @@ func elsewhere(w Worker, action *Action) {
 
 // until waits for a list that Slurm is asked for after a time.
 func (a *Action) until(at time.Time, w Worker) {
-	a.wake(later(at, w.Now.Add(time.Second)))
+	a.wake(nodeset.Later(at, w.Now.Add(time.Second)))
 	a.Relist = !w.Now.Before(at)
 }
 
@@ -82,33 +83,22 @@ func (w Worker) Settled() bool { return !w.Listed.Before(w.settled()) }
 func (w Worker) settled() time.Time { return w.since().Add(registering) }
 
 // timeout is when jobs that Slurm has forgotten, or may have, have had the time of drainTimeout.
-func (w Worker) timeout() time.Time { return later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout) }
+func (w Worker) timeout() time.Time {
+	return nodeset.Later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout)
+}
 
 // since is since when the worker could have been registered and is not.
-func (w Worker) since() time.Time { return later(later(w.Pod.ReadySince, w.Pod.Created), w.Absent) }
+func (w Worker) since() time.Time {
+	return nodeset.Later(nodeset.Later(w.Pod.ReadySince, w.Pod.Created), w.Absent)
+}
 
 // unregister deletes a retired worker that Slurm does not have.
 func unregister(w Worker, action *Action) {
 	action.Delete = true
 	action.Message = fmt.Sprintf("retired (%s) and not registered in Slurm", w.Pod.Retired)
-	if w.Pod.Retired == Unregistered {
+	if w.Pod.Retired == nodeset.Unregistered {
 		// A slurmd registers when it starts, and nobody can make it do so again. Slurm deletes no record of a busy node.
 		action.Cause = slinkyv1beta1.ReasonSlurmNodeNotRegistered
 		action.Message = "slurmd runs, and Slurm does not have its node, which registers when it starts"
 	}
-}
-
-// Sooner is the earlier of two times, of which zero is none.
-func Sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

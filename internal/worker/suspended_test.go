@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset_test
+package worker_test
 
 import (
 	"strings"
@@ -10,18 +10,19 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // A node with nothing but suspended jobs looks idle, unless memory is a resource of jobs: seen on Slurm 24.11.5 and 26.05.5.
 func TestSuspendedJobsKeepAWorker(t *testing.T) {
-	alices := []nodeset.Job{{ID: 812, User: "alice", End: noon.Add(-time.Hour)}}
+	alices := []worker.Job{{ID: 812, User: "alice", End: noon.Add(-time.Hour)}}
 	tests := []struct {
 		name       string
 		state      string
 		pod        nodeset.Pod
-		protection nodeset.Protection
+		protection worker.Protection
 		known      node.Answer
-		jobs       []nodeset.Job
+		jobs       []worker.Job
 		timeout    time.Duration
 		delete     bool
 		protected  node.Answer
@@ -38,23 +39,23 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in), and spec.drainTimeout of 1m0s is over"},
 		{name: "a node that was given up, and drained, is asked about, too", state: "DOWN DRAIN", pod: aPod(1, scaledIn),
 			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
-		{name: "a drained one stays protected until it is known", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained,
+		{name: "a drained one stays protected until it is known", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: worker.UntilDrained,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},
-		{name: "and while they are there", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained, known: node.Yes, jobs: alices,
+		{name: "and while they are there", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: worker.UntilDrained, known: node.Yes, jobs: alices,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},
-		{name: "and may be evicted when there are none", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: nodeset.UntilDrained, known: node.Yes,
+		{name: "and may be evicted when there are none", state: "IDLE DRAIN", pod: aPod(1, cordoned, shielded), protection: worker.UntilDrained, known: node.Yes,
 			asks: true, protected: node.No, message: "the pod is cordoned"},
-		{name: "nobody asks again about one that may be evicted", state: "IDLE DRAIN", pod: aPod(1, cordoned), protection: nodeset.UntilDrained,
+		{name: "nobody asks again about one that may be evicted", state: "IDLE DRAIN", pod: aPod(1, cordoned), protection: worker.UntilDrained,
 			protected: node.Unknown, message: "the pod is cordoned"},
 		{name: "nor about one that is not protected", state: "IDLE", pod: aPod(1), protected: node.No},
-		{name: "an idle one is protected like a busy one while they are there", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, known: node.Yes, jobs: alices,
+		{name: "an idle one is protected like a busy one while they are there", state: "IDLE", pod: aPod(1, shielded), protection: worker.WhileBusy, known: node.Yes, jobs: alices,
 			asks: true, protected: node.Yes},
-		{name: "it stays so until it is known", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, asks: true, protected: node.Unknown},
-		{name: "and no longer", state: "IDLE", pod: aPod(1, shielded), protection: nodeset.WhileBusy, known: node.Yes, asks: true, protected: node.No},
+		{name: "it stays so until it is known", state: "IDLE", pod: aPod(1, shielded), protection: worker.WhileBusy, asks: true, protected: node.Unknown},
+		{name: "and no longer", state: "IDLE", pod: aPod(1, shielded), protection: worker.WhileBusy, known: node.Yes, asks: true, protected: node.No},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(nodeset.Worker{
+			got := worker.Next(worker.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
 			})
@@ -67,20 +68,20 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 
 // Of many that are scaled in, most would be written to just before they go.
 func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
-	w := nodeset.Worker{
+	w := worker.Worker{
 		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, scaledIn),
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)},
 	}
 	w.Pod.RetiredAt = noon.Add(-2 * time.Second)
-	if action := nodeset.Next(w); !action.Brief || action.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
+	if action := worker.Next(w); !action.Brief || action.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
 		t.Errorf("a second after the drain: brief %t, deleted %t, again at %s", action.Brief, action.Delete, action.Again)
 	}
 	w.Now = noon.Add(4 * time.Second)
-	if action := nodeset.Next(w); action.Brief || action.Message != "waiting to hear whether jobs are suspended there" {
+	if action := worker.Next(w); action.Brief || action.Message != "waiting to hear whether jobs are suspended there" {
 		t.Errorf("five seconds after the drain: brief %t, %q", action.Brief, action.Message)
 	}
 	w.Now, w.JobsKnown = noon, node.Yes
-	if action := nodeset.Next(w); action.Brief || !action.Delete {
+	if action := worker.Next(w); action.Brief || !action.Delete {
 		t.Errorf("once the jobs are known: brief %t, deleted %t", action.Brief, action.Delete)
 	}
 }

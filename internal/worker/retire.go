@@ -1,17 +1,18 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+package worker
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // Deletion is the cause for which the workers of a NodeSet go that is being deleted.
-const Deletion Cause = "deletion"
+const Deletion nodeset.Cause = "deletion"
 
 // retire drains the node of a retired worker, and deletes the pod when no job is left on it. A node that is DOWN is drained as
 // well: its slurmd may be heard of again at any moment, and then a job would start there.
@@ -34,7 +35,7 @@ func retire(w Worker, action *Action) {
 		return
 	}
 	action.Message = waiting(w)
-	if shown := later(w.Reason.At, w.Pod.RetiredAt).Add(moment); w.looksFree() && w.Occupied() == node.Unknown && w.Now.Before(shown) {
+	if shown := nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(moment); w.looksFree() && w.Occupied() == node.Unknown && w.Now.Before(shown) {
 		action.Brief = true
 		action.wake(shown)
 	}
@@ -68,7 +69,7 @@ const pendingTermination = "cordoned pending termination"
 // overtime deletes the pod when its jobs have had their time: from when the node was drained, but not for an earlier
 // retirement. Slurm does not change the time of a reason that it is given again.
 func overtime(w Worker, action *Action) {
-	deadline := later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)
+	deadline := nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)
 	if w.Now.Before(deadline) {
 		action.wake(deadline)
 		action.Message += "; spec.drainTimeout ends them at " + deadline.UTC().Format(time.RFC3339)

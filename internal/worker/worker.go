@@ -1,12 +1,15 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+// Package worker decides what to do about one worker now: whether its Slurm node is drained, whether its pod is protected from
+// evictions, what Slurm's record of it is to say, and whether the pod may be deleted. Next is a pure function of what was gathered.
+package worker
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -14,7 +17,7 @@ import (
 type Worker struct {
 	Now time.Time
 	// Pod is the pod; of it only the name, the marks, the phase and whether it is scheduled, ready or going count.
-	Pod Pod
+	Pod nodeset.Pod
 	// Slurm is the name of its Slurm node.
 	Slurm string
 	// Gone is when a pod that is being deleted should have ended; zero for others.

@@ -1,12 +1,13 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+package worker
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -18,9 +19,6 @@ type Job struct {
 	End time.Time
 }
 
-// never is the deadline of jobs without a time limit, in a form that every reader of RFC 3339 understands.
-func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
-
 // deadline tells when the last job ends: contract slinky.md §4.7. Slurm is asked for jobs only while somebody waits for
 // them, which is while the worker is to go or the node drains for a reason of ours.
 func deadline(w Worker, action *Action) {
@@ -29,10 +27,10 @@ func deadline(w Worker, action *Action) {
 	case w.Occupied() == node.No, w.State.Busy() == node.No && !w.suspects():
 		action.DeadlineKnown = true
 	case w.State.Busy() == node.No && w.Occupied() == node.Yes: // nobody knows when jobs that are suspended go on
-		action.Deadline, action.DeadlineKnown = never(), true
+		action.Deadline, action.DeadlineKnown = nodeset.Never(), true
 	case !action.WantJobs || w.JobsKnown != node.Yes || len(w.Jobs) == 0: // somebody else may have asked
 	case w.Jobs[len(w.Jobs)-1].End.IsZero():
-		action.Deadline, action.DeadlineKnown = never(), true
+		action.Deadline, action.DeadlineKnown = nodeset.Never(), true
 	default:
 		action.Deadline, action.DeadlineKnown = w.Jobs[len(w.Jobs)-1].End, true
 	}

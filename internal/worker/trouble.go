@@ -1,13 +1,14 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset
+package worker
 
 import (
 	"fmt"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -57,4 +58,4 @@ func (a *Action) trouble(reason, format string, args ...any) {
 }
 
 // wake asks for another look at a time.
-func (a *Action) wake(at time.Time) { a.Again = Sooner(a.Again, at) }
+func (a *Action) wake(at time.Time) { a.Again = nodeset.Sooner(a.Again, at) }

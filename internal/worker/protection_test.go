@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset_test
+package worker_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 func shielded(p *nodeset.Pod) { p.Shielded = true }
@@ -19,26 +20,26 @@ func shielded(p *nodeset.Pod) { p.Shielded = true }
 func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
-		w := nodeset.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: nodeset.UntilDrained, Pod: aPod(1),
+		w := worker.Worker{
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: worker.UntilDrained, Pod: aPod(1),
 			JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"),
 			State:     node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
 			Reason: node.Reason{
 				Text: rapid.SampledFrom([]string{"", "bad disk", cordonReason, drainReason, "slurm-operator: Pod is terminating"}).Draw(t, "reason"),
 				At:   noon.Add(-time.Hour),
 			},
-			Host:   nodeset.Host{Name: "node-1", Cordoned: rapid.SampledFrom([]node.Answer{node.Unknown, node.No, node.Yes}).Draw(t, "cordoned")},
-			Record: nodeset.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)},
+			Host:   worker.Host{Name: "node-1", Cordoned: rapid.SampledFrom([]node.Answer{node.Unknown, node.No, node.Yes}).Draw(t, "cordoned")},
+			Record: worker.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)},
 		}
 		if w.JobsKnown == node.Yes && rapid.Bool().Draw(t, "suspended") {
-			w.Jobs = []nodeset.Job{{ID: 812}}
+			w.Jobs = []worker.Job{{ID: 812}}
 		}
 		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready, shielded} {
 			if rapid.Bool().Draw(t, "option") {
 				option(&w.Pod)
 			}
 		}
-		action := nodeset.Next(w)
+		action := worker.Next(w)
 		evictable := action.Protected == node.No
 		if evictable && (w.State.Busy() != node.No || w.State.Drain() != node.Yes && w.State.Down() != node.Yes || w.JobsKnown != node.Yes || len(w.Jobs) > 0) {
 			t.Errorf("%s may be evicted", w.State)

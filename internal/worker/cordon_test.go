@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset_test
+package worker_test
 
 import (
 	"strings"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // TestACordonOfTheKubernetesNode goes through contract slinky.md §4.5 from the side of the Kubernetes node.
@@ -52,11 +53,11 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(nodeset.Worker{
+			got := worker.Next(worker.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: nodeset.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
+				Host: worker.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
 			})
-			want := nodeset.Action{
+			want := worker.Action{
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
 				WantJobs: got.WantJobs, DeadlineKnown: got.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,
 			}
@@ -86,9 +87,9 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 		{name: "it is not ready", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned, unready), want: node.No},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(nodeset.Worker{
+			got := worker.Next(worker.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: nodeset.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: nodeset.UntilDrained, JobsKnown: node.Yes,
+				Host: worker.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: worker.UntilDrained, JobsKnown: node.Yes,
 			})
 			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {
 				t.Errorf("protected: %v, mark: %v, opens: %v", got.Protected, got.NodeMark, got.Opens())
@@ -98,7 +99,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 }
 
 func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
-	got := nodeset.Next(nodeset.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: nodeset.Host{Name: "node-1", Cordoned: node.Yes}})
+	got := worker.Next(worker.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: worker.Host{Name: "node-1", Cordoned: node.Yes}})
 	if got.NodeMark != node.Yes || got.Drain != "" {
 		t.Errorf("%+v", got)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeset_test
+package worker_test
 
 import (
 	"strings"
@@ -12,15 +12,16 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // registered is a ready worker whose record is as it should be, changed by options.
-func registered(options ...func(*nodeset.Worker)) nodeset.Worker {
+func registered(options ...func(*worker.Worker)) worker.Worker {
 	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
-	w := nodeset.Worker{
+	w := worker.Worker{
 		Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
-		Host:   nodeset.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
-		Record: nodeset.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
+		Host:   worker.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
+		Record: worker.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
 	}
 	for _, o := range options {
 		o(&w)
@@ -28,17 +29,17 @@ func registered(options ...func(*nodeset.Worker)) nodeset.Worker {
 	return w
 }
 
-func placedAt(spec string) func(*nodeset.Worker) {
-	return func(w *nodeset.Worker) { w.Host.Topology, w.Host.HasTopology = spec, true }
+func placedAt(spec string) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.Host.Topology, w.Host.HasTopology = spec, true }
 }
 
 // placedBefore is a worker whose pod says where its Kubernetes node was said to be.
-func placedBefore(spec string) func(*nodeset.Worker) {
-	return func(w *nodeset.Worker) { w.Placed = spec }
+func placedBefore(spec string) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.Placed = spec }
 }
 
-func with(features string) func(*nodeset.Worker) {
-	return func(w *nodeset.Worker) { w.Host.Features = features }
+func with(features string) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.Host.Features = features }
 }
 
 func TestTheRecordOfTheNode(t *testing.T) {
@@ -46,75 +47,75 @@ func TestTheRecordOfTheNode(t *testing.T) {
 	const comment = `{"namespace":"ns","podName":"w-1","node":"node-1","nodeSetName":"w","nodeSetUID":"u"}`
 	tests := []struct {
 		name    string
-		w       nodeset.Worker
-		want    nodeset.RecordUpdate
+		w       worker.Worker
+		want    worker.RecordUpdate
 		trouble string
 	}{
 		{name: "a record that is right is left alone", w: registered()},
-		{name: "the comment names the pod", w: registered(func(w *nodeset.Worker) { w.Record.Comment = "" }), want: nodeset.RecordUpdate{Comment: text(comment)}},
-		{name: "also when it names the one before", w: registered(func(w *nodeset.Worker) { w.Record.Comment = `{"podName":"w-1","node":"node-0"}` }),
-			want: nodeset.RecordUpdate{Comment: text(comment)}},
-		{name: "what an administrator wrote there stays", w: registered(func(w *nodeset.Worker) { w.Record.Comment = "ask Bob" })},
-		{name: "nothing is said before the worker is ready", w: registered(func(w *nodeset.Worker) { w.Record, w.Pod.Ready = nodeset.Record{}, false })},
-		{name: "nor while nothing is known of its Kubernetes node", w: registered(func(w *nodeset.Worker) { w.Record, w.Host.Cordoned = nodeset.Record{}, node.Unknown })},
+		{name: "the comment names the pod", w: registered(func(w *worker.Worker) { w.Record.Comment = "" }), want: worker.RecordUpdate{Comment: text(comment)}},
+		{name: "also when it names the one before", w: registered(func(w *worker.Worker) { w.Record.Comment = `{"podName":"w-1","node":"node-0"}` }),
+			want: worker.RecordUpdate{Comment: text(comment)}},
+		{name: "what an administrator wrote there stays", w: registered(func(w *worker.Worker) { w.Record.Comment = "ask Bob" })},
+		{name: "nothing is said before the worker is ready", w: registered(func(w *worker.Worker) { w.Record, w.Pod.Ready = worker.Record{}, false })},
+		{name: "nor while nothing is known of its Kubernetes node", w: registered(func(w *worker.Worker) { w.Record, w.Host.Cordoned = worker.Record{}, node.Unknown })},
 
-		{name: "the topology is that of the Kubernetes node", w: registered(placedAt("topo-switch:s2,topo-block:b2")), want: nodeset.RecordUpdate{Topology: text("topo-switch:s2,topo-block:b2")}},
-		{name: "once", w: registered(placedAt("topo-switch:s2"), func(w *nodeset.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
-		{name: "an empty one takes the node out", w: registered(placedAt(""), func(w *nodeset.Worker) { w.Record.Topology = "a:b" }), want: nodeset.RecordUpdate{Topology: text("")}},
-		{name: "one that is no longer there is taken back", w: registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = "topo:spine:s1" }), want: nodeset.RecordUpdate{Topology: text("")}},
-		{name: "but not from where an administrator has put the node since", w: registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = "topo:s2" })},
-		{name: "without one it stays where slurmd has put it", w: registered(func(w *nodeset.Worker) { w.Record.Topology = "a:b" })},
+		{name: "the topology is that of the Kubernetes node", w: registered(placedAt("topo-switch:s2,topo-block:b2")), want: worker.RecordUpdate{Topology: text("topo-switch:s2,topo-block:b2")}},
+		{name: "once", w: registered(placedAt("topo-switch:s2"), func(w *worker.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
+		{name: "an empty one takes the node out", w: registered(placedAt(""), func(w *worker.Worker) { w.Record.Topology = "a:b" }), want: worker.RecordUpdate{Topology: text("")}},
+		{name: "one that is no longer there is taken back", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:spine:s1" }), want: worker.RecordUpdate{Topology: text("")}},
+		{name: "but not from where an administrator has put the node since", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:s2" })},
+		{name: "without one it stays where slurmd has put it", w: registered(func(w *worker.Worker) { w.Record.Topology = "a:b" })},
 		{name: "one that cannot be read is told", w: registered(placedAt("rack 7")),
 			trouble: `InvalidTopology "rack 7" is not of the form topology:unit; correct the annotation topology.slinky.slurm.net/spec of Kubernetes node node-1, such as topo-switch:s2,topo-block:b2`},
 
 		{name: "features come beside those of others", w: registered(with("a100, nvlink")),
-			want: nodeset.RecordUpdate{Features: []string{"w", "k8s/a100", "k8s/nvlink"}, Active: []string{"w", "k8s/a100", "k8s/nvlink"}}},
-		{name: "once again when slurmd forgot one of the two lists", w: registered(with("a"), func(w *nodeset.Worker) { w.Record.Features = []string{"w", "k8s/a"} }),
-			want: nodeset.RecordUpdate{Features: []string{"w", "k8s/a"}, Active: []string{"w", "k8s/a"}}},
-		{name: "ours go with the annotation", w: registered(func(w *nodeset.Worker) { w.Record.Features, w.Record.Active = []string{"k8s/a"}, []string{"k8s/a"} }),
-			want: nodeset.RecordUpdate{Features: []string{}, Active: []string{}}},
+			want: worker.RecordUpdate{Features: []string{"w", "k8s/a100", "k8s/nvlink"}, Active: []string{"w", "k8s/a100", "k8s/nvlink"}}},
+		{name: "once again when slurmd forgot one of the two lists", w: registered(with("a"), func(w *worker.Worker) { w.Record.Features = []string{"w", "k8s/a"} }),
+			want: worker.RecordUpdate{Features: []string{"w", "k8s/a"}, Active: []string{"w", "k8s/a"}}},
+		{name: "ours go with the annotation", w: registered(func(w *worker.Worker) { w.Record.Features, w.Record.Active = []string{"k8s/a"}, []string{"k8s/a"} }),
+			want: worker.RecordUpdate{Features: []string{}, Active: []string{}}},
 		{name: "ones that cannot be read are told", w: registered(with("a&b")),
 			trouble: `InvalidFeatures the feature "a&b" has the character '&'; only letters, digits and . _ - : / may be there; correct the annotation features.slinky.slurm.net/spec of Kubernetes node node-1, a comma-separated list`},
 
 		{name: "what Slurm refused is told and not repeated",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
 			}),
 			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: Invalid topology; it is tried again every 5m0s`},
 		{name: "what Slurm took and does not show too",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
 			}),
 			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: it is not shown afterwards; it is tried again every 5m0s`},
 		{name: "after a while it is tried again",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
 			}),
-			want:    nodeset.RecordUpdate{Topology: text("a:b")},
+			want:    worker.RecordUpdate{Topology: text("a:b")},
 			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: no; it is tried again every 5m0s`},
 		{name: "what got no answer is tried again soon, and is no trouble",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
 			}),
-			want: nodeset.RecordUpdate{Topology: text("a:b")}},
+			want: worker.RecordUpdate{Topology: text("a:b")}},
 		{name: "but not at once",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
 			})},
-		{name: "nothing is written while an update is on its way", w: registered(placedAt("a:b"), func(w *nodeset.Worker) { w.Recording = true })},
+		{name: "nothing is written while an update is on its way", w: registered(placedAt("a:b"), func(w *worker.Worker) { w.Recording = true })},
 		{name: "nor before Slurm has been asked what it made of it",
-			w: registered(placedAt("a:b"), func(w *nodeset.Worker) {
-				w.Recorded, w.Tried = noon.Add(time.Millisecond), nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
+			w: registered(placedAt("a:b"), func(w *worker.Worker) {
+				w.Recorded, w.Tried = noon.Add(time.Millisecond), worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
 			})},
 		{name: "and something else at once",
-			w: registered(placedAt("a:c"), func(w *nodeset.Worker) {
-				w.Tried = nodeset.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
+			w: registered(placedAt("a:c"), func(w *worker.Worker) {
+				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
 			}),
-			want: nodeset.RecordUpdate{Topology: text("a:c")}},
+			want: worker.RecordUpdate{Topology: text("a:c")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(tt.w)
+			got := worker.Next(tt.w)
 			if diff := cmp.Diff(tt.want, got.Record); diff != "" {
 				t.Error(diff)
 			}
@@ -125,7 +126,7 @@ func TestTheRecordOfTheNode(t *testing.T) {
 	}
 }
 
-func troubles(a nodeset.Action) string {
+func troubles(a worker.Action) string {
 	var out []string
 	for _, t := range a.Troubles {
 		out = append(out, t.Reason+" "+t.Message)
@@ -139,7 +140,7 @@ func TestThePodForgetsATopologyThatSlurmDoesNotShowAnyMore(t *testing.T) {
 		want  bool
 	}{"while it is shown it is needed": {"topo:s1", false}, "afterwards it is not": {"", true}, "nor where somebody has changed it": {"topo:s2", true}} {
 		t.Run(name, func(t *testing.T) {
-			got := nodeset.Next(registered(placedBefore("topo:s1"), func(w *nodeset.Worker) { w.Record.Topology = tt.shown })).Topology
+			got := worker.Next(registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = tt.shown })).Topology
 			if (got != nil) != tt.want || got != nil && *got != "" {
 				t.Errorf("the pod is to say %v", got)
 			}
@@ -153,7 +154,7 @@ func TestDeadlines(t *testing.T) {
 		name  string
 		state string
 		pod   nodeset.Pod
-		jobs  []nodeset.Job
+		jobs  []worker.Job
 		known node.Answer
 
 		wants    bool
@@ -167,19 +168,19 @@ func TestDeadlines(t *testing.T) {
 		{name: "and while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
 		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
 		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
-			jobs: []nodeset.Job{{7, "bob", at(time.Hour)}, {812, "alice", at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
+			jobs: []worker.Job{{7, "bob", at(time.Hour)}, {812, "alice", at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
 			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-20T14:00:00Z"},
 		{name: "a job without a limit ends never", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
-			jobs: []nodeset.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,
+			jobs: []worker.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,
 			message: "waiting for job 812, which has no time limit"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := registered(func(w *nodeset.Worker) {
+			w := registered(func(w *worker.Worker) {
 				w.State, w.Pod, w.Jobs, w.JobsKnown = node.Parse(strings.Fields(tt.state)), tt.pod, tt.jobs, tt.known
 				w.Reason = node.Reason{Text: drainReason, At: noon}
 			})
-			got := nodeset.Next(w)
+			got := worker.Next(w)
 			if got.WantJobs != tt.wants || !got.Deadline.Equal(tt.deadline) || got.DeadlineKnown != tt.is || got.Message != tt.message {
 				t.Errorf("wants %t, deadline %v (known %t), message %q", got.WantJobs, got.Deadline, got.DeadlineKnown, got.Message)
 			}
@@ -188,21 +189,21 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
-	absent := func(d time.Duration, options ...func(*nodeset.Pod)) nodeset.Worker {
-		return nodeset.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), Lost: node.No}
+	absent := func(d time.Duration, options ...func(*nodeset.Pod)) worker.Worker {
+		return worker.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), Lost: node.No}
 	}
-	doubtful := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {
+	doubtful := func(w worker.Worker, timeout time.Duration) worker.Worker {
 		w.Lost, w.DrainTimeout = node.Unknown, timeout
 		return w
 	}
 	unregistered := func(p *nodeset.Pod) { p.Retired = nodeset.Unregistered }
-	lost := func(w nodeset.Worker, timeout time.Duration) nodeset.Worker {
+	lost := func(w worker.Worker, timeout time.Duration) worker.Worker {
 		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = node.Yes, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
 		return w
 	}
 	tests := []struct {
 		name   string
-		w      nodeset.Worker
+		w      worker.Worker
 		delete bool
 		cause  string
 		again  time.Time
@@ -225,7 +226,7 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(tt.w)
+			got := worker.Next(tt.w)
 			if got.Delete != tt.delete || got.Cause != tt.cause || !got.Again.Equal(tt.again) || len(got.Troubles) > 0 {
 				t.Errorf("%+v", got)
 			}
@@ -236,22 +237,22 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 func TestWhatAPersonHasToLookAt(t *testing.T) {
 	tests := []struct {
 		name    string
-		w       nodeset.Worker
+		w       worker.Worker
 		trouble string
 		again   time.Time
 	}{
-		{name: "a pod that is going has its grace period", w: registered(func(w *nodeset.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
-		{name: "and should be gone then", w: registered(func(w *nodeset.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
+		{name: "a pod that is going has its grace period", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
+		{name: "and should be gone then", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
 			trouble: "StuckTerminating Pod w-1 should be gone since 2026-11-20T11:00:00Z, and Kubernetes node node-1 has not confirmed that it ended; it is replaced " +
 				"when it is gone. If the machine is lost, delete Node node-1; if you know that slurmd does not run there any more, delete the pod with --force"},
-		{name: "a Kubernetes node that is not ready", w: registered(func(w *nodeset.Worker) { w.Host.Ready = node.No }),
+		{name: "a Kubernetes node that is not ready", w: registered(func(w *worker.Worker) { w.Host.Ready = node.No }),
 			trouble: "KubernetesNodeNotReady Kubernetes node node-1 is not ready; slurmd and jobs may go on there, so nothing is deleted. If the machine is lost, " +
 				"delete Node node-1: its pods go with it and are made anew elsewhere"},
-		{name: "not one of which nothing is known", w: registered(func(w *nodeset.Worker) { w.Host.Ready = node.Unknown })},
+		{name: "not one of which nothing is known", w: registered(func(w *worker.Worker) { w.Host.Ready = node.Unknown })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Next(tt.w)
+			got := worker.Next(tt.w)
 			if text := troubles(got); text != tt.trouble || !got.Again.Equal(tt.again) {
 				t.Errorf("trouble %q, want %q; again %v", text, tt.trouble, got.Again)
 			}
@@ -260,15 +261,15 @@ func TestWhatAPersonHasToLookAt(t *testing.T) {
 }
 
 func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
-	down := func(reason string, started time.Time, state ...string) nodeset.Worker {
-		return registered(func(w *nodeset.Worker) {
+	down := func(reason string, started time.Time, state ...string) worker.Worker {
+		return registered(func(w *worker.Worker) {
 			w.State, w.Reason, w.Record.Started = node.Parse(append(state, "DOWN")), node.Reason{Text: reason, At: noon.Add(-time.Hour)}, started
 		})
 	}
 	const ours = "slurm-operator: Pod is terminating"
 	tests := []struct {
 		name string
-		w    nodeset.Worker
+		w    worker.Worker
 		want bool
 	}{
 		{"when another slurmd stands behind it", down(ours, noon), true},
@@ -281,30 +282,30 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := nodeset.Next(tt.w); got.Revive != tt.want || got.Drain != "" || got.Undrain {
+			if got := worker.Next(tt.w); got.Revive != tt.want || got.Drain != "" || got.Undrain {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
-func cordonedToo(w nodeset.Worker) nodeset.Worker {
+func cordonedToo(w worker.Worker) worker.Worker {
 	w.Pod.Cordoned = true
 	return w
 }
 
 func TestThePodForgetsItsPlaceWhenSlurmShowsAnother(t *testing.T) {
 	for name, tc := range map[string]struct {
-		option  func(*nodeset.Worker)
+		option  func(*worker.Worker)
 		forgets bool
 	}{
-		"Slurm shows another place":                         {func(*nodeset.Worker) {}, true},
-		"Slurm was asked before the node was put there":     {func(w *nodeset.Worker) { w.Recorded = noon.Add(time.Millisecond) }, false},
-		"the node is being put there":                       {func(w *nodeset.Worker) { w.Recording = true }, false},
-		"Slurm was asked after the node had been put there": {func(w *nodeset.Worker) { w.Recorded = noon.Add(-time.Millisecond) }, true},
+		"Slurm shows another place":                         {func(*worker.Worker) {}, true},
+		"Slurm was asked before the node was put there":     {func(w *worker.Worker) { w.Recorded = noon.Add(time.Millisecond) }, false},
+		"the node is being put there":                       {func(w *worker.Worker) { w.Recording = true }, false},
+		"Slurm was asked after the node had been put there": {func(w *worker.Worker) { w.Recorded = noon.Add(-time.Millisecond) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := nodeset.Next(registered(placedBefore("topo:s3"), tc.option))
+			got := worker.Next(registered(placedBefore("topo:s3"), tc.option))
 			if forgets := got.Topology != nil && *got.Topology == ""; forgets != tc.forgets {
 				t.Errorf("the pod forgets its place: %t", forgets)
 			}

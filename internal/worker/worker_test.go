@@ -1,0 +1,227 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
+)
+
+const (
+	drainReason  = "slurm-operator: Pod was cordoned pending termination"
+	cordonReason = "slurm-operator: Pod was cordoned"
+)
+
+func retiredFor(d time.Duration) func(*nodeset.Pod) {
+	return func(p *nodeset.Pod) { p.RetiredAt = noon.Add(-d) }
+}
+
+var anUncordonedNode = worker.Host{Name: "node-1", Cordoned: node.No}
+
+func TestNext(t *testing.T) {
+	ours := node.Reason{Text: drainReason, SetBy: "slurm", At: noon.Add(-10 * time.Minute)}
+	cordon := node.Reason{Text: cordonReason, SetBy: "slurm", At: noon.Add(-7 * 24 * time.Hour)}
+	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon.Add(-time.Hour)}
+	tests := []struct {
+		name    string
+		state   string // "" with known Yes: Slurm said nothing
+		known   node.Answer
+		reason  node.Reason
+		pod     nodeset.Pod
+		timeout time.Duration
+		protect worker.Protection
+		age     time.Duration // of the list
+		unheard bool
+		want    worker.Action
+	}{
+		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: worker.Action{Protected: node.No}},
+		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes}},
+		{name: "unless nobody wants that", state: "ALLOCATED", known: node.Yes, pod: aPod(1), want: worker.Action{Protected: node.No}},
+		{name: "an idle one too, since a job may start at any time", state: "IDLE", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes}},
+		{name: "and one of which it is not clear whether jobs run", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes}},
+		{name: "and one that Slurm says nothing about", state: "", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes}},
+		{name: "and one that drains", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes, Message: "the pod is cordoned"}},
+		{name: "and one whose jobs are cleaned up", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes}},
+		{name: "but not one that is drained", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: worker.UntilDrained, want: worker.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "whoever has drained it", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.No}},
+		{name: "nor one that Slurm has given up", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Protected: node.No}},
+		{name: "one that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.Yes, Undrain: true, Announce: true, Message: "nobody wants the node drained any more"}},
+		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: worker.UntilDrained, want: worker.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, unheard: true, pod: aPod(1), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.Yes, Message: "Slurm's view of the node is not known: silence"}},
+		{name: "but not where only busy ones are", known: node.Unknown, unheard: true, pod: aPod(1), protect: worker.WhileBusy,
+			want: worker.Action{Message: "Slurm's view of the node is not known: silence"}},
+		{name: "a worker that may be registering is protected", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.Yes, Again: noon.Add(40 * time.Second), Message: "the node is not registered"}},
+		{name: "and one that starts", known: node.No, pod: aPod(1, scheduled), protect: worker.UntilDrained, want: worker.Action{Protected: node.Yes, Message: "the node is not registered"}},
+		{name: "whatever its predecessor has left in Slurm", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, scheduled), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.Yes}},
+		{name: "until it has had its time to register", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.Yes, Again: noon.Add(40 * time.Second)}},
+		{name: "but not one that is drained besides, which keeps it from jobs", state: "DOWN DRAIN", known: node.Yes, reason: admins, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+			want: worker.Action{Protected: node.No}},
+		{name: "one that does not register is not protected for ever", known: node.No, pod: aPod(1, unready), protect: worker.UntilDrained, want: worker.Action{Protected: node.No, Message: "the node is not registered"}},
+
+		{name: "where idle workers may be evicted, a busy one may not", state: "MIXED", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: worker.Action{Protected: node.Yes}},
+		{name: "and an idle one may", state: "IDLE", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: worker.Action{Protected: node.No}},
+		{name: "and nothing changes while it is not clear which it is", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: worker.Action{}},
+
+		{name: "a retired worker is drained first", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "a busy one too", state: "ALLOCATED", known: node.Yes, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "it is kept while jobs run", state: "ALLOCATED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "and while they are cleaned up", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "it is deleted when nothing runs", state: "IDLE DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and drained"}},
+		{name: "also when an administrator drained it", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1, updating), want: worker.Action{Protected: node.No, Delete: true, Message: "retired (update) and drained"}},
+		{name: "it is kept when Slurm is not clear about jobs", state: "IDLE DRAIN INVALID", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "and when it is not clear about the drain", state: "UNKNOWN", known: node.Yes, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
+		{name: "and when it says nothing at all", state: "", known: node.Yes, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for Slurm to say whether the node drains"}},
+		{name: "a drain that ends is none", state: "IDLE DRAIN UNDRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "one that Slurm has given up is drained too, since it may come back and take a job; what Slurm said stays readable", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: node.Reason{Text: "Not responding"}, pod: aPod(1, scaledIn),
+			want: worker.Action{Protected: node.No, Drain: drainReason + " (before: Not responding)", Message: "draining"}},
+		{name: "and one that is down without a reason, or for one of ours", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, scaledIn),
+			want: worker.Action{Protected: node.No, Drain: drainReason, Message: "draining"}},
+		{name: "and then deleted", state: "DOWN DRAIN NOT_RESPONDING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and drained"}},
+		{name: "unless its jobs are being cleaned up", state: "DOWN DRAIN COMPLETING", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+
+		{name: "jobs have the time of drainTimeout", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: time.Hour,
+			want: worker.Action{Protected: node.No, Again: noon.Add(50 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:50:00Z"}},
+		{name: "and no longer", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
+			want: worker.Action{Protected: node.No, Delete: true, Message: "retired (scale-in), and spec.drainTimeout of 10m0s is over"}},
+		{name: "counted from the retirement, not from an earlier cordon", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, scaledIn), timeout: 10 * time.Minute,
+			want: worker.Action{Protected: node.No, Drain: drainReason, Message: "waiting for jobs to end"}},
+		{name: "nor from an earlier retirement, whose reason Slurm has kept with its time", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn, retiredFor(time.Minute)), timeout: 10 * time.Minute,
+			want: worker.Action{Protected: node.No, Again: noon.Add(9 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:09:00Z"}},
+		{name: "nor from before the drain", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, scaledIn, retiredFor(time.Hour)), timeout: 15 * time.Minute,
+			want: worker.Action{Protected: node.No, Again: noon.Add(5 * time.Minute), Message: "waiting for jobs to end; spec.drainTimeout ends them at 2026-11-20T12:05:00Z"}},
+		{name: "also when the cause changed meanwhile", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, updating), timeout: 10 * time.Minute,
+			want: worker.Action{Protected: node.No, Delete: true, Message: "retired (update), and spec.drainTimeout of 10m0s is over"}},
+		{name: "an administrator's drain has no time-out", state: "MIXED DRAIN", known: node.Yes, reason: admins, pod: aPod(1, scaledIn), timeout: time.Minute,
+			want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+		{name: "neither has a drain without a time", state: "MIXED DRAIN", known: node.Yes, reason: node.Reason{Text: drainReason}, pod: aPod(1, scaledIn), timeout: time.Minute,
+			want: worker.Action{Protected: node.No, Message: "waiting for jobs to end"}},
+
+		{name: "a cordoned worker is drained", state: "MIXED", known: node.Yes, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
+		{name: "once", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "or again, when it was to go and is kept: the next retirement has a time of its own", state: "MIXED DRAIN", known: node.Yes, reason: ours, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Drain: cordonReason, Message: "the pod is cordoned"}},
+		{name: "over nobody's reason", state: "DOWN", known: node.Yes, reason: admins, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "nor over the state of a node that is down", state: "DOWN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "a drain of ours ends when nobody wants it", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), want: worker.Action{Protected: node.No, Undrain: true, Announce: true, Message: "nobody wants the node drained any more"}},
+		{name: "also that of the pod's predecessor", state: "IDLE DRAIN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1), want: worker.Action{Protected: node.No, Undrain: true, Announce: true, Message: "nobody wants the node drained any more"}},
+		{name: "but not before the worker is ready", state: "DOWN DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, unready), want: worker.Action{Protected: node.No}},
+		{name: "an administrator's drain is left alone", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), want: worker.Action{Protected: node.No}},
+		{name: "also without a reason", state: "IDLE DRAIN", known: node.Yes, pod: aPod(1), want: worker.Action{Protected: node.No}},
+		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: worker.Action{Protected: node.Yes}, protect: worker.UntilDrained},
+
+		{name: "nothing is done while Slurm does not answer", known: node.Unknown, pod: aPod(1, scaledIn), timeout: time.Nanosecond, want: worker.Action{Protected: node.No, Message: "Slurm's view of the node is not known: silence"}},
+		{name: "also about a cordoned worker", known: node.Unknown, pod: aPod(1, cordoned), want: worker.Action{Protected: node.No, Message: "Slurm's view of the node is not known: silence"}},
+		{name: "nothing is done about a pod that is going", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn, terminating), want: worker.Action{Message: "the pod is being deleted"}},
+
+		{name: "a worker that is not registered and not ready is left alone", known: node.No, pod: aPod(1, unready), want: worker.Action{Protected: node.No, Message: "the node is not registered"}},
+		{name: "a retired one is deleted", known: node.No, pod: aPod(1, scaledIn), want: worker.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "at once if it has not started", known: node.No, pod: aPod(1, scaledIn, scheduled, createdBefore(time.Second)), want: worker.Action{Protected: node.No, Delete: true, Message: "retired (scale-in) and not registered in Slurm"}},
+		{name: "whatever Slurm says, or not, if it has no place to run yet", known: node.Unknown, pod: aPod(1, scaledIn, pending), want: worker.Action{Protected: node.No, Delete: true, NeverStarted: true, Message: "retired (scale-in) and never started"}},
+		{name: "but not right after its start, when it may be registering", known: node.No, pod: aPod(1, scaledIn, readyFor(20*time.Second)),
+			want: worker.Action{Protected: node.No, Again: noon.Add(40 * time.Second), Message: "waiting to see whether the node registers"}},
+		{name: "nor on a list that is older than that", known: node.No, age: time.Minute, pod: aPod(1, scaledIn, readyFor(90*time.Second)),
+			want: worker.Action{Protected: node.No, Relist: true, Again: noon.Add(time.Second), Message: "waiting to see whether the node registers"}},
+		{name: "which counts from its creation when it does not say", known: node.No, pod: aPod(1, scaledIn, unready, readyFor(1e6*time.Hour), createdBefore(time.Second)),
+			want: worker.Action{Protected: node.No, Again: noon.Add(59 * time.Second), Message: "waiting to see whether the node registers"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := worker.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect, Lost: node.No}
+			if tt.known == node.Yes {
+				w.State = node.Parse(strings.Fields(tt.state))
+			}
+			if tt.known == node.Unknown {
+				w.Why, w.Unheard = "silence", tt.unheard
+			}
+			got := worker.Next(w)
+			if tt.known == node.Yes && !tt.pod.Terminating {
+				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
+				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != "" ||
+					tt.pod.Retired != "" && w.State.Busy() == node.No && w.State.Drain().Or(w.State.Down()) == node.Yes
+			}
+			if !tt.pod.Terminating {
+				tt.want.NodeMark = node.No
+			}
+			tt.want.ConditionsKnown = tt.known != node.Unknown && !tt.pod.Terminating
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
+	got := worker.Next(worker.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protection: worker.UntilDrained})
+	if got.ConditionsKnown || got.Protected != node.Unknown {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A pod takes over a Slurm node that its predecessor has left DOWN. That is not the state of this pod.
+func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
+	phase := "Running"
+	next := func(state string, created, started, now time.Duration) worker.Action {
+		pod := aPod(1)
+		pod.Created, pod.Phase = noon.Add(created), phase
+		w := worker.Worker{
+			Now: noon.Add(now), Asked: noon.Add(now), Listed: noon.Add(now), Known: node.Yes, Pod: pod, Host: anUncordonedNode,
+			State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)},
+		}
+		if started != 0 {
+			w.Record.Started = noon.Add(started)
+		}
+		return worker.Next(w)
+	}
+	const second = time.Second
+	if got := next("DOWN", 0, -time.Hour, second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before its slurmd registers it shows %v; again %s", got.Conditions, got.Again)
+	}
+	for name, got := range map[string]worker.Action{
+		"once its slurmd is registered": next("DOWN", 0, 2*second, 3*second), "when it has lasted": next("DOWN", 0, -time.Hour, time.Minute),
+		"where nobody knows when a slurmd started": next("DOWN", 0, 0, second), "when the node is not down": next("IDLE", 0, -time.Hour, second),
+	} {
+		if !got.ConditionsKnown {
+			t.Errorf("nothing is shown %s", name)
+		}
+	}
+	phase = "Pending"
+	if got := next("IDLE", 0, second, 2*second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before Kubernetes says that the pod runs it shows %v; again %s", got.Conditions, got.Again)
+	}
+	if got := next("IDLE", 0, second, time.Minute); !got.ConditionsKnown {
+		t.Error("nothing is shown of a pod that Kubernetes has not run for a minute")
+	}
+}
+
+func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) {
+	next := func(reason string, options ...func(*nodeset.Pod)) node.Answer {
+		pod := aPod(1, options...)
+		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
+		return worker.Next(worker.Worker{
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: worker.UntilDrained, JobsKnown: node.Yes,
+			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
+		}).Protected
+	}
+	if got := next(drainReason); got != node.Yes {
+		t.Errorf("with the drain of a retirement it is protected: %v", got)
+	}
+	for name, got := range map[string]node.Answer{
+		"an administrator's drain": next("bad disk"), "a cordon": next(cordonReason, cordoned), "its own retirement": next(drainReason, scaledIn),
+	} {
+		if got != node.No {
+			t.Errorf("with %s it is protected: %v", name, got)
+		}
+	}
+}
