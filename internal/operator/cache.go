@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
-	"github.com/coxswain-hpc/coxswain/internal/controller/restapi"
-	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/restapi"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )

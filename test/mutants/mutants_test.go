@@ -88,7 +88,7 @@ func theirs() []mutation {
 		{
 			name: "one conflict backs off for minutes",
 			edits: []edit{{
-				"internal/controller/slurmlink/slurmlink.go",
+				"internal/controller/slinky/slurmlink/slurmlink.go",
 				`return ctrl.Result{RequeueAfter: time.Second}, nil`,
 				`return ctrl.Result{RequeueAfter: 10 * time.Minute}, nil`,
 			}},
@@ -119,7 +119,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a NodeSet goes although the cache lacks a worker of it",
-			edits:  []edit{{"internal/controller/nodeset/departure.go", `if err != nil || len(pods.Items) > 0 {`, `if err != nil || len(pods.Items) >= 0 {`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/departure.go", `if err != nil || len(pods.Items) > 0 {`, `if err != nil || len(pods.Items) >= 0 {`}},
 			caught: "TestANodeSetStaysForAWorkerThatIsNotInTheCacheYet",
 		},
 		{
@@ -156,8 +156,8 @@ func ours() []mutation {
 		{
 			name: "a silent slurmrestd stalls the NodeSets of all clusters",
 			edits: []edit{
-				{"internal/controller/nodeset/talk.go", `patience = 5 * time.Second`, `patience = 5 * time.Minute`},
-				{"internal/controller/nodeset/talk.go", `if !r.talks.begin(cluster) {`, `if !r.talks.begin(cluster) && cluster.Name == "" {`},
+				{"internal/controller/slinky/nodeset/talk.go", `patience = 5 * time.Second`, `patience = 5 * time.Minute`},
+				{"internal/controller/slinky/nodeset/talk.go", `if !r.talks.begin(cluster) {`, `if !r.talks.begin(cluster) && cluster.Name == "" {`},
 			},
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},

@@ -38,13 +38,13 @@ func records() []mutation {
 		},
 		{
 			name:   "the record of a worker that registers with something else stays",
-			edits:  []edit{{"internal/controller/nodeset/nodeset.go", `renewed, renewErr = r.renew(ctx, in, &now)`, `renewed, renewErr = again, r.ownClaims(ctx, n, nil, nil)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodeset.go", `renewed, renewErr = r.renew(ctx, in, &now)`, `renewed, renewErr = again, r.ownClaims(ctx, n, nil, nil)`}},
 			suite:  "internal/operator",
 			caught: "TestWhatAWorkerRegistersWithChanges",
 		},
 		{
 			name:   "an operator that has just started makes workers before it has heard of their records",
-			edits:  []edit{{"internal/controller/nodeset/renew.go", `plan.Create = nil // what`, `// what`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/renew.go", `plan.Create = nil // what`, `// what`}},
 			caught: "TestFaults/rolling_update_with_jobs/crash",
 		},
 		{

@@ -17,12 +17,12 @@ func retirements() []mutation {
 		},
 		{
 			name:   "a loss of state is not noted while the NodeSet is being deleted",
-			edits:  []edit{{"internal/controller/nodeset/departure.go", `again, err = r.rememberLeaving(ctx, n)`, `again, err = time.Time{}, nil`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/departure.go", `again, err = r.rememberLeaving(ctx, n)`, `again, err = time.Time{}, nil`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/being_deleted",
 		},
 		{
 			name:   "nor while it has a mistake",
-			edits:  []edit{{"internal/controller/nodeset/nodeset.go", `return r.remember(ctx, n, list.Items, out)`, `return nil`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodeset.go", `return r.remember(ctx, n, list.Items, out)`, `return nil`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
 		},
 		{

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nebiusnodeset writes the status of NodeSets of group slurm.nebius.ai. It is their only writer, and all it does:
+// Package nodeset writes the status of NodeSets of group slurm.nebius.ai. It is their only writer, and all it does:
 // the NodeSet of group slinky.slurm.net that each is composed to is applied with the rest of its SlurmCluster.
-package nebiusnodeset
+package nodeset
 
 import (
 	"context"

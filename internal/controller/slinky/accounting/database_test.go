@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )

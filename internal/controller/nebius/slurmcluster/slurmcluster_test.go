@@ -27,8 +27,8 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/component"
-	"github.com/coxswain-hpc/coxswain/internal/controller/nebiusnodeset"
-	"github.com/coxswain-hpc/coxswain/internal/controller/slurmcluster"
+	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
