@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
@@ -26,7 +26,7 @@ import (
 type mistake struct {
 	name string
 	// object is called demo unless it says otherwise.
-	object component.Object
+	object reconcile.Object
 	// others are what there is beside it.
 	others []client.Object
 	// want is "Stalled reason: message" where somebody has to change something, and "Ready reason: message" of a Ready that
@@ -36,8 +36,8 @@ type mistake struct {
 
 func parse[T any, P interface {
 	*T
-	component.Object
-}](t *testing.T, text string) component.Object {
+	reconcile.Object
+}](t *testing.T, text string) reconcile.Object {
 	t.Helper()
 	var obj P = manifest.Parse[T](t, text)
 	return obj
@@ -47,20 +47,20 @@ func TestMistakesAreToldByConditions(t *testing.T) {
 	t.Parallel()
 	secret := func(text string) client.Object { return manifest.Parse[corev1.Secret](t, text) }
 	files := func(text string) client.Object { return manifest.Parse[corev1.ConfigMap](t, text) }
-	controller := func(spec string) component.Object {
+	controller := func(spec string) reconcile.Object {
 		return parse[slinkyv1beta1.Controller](t, `{spec: `+spec+`}`)
 	}
-	nodeSet := func(spec string) component.Object {
+	nodeSet := func(spec string) reconcile.Object {
 		return parse[slinkyv1beta1.NodeSet](t, `{spec: {controllerRef: {name: demo}, `+spec+`}}`)
 	}
-	loginSet := func(spec string) component.Object {
+	loginSet := func(spec string) reconcile.Object {
 		return parse[slinkyv1beta1.LoginSet](t, `{spec: {controllerRef: {name: demo}, `+spec+`}}`)
 	}
-	accounting := func(spec string) component.Object {
+	accounting := func(spec string) reconcile.Object {
 		return parse[slinkyv1beta1.Accounting](t, `{spec: `+spec+`}`)
 	}
-	token := func(spec string) component.Object { return parse[slinkyv1beta1.Token](t, `{spec: `+spec+`}`) }
-	restAPI := func(spec string) component.Object {
+	token := func(spec string) reconcile.Object { return parse[slinkyv1beta1.Token](t, `{spec: `+spec+`}`) }
+	restAPI := func(spec string) reconcile.Object {
 		return parse[slinkyv1beta1.RestApi](t, `{spec: {controllerRef: {name: demo}, `+spec+`}}`)
 	}
 	aController := func() client.Object { return manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo}}`) }

@@ -23,7 +23,6 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/notserved"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
@@ -38,6 +37,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
 
@@ -133,8 +133,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 	}
 	applier := kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 	process := string(uuid.NewUUID())
-	base := func(kind string) component.Base {
-		b := component.Base{
+	base := func(kind string) reconcile.Base {
+		b := reconcile.Base{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), References: references, Applier: applier,
 			Recorder: mgr.GetEventRecorder("coxswain-" + kind), Clock: clock.RealClock{},
 			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1, Process: process,
@@ -144,25 +144,25 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 		}
 		return b
 	}
-	setups := map[string][]func(component.Base) error{
-		"accounting": {func(b component.Base) error { return accounting.Setup(mgr, b) }},
+	setups := map[string][]func(reconcile.Base) error{
+		"accounting": {func(b reconcile.Base) error { return accounting.Setup(mgr, b) }},
 		"controller": {
-			func(b component.Base) error { return controller.Setup(mgr, b, links, definitions) },
-			func(b component.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
+			func(b reconcile.Base) error { return controller.Setup(mgr, b, links, definitions) },
+			func(b reconcile.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
-		"loginset": {func(b component.Base) error { return loginset.Setup(mgr, b) }},
+		"loginset": {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeset": {
-			func(b component.Base) error { return nodeset.Setup(mgr, b, links) },
-			func(b component.Base) error { return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions) },
-			func(b component.Base) error { return workerkeys.Setup(mgr, b) },
+			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links) },
+			func(b reconcile.Base) error { return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions) },
+			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
 		},
-		"restapi": {func(b component.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
+		"restapi": {func(b reconcile.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
 		"slurmcluster": {
-			func(b component.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
-			func(b component.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
-			func(b component.Base) error { return notserved.Setup(mgr, b) },
+			func(b reconcile.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
+			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
+			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
-		"token": {func(b component.Base) error { return token.Setup(mgr, b) }},
+		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},
 	}
 	for _, kind := range Kinds() {
 		if o.Enabled != nil && !o.Enabled[kind] {

@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -93,7 +93,7 @@ func (r *reconciler) kubeNodeChanges() predicate.Predicate {
 }
 
 // podsOn are the workers on a Kubernetes node.
-func (r *reconciler) podsOn(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) podsOn(ctx context.Context, o client.Object) []ctrl.Request {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.MatchingFields{kubeNodeIndex: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the workers on a Kubernetes node", "node", o.GetName())

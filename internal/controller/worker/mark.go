@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -68,7 +68,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	}
 	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
 	switch {
-	case err != nil && component.IgnoreGone(err) == nil:
+	case err != nil && reconcile.IgnoreGone(err) == nil:
 		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false, nil
 	case err != nil:

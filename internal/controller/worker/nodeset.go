@@ -7,11 +7,11 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
@@ -50,7 +50,7 @@ func nodeSetChanges() predicate.Predicate {
 }
 
 // podsOf are the workers of a NodeSet.
-func (r *reconciler) podsOf(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) podsOf(ctx context.Context, o client.Object) []ctrl.Request {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(o.GetNamespace()), client.MatchingFields{kube.OwnerIndex: string(o.GetUID())},
 		client.UnsafeDisableDeepCopy) // only their names are read
@@ -62,10 +62,10 @@ func (r *reconciler) podsOf(ctx context.Context, o client.Object) []reconcile.Re
 }
 
 // requestsFor are the keys of pods.
-func requestsFor(pods []corev1.Pod) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(pods))
+func requestsFor(pods []corev1.Pod) []ctrl.Request {
+	requests := make([]ctrl.Request, 0, len(pods))
 	for i := range pods {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
 	}
 	return requests
 }

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -41,7 +41,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 	}
 	live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	err = r.Client.Status().Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, text), client.FieldOwner(owner))
-	if component.IgnoreGone(err) != nil && !another(err) {
+	if reconcile.IgnoreGone(err) != nil && !another(err) {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r.written.note(pod, live.ResourceVersion)

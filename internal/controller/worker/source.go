@@ -8,17 +8,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // wake wakes the pods whose Slurm node changed.
-func (r *reconciler) wake(ctx context.Context, queue component.Queue, change link.Change) {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
 		client.MatchingFields{nodeIndex: nodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
@@ -27,14 +27,14 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 		return
 	}
 	for i := range pods.Items {
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
 	}
 }
 
 // wakeWhenItsTurn lets pods come back that waited for a turn.
 func (r *reconciler) wakeWhenItsTurn() source.Source {
-	return source.Func(func(_ context.Context, queue component.Queue) error {
-		r.turns.wake = func(pod types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: pod}) }
+	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
+		r.turns.wake = func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) }
 		return nil
 	})
 }

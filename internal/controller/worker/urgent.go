@@ -7,12 +7,12 @@ import (
 	"context"
 
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
@@ -26,9 +26,9 @@ const (
 
 // first wakes workers before all others.
 func first(find handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], o client.Object) {
+	add := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request], o client.Object) {
 		for _, request := range find(ctx, o) {
-			if q, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			if q, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
 				q.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgent)}, request)
 			} else {
 				queue.Add(request)
@@ -36,13 +36,13 @@ func first(find handler.MapFunc) handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			add(ctx, q, e.Object)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			add(ctx, q, e.ObjectNew)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 			add(ctx, q, e.Object)
 		},
 	}
@@ -62,6 +62,6 @@ func cordons() predicate.Predicate {
 }
 
 // itself is the pod that an event is about.
-func itself(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+func itself(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }

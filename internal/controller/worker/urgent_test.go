@@ -12,14 +12,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
 func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
-	queue := priorityqueue.New[reconcile.Request]("test")
+	queue := priorityqueue.New[ctrl.Request]("test")
 	defer queue.ShutDown()
 	for i := range 100 {
 		queue.Add(ctrl.Request{NamespacedName: pod(fmt.Sprintf("w-%d", i))})

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -47,7 +47,7 @@ const (
 const concurrency = 512
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	links *link.Registry
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
@@ -60,7 +60,7 @@ type reconciler struct {
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
 // according to its conditions of the propagated types.
-func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *link.Registry, propagated []string) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string) error {
 	r := &reconciler{Base: base, links: links, propagated: propagated, memory: memory{process: base.Process}, news: &news{recorder: base.Recorder}}
 	if err := mgr.Add(r.news); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
@@ -91,7 +91,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base component.Base, links *li
 		Watches(&corev1.Pod{}, first(itself), builder.WithPredicates(cordons())).
 		Watches(&corev1.Node{}, first(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
-		WatchesRawSource(component.SlurmChanges(r.links, r.wake)).
+		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).
 		WatchesRawSource(r.wakeWhenItsTurn()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // lagging is a client whose cache does not show what is written until it is told to.
@@ -66,7 +66,7 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	// Its Kubernetes node is cordoned, which is to be marked on the pod.
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kube-0"}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	cache := &lagging{objects: []client.Object{worker, &slinkyv1beta1.NodeSet{}, host}}
-	r := &reconciler{Base: component.Base{Client: cache, Clock: clock.RealClock{}}, links: link.NewRegistry(link.Options{})}
+	r := &reconciler{Base: reconcile.Base{Client: cache, Clock: clock.RealClock{}}, links: link.NewRegistry(link.Options{})}
 	reconcile := func(want int, when string) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil {

@@ -16,14 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
@@ -33,10 +32,10 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-type reconciler struct{ component.Base }
+type reconciler struct{ reconcile.Base }
 
 // Setup registers the controller of NodeSets of group slurm.nebius.ai.
-func Setup(_ context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("NebiusNodeSet").
@@ -52,24 +51,24 @@ func Setup(_ context.Context, mgr ctrl.Manager, base component.Base) error {
 }
 
 // sourceOf maps a composed NodeSet to the one that it is composed of.
-func sourceOf(_ context.Context, o client.Object) []reconcile.Request {
+func sourceOf(_ context.Context, o client.Object) []ctrl.Request {
 	name := o.GetLabels()[compose.LabelNodeSet]
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // nodeSetsOf maps a cluster to the NodeSets of its namespace: its own, and those that it may become the cluster of.
-func (r *reconciler) nodeSetsOf(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) nodeSetsOf(ctx context.Context, o client.Object) []ctrl.Request {
 	var list nebiusv1alpha1.NodeSetList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the NodeSets of a SlurmCluster", "namespace", o.GetNamespace(), "cluster", o.GetName())
 		return nil
 	}
-	out := make([]reconcile.Request, len(list.Items))
+	out := make([]ctrl.Request, len(list.Items))
 	for i := range list.Items {
-		out[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+		out[i] = ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
 	}
 	return out
 }

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks;jailedconfigs;nodeconfigurators;nodesetpowerstates,verbs=list;watch
@@ -34,7 +34,7 @@ type object interface {
 }
 
 // Setup registers a controller for each of the kinds.
-func Setup(mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	for name, make := range map[string]func() object{
 		"ActiveCheck":       func() object { return &nebiusv1alpha1.ActiveCheck{} },
 		"JailedConfig":      func() object { return &nebiusv1alpha1.JailedConfig{} },
@@ -54,7 +54,7 @@ func Setup(mgr ctrl.Manager, base component.Base) error {
 }
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	kind string
 	make func() object
 }

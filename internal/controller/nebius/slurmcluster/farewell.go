@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -39,7 +39,7 @@ type departure struct {
 // farewell says which claims stay behind when a SlurmCluster has gone: the state of slurmctld, the database, disks of
 // workers. It needs no finalizer, which would keep clusters from being deleted while the operator is away; if it is away
 // at that moment, nobody is told.
-type farewell struct{ component.Base }
+type farewell struct{ reconcile.Base }
 
 func (f *farewell) setup(mgr ctrl.Manager) error {
 	deleted := handler.TypedFuncs[*nebiusv1.SlurmCluster, departure]{
@@ -50,7 +50,7 @@ func (f *farewell) setup(mgr ctrl.Manager) error {
 	err := builder.TypedControllerManagedBy[departure](mgr).
 		Named("SlurmClusterFarewell").
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &nebiusv1.SlurmCluster{}, deleted)).
-		Complete(reconcile.TypedFunc[departure](f.say))
+		Complete(ctrlreconcile.TypedFunc[departure](f.say))
 	if err != nil {
 		return fmt.Errorf("setting up the farewell of SlurmClusters: %w", err)
 	}

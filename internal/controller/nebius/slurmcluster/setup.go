@@ -17,18 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
 // Setup registers the controller of SlurmClusters.
-func Setup(_ context.Context, mgr ctrl.Manager, base component.Base) error {
+func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
 	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -52,7 +51,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, base component.Base) error {
 }
 
 // clusterOf maps a NodeSet to its cluster.
-func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []ctrl.Request {
 	set, ok := o.(*nebiusv1alpha1.NodeSet)
 	if !ok {
 		return nil
@@ -66,21 +65,21 @@ func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []reconcile
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: name}}}
 }
 
 // neighbours maps a cluster to the others of its namespace: which of them is the oldest decides to whom NodeSets belong
 // that name no cluster.
-func (r *reconciler) neighbours(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) neighbours(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters, err := reference.SlurmClusters(ctx, r.Client, o.GetNamespace())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the neighbours of a SlurmCluster", "namespace", o.GetNamespace(), "cluster", o.GetName())
 		return nil
 	}
-	var out []reconcile.Request
+	var out []ctrl.Request
 	for i := range clusters {
 		if clusters[i].Name != o.GetName() {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&clusters[i])})
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&clusters[i])})
 		}
 	}
 	return out

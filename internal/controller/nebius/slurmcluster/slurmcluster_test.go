@@ -26,10 +26,10 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000)}
 	server.Config = server.AsOperator(t)
 	server.Manager(t, scheme, func(mgr manager.Manager) error {
-		base := component.Base{
+		base := reconcile.Base{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applier: kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),
 			Recorder: w.recorder, Clock: clock.RealClock{}, Concurrency: 2,
 		}

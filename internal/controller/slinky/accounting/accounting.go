@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
@@ -31,24 +31,24 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 
-type reconciler struct{ component.Base }
+type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which Accountings are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Accounting{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Accounting{}, references)
 }
 
 // Setup registers the controller of Accountings.
-func Setup(mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &component.Reconciler[*slinkyv1beta1.Accounting]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.Accounting]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.Accounting { return &slinkyv1beta1.Accounting{} },
 		Decide:  r.decide,
 		Observe: r.observe,
 		Prunes:  Prunes(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.AccountingList{}, component.Watches{
+	return generic.Setup(mgr, &slinkyv1beta1.AccountingList{}, reconcile.Watches{
 		Owns:   []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 		PodsOf: slinkyv1beta1.NameSlurmdbd,
 	})
@@ -62,43 +62,43 @@ func Prunes() []client.Object {
 }
 
 func references(a *slinkyv1beta1.Accounting) []string {
-	refs := []string{component.Ref("Secret", a.AuthSlurmRef().Name), component.Ref("Secret", a.AuthJwtRef().Name)}
+	refs := []string{reconcile.Ref("Secret", a.AuthSlurmRef().Name), reconcile.Ref("Secret", a.AuthJwtRef().Name)}
 	if ref := a.DatabasePasswordRef(); ref != nil {
-		refs = append(refs, component.Ref("Secret", ref.Name))
+		refs = append(refs, reconcile.Ref("Secret", ref.Name))
 	}
 	if a.Spec.JwksKeyRef != nil {
-		refs = append(refs, component.Ref("ConfigMap", a.Spec.JwksKeyRef.Name))
+		refs = append(refs, reconcile.Ref("ConfigMap", a.Spec.JwksKeyRef.Name))
 	}
 	return append(refs, certificateReferences(a)...)
 }
 
-func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (reconcile.Plan, error) {
 	a.Status.ObservedGeneration = a.Generation
 	if a.Spec.External {
 		meta.RemoveStatusCondition(&a.Status.Conditions, slinkyv1beta1.ConditionKeysPresent) // of an Accounting that ran here before
-		return component.Plan{Output: render.Render(render.Input{Accounting: a})}, nil
+		return reconcile.Plan{Output: render.Render(render.Input{Accounting: a})}, nil
 	}
 	in := render.Input{Accounting: a, Images: r.Images}
 	keys, keysErr := r.keys(ctx, a, &in)
 	problems, err := problem.FromError(errors.Join(keysErr, r.password(ctx, a, &in), r.certificates(ctx, a, &in)))
 	if err != nil {
-		return component.Plan{}, err
+		return reconcile.Plan{}, err
 	}
-	plan := component.Plan{Output: render.Render(in), Conditions: []metav1.Condition{keys}}
+	plan := reconcile.Plan{Output: render.Render(in), Conditions: []metav1.Condition{keys}}
 	plan.Problems = append(plan.Problems, problems...)
 	return plan, nil
 }
 
 func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) (metav1.Condition, error) {
-	condition := component.KeysPresent(a)
-	err := component.EnsureKeys(ctx, &r.Base, a)
+	condition := reconcile.KeysPresent(a)
+	err := reconcile.EnsureKeys(ctx, &r.Base, a)
 	if err == nil {
 		in.SealingKey, in.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
 	}
 	if err == nil {
 		in.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)
 	}
-	return component.KeysMissing(condition, err), err
+	return reconcile.KeysMissing(condition, err), err
 }
 
 // password reads the password of the database, and generates that of an embedded one when the spec names none.
@@ -108,7 +108,7 @@ func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, 
 		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
 	}
 	if a.Spec.EmbeddedDatabase != nil && a.Spec.EmbeddedDatabase.PasswordKeyRef == nil {
-		if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, component.RandomText(ref.Key)); err != nil {
+		if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, reconcile.RandomText(ref.Key)); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, 
 	return err
 }
 
-func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, plan *component.Plan) error {
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, plan *reconcile.Plan) error {
 	now := r.Clock.Now()
 	if a.Spec.External {
 		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmdbd", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere"})
@@ -147,7 +147,7 @@ func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, p
 }
 
 // tell adds the condition to the plan, and an event when slurmdbd has just lost its database.
-func (r *reconciler) tell(a *slinkyv1beta1.Accounting, plan *component.Plan, c metav1.Condition) {
+func (r *reconciler) tell(a *slinkyv1beta1.Accounting, plan *reconcile.Plan, c metav1.Condition) {
 	plan.Conditions = append(plan.Conditions, c)
 	before := meta.FindStatusCondition(a.Status.Conditions, c.Type)
 	if c.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && (before == nil || before.Reason != c.Reason) {

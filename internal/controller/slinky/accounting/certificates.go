@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -30,13 +30,13 @@ func certificateReferences(a *slinkyv1beta1.Accounting) []string {
 	var refs []string
 	t := a.Spec.StorageConfig.TLS
 	if t.CARef.ConfigMapKeyRef != nil {
-		refs = append(refs, component.Ref("ConfigMap", t.CARef.ConfigMapKeyRef.Name))
+		refs = append(refs, reconcile.Ref("ConfigMap", t.CARef.ConfigMapKeyRef.Name))
 	}
 	if t.CARef.SecretKeyRef != nil {
-		refs = append(refs, component.Ref("Secret", t.CARef.SecretKeyRef.Name))
+		refs = append(refs, reconcile.Ref("Secret", t.CARef.SecretKeyRef.Name))
 	}
 	if t.ClientCertificateRef != nil {
-		refs = append(refs, component.Ref("Secret", t.ClientCertificateRef.Name))
+		refs = append(refs, reconcile.Ref("Secret", t.ClientCertificateRef.Name))
 	}
 	return refs
 }

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -98,7 +98,7 @@ func (r *reconciler) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controlle
 
 // exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which
 // cannot be changed. Its pods stay until the new one replaces them one by one.
-func (r *reconciler) exchangeStatefulSet(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
+func (r *reconciler) exchangeStatefulSet(ctx context.Context, c *slinkyv1beta1.Controller, plan *reconcile.Plan) error {
 	var live appsv1.StatefulSet
 	if err := r.Client.Get(ctx, c.Key(), &live); err != nil {
 		if apierrors.IsNotFound(err) {

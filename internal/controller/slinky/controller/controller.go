@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
@@ -41,7 +41,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	links *link.Registry
 	// definitions is a cache of the metadata of the CRD of ServiceMonitors.
 	definitions cache.Cache
@@ -49,27 +49,27 @@ type reconciler struct {
 
 // Index adds the index by which Controllers are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Controller{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Controller{}, references)
 }
 
 // Setup registers the controller of Controllers. definitions has the metadata of the CRD of ServiceMonitors, if there is one.
-func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, definitions cache.Cache) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions cache.Cache) error {
 	r := &reconciler{Base: base, links: links, definitions: definitions}
-	generic := &component.Reconciler[*slinkyv1beta1.Controller]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.Controller]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
 		Decide:  r.decide,
 		Observe: r.observe,
 		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.ControllerList{}, component.Watches{
+	return generic.Setup(mgr, &slinkyv1beta1.ControllerList{}, reconcile.Watches{
 		Owns:       []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 		Components: []client.Object{&slinkyv1beta1.Accounting{}},
 		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
 		PodsOf:     slinkyv1beta1.NameSlurmctld,
 		Claims:     true,
 		Other: func(b *builder.Builder) {
-			b.WatchesRawSource(component.SlurmChanges(r.links, wakeController))
+			b.WatchesRawSource(reconcile.SlurmChanges(r.links, wakeController))
 			r.watchDefinition(b)
 		},
 	})
@@ -77,40 +77,40 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, definiti
 
 // references are what a Controller depends on. NodeSets refer to it and not the other way round; see Referrers above.
 func references(c *slinkyv1beta1.Controller) []string {
-	refs := []string{component.Ref("Secret", c.AuthSlurmRef().Name), component.Ref("Secret", c.AuthJwtRef().Name)}
+	refs := []string{reconcile.Ref("Secret", c.AuthSlurmRef().Name), reconcile.Ref("Secret", c.AuthJwtRef().Name)}
 	if c.Spec.AccountingRef != nil {
-		refs = append(refs, component.Ref("Accounting", c.Spec.AccountingRef.Name))
+		refs = append(refs, reconcile.Ref("Accounting", c.Spec.AccountingRef.Name))
 	}
 	if c.Spec.JwksKeyRef != nil {
-		refs = append(refs, component.Ref("ConfigMap", c.Spec.JwksKeyRef.Name))
+		refs = append(refs, reconcile.Ref("ConfigMap", c.Spec.JwksKeyRef.Name))
 	}
 	if c.Replicas() > 1 {
-		refs = append(refs, component.Ref("PersistentVolumeClaim", c.ExistingClaim()))
+		refs = append(refs, reconcile.Ref("PersistentVolumeClaim", c.ExistingClaim()))
 	}
 	for _, name := range render.ReferencedConfigMaps(c) {
-		refs = append(refs, component.Ref("ConfigMap", name))
+		refs = append(refs, reconcile.Ref("ConfigMap", name))
 	}
 	return refs
 }
 
-func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (reconcile.Plan, error) {
 	in := render.Input{Controller: c, Images: r.Images}
 	accountingErr := r.accounting(ctx, c, &in)
 	keys, keysErr := r.keys(ctx, c, &in)
 	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in), r.sharedClaim(ctx, c),
 		r.tableOfNodes(ctx, c, &in)))
 	if err != nil {
-		return component.Plan{}, err
+		return reconcile.Plan{}, err
 	}
 	out := render.Render(in)
-	plan := component.Plan{Output: out.Output, Conditions: []metav1.Condition{keys, doubtful(out.Doubts)}}
+	plan := reconcile.Plan{Output: out.Output, Conditions: []metav1.Condition{keys, doubtful(out.Doubts)}}
 	early, err := problem.FromError(r.inOrder(ctx, c, in.Accounting, out.Objects))
 	if err != nil {
-		return component.Plan{}, err
+		return reconcile.Plan{}, err
 	}
 	plan.Problems = slices.Concat(plan.Problems, problems, early)
 	if err := errors.Join(r.exchangeStatefulSet(ctx, c, &plan), r.serviceMonitor(ctx, c, &plan)); err != nil {
-		return component.Plan{}, err
+		return reconcile.Plan{}, err
 	}
 	if len(plan.Problems) == 0 {
 		c.Status.ConfigDigest = out.ConfigDigest
@@ -122,8 +122,8 @@ func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (c
 
 // keys generates the keys that the spec leaves out, reads all and says in a condition how it went.
 func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) (metav1.Condition, error) {
-	condition := component.KeysPresent(c)
-	err := component.EnsureKeys(ctx, &r.Base, c)
+	condition := reconcile.KeysPresent(c)
+	err := reconcile.EnsureKeys(ctx, &r.Base, c)
 	if err == nil {
 		_, in.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
 	}
@@ -133,7 +133,7 @@ func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *
 	if err == nil && in.Accounting != nil {
 		err = r.sameKey(ctx, c, in.Accounting)
 	}
-	return component.KeysMissing(condition, err), err
+	return reconcile.KeysMissing(condition, err), err
 }
 
 // sameKey refuses an Accounting with another auth/slurm key: slurmctld and slurmdbd would not trust each other. Two
@@ -206,7 +206,7 @@ func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in 
 func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
 	var list slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
-		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", c.Name)})
+		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", c.Name)})
 	if err != nil {
 		return fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
 	}
@@ -220,7 +220,7 @@ func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, 
 	return nil
 }
 
-func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, plan *component.Plan) error {
+func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, plan *reconcile.Plan) error {
 	daemons, err := r.running(ctx, c)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // wantedConfig on a slurmctld pod is the digest of the configuration that it should see.
@@ -67,7 +67,7 @@ func (r *reconciler) write(ctx context.Context, p *corev1.Pod, want marks) error
 	if want.active != "" {
 		apply.WithLabels(map[string]string{slinkyv1beta1.LabelControllerActive: want.active})
 	}
-	if err := r.Client.Apply(ctx, apply, client.FieldOwner(kube.FieldManager), client.ForceOwnership); component.IgnoreGone(err) != nil {
+	if err := r.Client.Apply(ctx, apply, client.FieldOwner(kube.FieldManager), client.ForceOwnership); reconcile.IgnoreGone(err) != nil {
 		return fmt.Errorf("marking Pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	return nil

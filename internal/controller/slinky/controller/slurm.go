@@ -8,19 +8,19 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // wakeController wakes a Controller when its slurmctlds say something else, or when their link comes or goes.
-func wakeController(_ context.Context, queue component.Queue, change link.Change) {
+func wakeController(_ context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == link.Slurmctld || change.Node == "" {
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
 	}
 }
 

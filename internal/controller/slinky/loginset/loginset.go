@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	render "github.com/coxswain-hpc/coxswain/internal/render/loginset"
 )
@@ -27,24 +27,24 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 
-type reconciler struct{ component.Base }
+type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which LoginSets are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.LoginSet{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.LoginSet{}, references)
 }
 
 // Setup registers the controller of LoginSets.
-func Setup(mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &component.Reconciler[*slinkyv1beta1.LoginSet]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.LoginSet]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.LoginSet { return &slinkyv1beta1.LoginSet{} },
 		Decide:  r.decide,
 		Observe: r.observe,
 		Prunes:  made(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.LoginSetList{}, component.Watches{
+	return generic.Setup(mgr, &slinkyv1beta1.LoginSetList{}, reconcile.Watches{
 		Owns:             made(),
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,
@@ -58,24 +58,24 @@ func made() []client.Object {
 
 func references(l *slinkyv1beta1.LoginSet) []string {
 	refs := []string{
-		component.Ref("Controller", l.Spec.ControllerRef.Name),
-		component.Ref("Secret", l.SSHHostKeysName()),
+		reconcile.Ref("Controller", l.Spec.ControllerRef.Name),
+		reconcile.Ref("Secret", l.SSHHostKeysName()),
 	}
 	if l.Spec.SssdConfRef != nil {
-		refs = append(refs, component.Ref("Secret", l.Spec.SssdConfRef.Name))
+		refs = append(refs, reconcile.Ref("Secret", l.Spec.SssdConfRef.Name))
 	}
 	return refs
 }
 
-func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (reconcile.Plan, error) {
 	l.Status.ObservedGeneration = l.Generation
 	in := render.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}
 	slurmKey, controllerErr := r.controller(ctx, l, &in)
 	problems, err := problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &in), r.sssd(ctx, l, slurmKey, &in)))
 	if err != nil || len(problems) > 0 {
-		return component.Plan{Output: component.Failed(problems)}, err
+		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
 	}
-	plan := component.Plan{Output: render.Render(in)}
+	plan := reconcile.Plan{Output: render.Render(in)}
 	plan.Keep, err = r.predecessor(ctx, l)
 	return plan, err
 }
@@ -144,7 +144,7 @@ func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal [
 	return err
 }
 
-func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, plan *component.Plan) error {
+func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, plan *reconcile.Plan) error {
 	wanted, _ := workloads(l)
 	part, workload, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
@@ -71,7 +71,7 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 	if err == nil {
 		r.Applier.Wrote(n, changed)
 	}
-	if err = component.IgnoreGone(err); err != nil {
+	if err = reconcile.IgnoreGone(err); err != nil {
 		return fmt.Errorf("changing the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
@@ -110,10 +110,10 @@ func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet,
 }
 
 // setOfClaim is the NodeSet whose workers a claim was made for, which may wait for its end.
-func setOfClaim(_ context.Context, claim client.Object) []reconcile.Request {
+func setOfClaim(_ context.Context, claim client.Object) []ctrl.Request {
 	l := claim.GetLabels()
 	if l[label.Name] != slinkyv1beta1.NameSlurmd || l[label.Instance] == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: l[label.Instance]}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: l[label.Instance]}}}
 }

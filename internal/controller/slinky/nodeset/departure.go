@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -53,7 +53,7 @@ func (d departure) holds() string {
 
 // stay gives a NodeSet the finalizer by which its deletion waits for its workers.
 func (r *reconciler) stay(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
-	return component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
+	return reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
 }
 
 // depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it goes on looking whether
@@ -76,7 +76,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 		log.FromContext(ctx).Info("Let a NodeSet go without draining its workers, as there is no Slurm to ask", "workers", d.workers)
 	}
 	r.absences.recall(n.UID, &plans.Input{})
-	return true, again, component.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
+	return true, again, reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {
@@ -93,7 +93,7 @@ func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (d
 	d.controller = err == nil && c.DeletionTimestamp == nil
 	var apis slinkyv1beta1.RestApiList
 	if err := r.Client.List(ctx, &apis, client.InNamespace(n.Namespace),
-		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", n.Spec.ControllerRef.Name)}); err != nil {
+		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", n.Spec.ControllerRef.Name)}); err != nil {
 		return d, fmt.Errorf("listing the RestApis of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
 	}
 	d.asked = slices.ContainsFunc(apis.Items, func(a slinkyv1beta1.RestApi) bool { return a.DeletionTimestamp == nil })

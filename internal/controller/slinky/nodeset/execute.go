@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
@@ -61,7 +61,7 @@ func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 			r.Applier.Deleted(n, pod)
 			deleted.add(pod.Name)
 		}
-		return wrap(component.IgnoreGone(err), "deleting the idle", n, pod.Name)
+		return wrap(reconcile.IgnoreGone(err), "deleting the idle", n, pod.Name)
 	})
 	if pods := deleted.String(); pods != "" {
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted %s, in which nothing ran", pods)
@@ -150,7 +150,7 @@ func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *co
 	if err == nil {
 		r.Applier.Changed(n, stamp)
 	}
-	return component.IgnoreGone(err)
+	return reconcile.IgnoreGone(err)
 }
 
 func wrap(err error, what string, n *slinkyv1beta1.NodeSet, pod string) error {

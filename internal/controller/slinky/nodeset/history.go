@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
@@ -111,7 +111,7 @@ func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, stored 
 		if err == nil {
 			r.Applier.Deleted(n, old)
 		}
-		if err = component.IgnoreGone(err); err != nil {
+		if err = reconcile.IgnoreGone(err); err != nil {
 			errs = append(errs, fmt.Errorf("deleting ControllerRevision %s/%s: %w", old.Namespace, name, err))
 		}
 	}
@@ -145,7 +145,7 @@ func (r *reconciler) changeRevision(ctx context.Context, n *slinkyv1beta1.NodeSe
 		r.Applier.Wrote(n, changed)
 		*c = *changed
 	}
-	if err = component.IgnoreGone(err); err != nil {
+	if err = reconcile.IgnoreGone(err); err != nil {
 		return fmt.Errorf("changing ControllerRevision %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	return nil

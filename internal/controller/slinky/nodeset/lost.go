@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
 // NodeSet that never saw such a thing has none.
-func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *component.Plan) problem.List {
+func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *reconcile.Plan) problem.List {
 	if facts.Asked.IsZero() {
 		return nil // Slurm says nothing, and what it said last stays
 	}
@@ -46,7 +46,7 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *com
 }
 
 // remember notes whether Slurm has lost its state where no plan is carried out: the NodeSet has a mistake, or it is being deleted.
-func (r *reconciler) remember(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, out *component.Plan) error {
+func (r *reconciler) remember(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, out *reconcile.Plan) error {
 	facts := plans.Input{Now: r.Clock.Now(), Replicas: len(pods)}
 	for i := range pods {
 		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
@@ -71,7 +71,7 @@ func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeS
 	if err != nil {
 		return again, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	var plan component.Plan
+	var plan reconcile.Plan
 	if err := r.remember(ctx, n, list.Items, &plan); err != nil {
 		return again, err
 	}
@@ -82,5 +82,5 @@ func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeS
 	}
 	n.SetConditions(conditions)
 	_, err = r.Applier.PatchStatus(ctx, before, n)
-	return plan.Again, component.IgnoreGone(err)
+	return plan.Again, reconcile.IgnoreGone(err)
 }

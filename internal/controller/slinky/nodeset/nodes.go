@@ -10,22 +10,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // watchNodes adds what wakes NodeSets beside their objects in Kubernetes: nodes, there and in Slurm.
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
-	b.WatchesRawSource(component.SlurmChanges(r.links, r.wake))
+	b.WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake))
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -53,16 +53,16 @@ func sameToWorkers(a, b *corev1.Node) bool {
 }
 
 // choosers are the NodeSets for which it matters which Kubernetes nodes there are.
-func (r *reconciler) choosers(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *reconciler) choosers(ctx context.Context, _ client.Object) []ctrl.Request {
 	var sets slinkyv1beta1.NodeSetList
 	if err := r.Client.List(ctx, &sets); err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the NodeSets that choose among Kubernetes nodes")
 		return nil
 	}
-	var out []reconcile.Request
+	var out []ctrl.Request
 	for i := range sets.Items {
 		if n := &sets.Items[i]; n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet || n.Spec.PinToNode {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(n)})
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(n)})
 		}
 	}
 	return out

@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -45,7 +45,7 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	links    *link.Registry
 	asking   asking
 	absences absences
@@ -58,24 +58,24 @@ type reconciler struct {
 
 // Index adds the index by which NodeSets are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.NodeSet{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.NodeSet{}, references)
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 	r := &reconciler{Base: base, links: links, sealed: lru.New(digestsRemembered)}
-	generic := &component.Reconciler[*slinkyv1beta1.NodeSet]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.NodeSet]{
 		Base:   base,
 		New:    func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
 		Decide: r.decide,
-		Observe: func(ctx context.Context, n *slinkyv1beta1.NodeSet, plan *component.Plan) error {
+		Observe: func(ctx context.Context, n *slinkyv1beta1.NodeSet, plan *reconcile.Plan) error {
 			return r.observe(ctx, n, nil, plan)
 		},
 		Finalize: r.finalize,
 		Pause:    func(set types.NamespacedName) time.Duration { return r.pace.pause(set, base.Clock.Now()) },
 		Prunes:   []client.Object{&corev1.ConfigMap{}},
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, component.Watches{
+	return generic.Setup(mgr, &slinkyv1beta1.NodeSetList{}, reconcile.Watches{
 		Other:      r.watchNodes,
 		Owns:       []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}},
 		SharesWith: []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}},
@@ -84,14 +84,14 @@ func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry) error {
 }
 
 func references(n *slinkyv1beta1.NodeSet) []string {
-	out := []string{component.Ref("Controller", n.Spec.ControllerRef.Name)}
+	out := []string{reconcile.Ref("Controller", n.Spec.ControllerRef.Name)}
 	if ref := n.Spec.SSH.SssdConfRef; n.Spec.SSH.Enabled && ref != nil && ref.Name != "" {
-		out = append(out, component.Ref("Secret", ref.Name))
+		out = append(out, reconcile.Ref("Secret", ref.Name))
 	}
 	return out
 }
 
-func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (reconcile.Plan, error) {
 	n.Status.ObservedGeneration = n.Generation
 	in, err := r.input(ctx, n)
 	if err == nil {
@@ -99,7 +99,7 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {
-		return component.Plan{Output: component.Failed(problems)}, err
+		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
 	}
 	var out render.Output
 	out.Add(kube.Shared(renderworker.Service(n)))
@@ -110,10 +110,10 @@ func (r *reconciler) decide(ctx context.Context, n *slinkyv1beta1.NodeSet) (comp
 		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.
 		out.Add(kube.Recreate(kube.Shared(renderworker.DisruptionBudget(n))))
 	} else if err := r.Applier.Release(ctx, n, renderworker.DisruptionBudget(n)); err != nil {
-		return component.Plan{}, err
+		return reconcile.Plan{}, err
 	}
 	renderworker.Ignore(n, &out)
-	return component.Plan{Output: out, Observe: func(ctx context.Context, plan *component.Plan) error { return r.observe(ctx, n, &in, plan) }}, nil
+	return reconcile.Plan{Output: out, Observe: func(ctx context.Context, plan *reconcile.Plan) error { return r.observe(ctx, n, &in, plan) }}, nil
 }
 
 func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (renderworker.Input, error) {
@@ -127,7 +127,7 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (rende
 }
 
 // observe carries the plan for the pods out and counts them. Without input, the decision's, it only counts.
-func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, input *renderworker.Input, out *component.Plan) error {
+func (r *reconciler) observe(ctx context.Context, n *slinkyv1beta1.NodeSet, input *renderworker.Input, out *reconcile.Plan) error {
 	n.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: renderworker.Labels(n).Selector()})
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
 		n.Status.Desired = n.Replicas()

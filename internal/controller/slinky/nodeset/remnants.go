@@ -14,14 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -157,9 +157,9 @@ func open(state node.State) node.Answer { return state.Down().Not().And(state.Dr
 
 // wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
 // and the NodeSets that wait to hear of its jobs. What Slurm says counts for all NodeSets again when it is trusted again.
-func (r *reconciler) wake(ctx context.Context, queue component.Queue, change link.Change) {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	for _, key := range r.asking.about(change) {
-		queue.Add(reconcile.Request{NamespacedName: key})
+		queue.Add(ctrl.Request{NamespacedName: key})
 	}
 	l, ok := r.links.Get(change.Link)
 	if !ok {
@@ -183,20 +183,20 @@ func (r *reconciler) wake(ctx context.Context, queue component.Queue, change lin
 		concerned = err != nil || !there
 	}
 	if concerned {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
+		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
 	}
 }
 
 // wakeAll wakes the NodeSets of a cluster.
-func (r *reconciler) wakeAll(ctx context.Context, queue component.Queue, cluster link.Key) {
+func (r *reconciler) wakeAll(ctx context.Context, queue reconcile.Queue, cluster link.Key) {
 	var sets slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace),
-		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the NodeSets of a cluster", "cluster", cluster.String())
 		return
 	}
 	for i := range sets.Items {
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
 	}
 }

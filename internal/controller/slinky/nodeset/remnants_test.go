@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
@@ -31,7 +31,7 @@ func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 		return n
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nodeSet("ours", "demo"), nodeSet("another", "other")).
-		WithIndex(&slinkyv1beta1.NodeSet{}, component.ReferenceIndex, func(o client.Object) []string {
+		WithIndex(&slinkyv1beta1.NodeSet{}, reconcile.ReferenceIndex, func(o client.Object) []string {
 			n, _ := o.(*slinkyv1beta1.NodeSet)
 			return references(n)
 		}).Build()
@@ -45,9 +45,9 @@ func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 	if _, err := links.Set(key, link.Config{Endpoint: "http://127.0.0.1:1", Issuer: signed}); err != nil {
 		t.Fatal(err)
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
-	r := &reconciler{Base: component.Base{Client: cluster}, links: links}
+	r := &reconciler{Base: reconcile.Base{Client: cluster}, links: links}
 	r.wake(t.Context(), queue, link.Change{Link: key})
 	if n := queue.Len(); n != 1 {
 		t.Fatalf("%d NodeSets are woken", n)

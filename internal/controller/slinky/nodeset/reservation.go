@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -33,7 +33,7 @@ const mostNodes = 100_000
 
 // reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns
 // when to look again. NodeSets that never had one ask Slurm nothing.
-func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, out *component.Plan) (time.Time, error) {
+func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, out *reconcile.Plan) (time.Time, error) {
 	wanted := plans.MaintenanceOf(n)
 	if desired == 0 {
 		wanted = nil

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/restapi"
 )
 
@@ -30,28 +30,28 @@ import (
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	// operatorNamespace is that of the operator's own pods; empty outside of a cluster.
 	operatorNamespace string
 }
 
 // Index adds the index by which RestApis are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
 }
 
 // Setup registers the controller of RestApis. operatorNamespace is the namespace of the operator's own pods, which must
 // reach slurmrestd; empty when they are in none.
-func Setup(mgr ctrl.Manager, base component.Base, operatorNamespace string) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, operatorNamespace string) error {
 	r := &reconciler{Base: base, operatorNamespace: operatorNamespace}
-	generic := &component.Reconciler[*slinkyv1beta1.RestApi]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.RestApi]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.RestApi { return &slinkyv1beta1.RestApi{} },
 		Decide:  r.decide,
 		Observe: r.observe,
 		Prunes:  Prunes(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.RestApiList{}, component.Watches{
+	return generic.Setup(mgr, &slinkyv1beta1.RestApiList{}, reconcile.Watches{
 		Owns:             Prunes(),
 		Components:       []client.Object{&slinkyv1beta1.Controller{}},
 		KeysOfController: true,
@@ -65,10 +65,10 @@ func Prunes() []client.Object {
 }
 
 func references(a *slinkyv1beta1.RestApi) []string {
-	return []string{component.Ref("Controller", a.Spec.ControllerRef.Name)}
+	return []string{reconcile.Ref("Controller", a.Spec.ControllerRef.Name)}
 }
 
-func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (reconcile.Plan, error) {
 	a.Status.ObservedGeneration = a.Generation
 	in := render.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}
 	var err error
@@ -81,9 +81,9 @@ func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (comp
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {
-		return component.Plan{Output: component.Failed(problems)}, err
+		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
 	}
-	return component.Plan{Output: render.Render(in)}, nil
+	return reconcile.Plan{Output: render.Render(in)}, nil
 }
 
 // connection is the digest of the slurm.conf that the Controller has rendered, which the pods mount.
@@ -99,7 +99,7 @@ func (r *reconciler) connection(ctx context.Context, c *slinkyv1beta1.Controller
 	return render.ConnectionDigest(config.Data["slurm.conf"]), nil
 }
 
-func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, plan *component.Plan) error {
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, plan *reconcile.Plan) error {
 	part, workload, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd")
 	if err != nil {
 		return err

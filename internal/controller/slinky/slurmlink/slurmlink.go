@@ -28,10 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
@@ -39,7 +39,7 @@ import (
 const slurmUser = "slurm"
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 	links *link.Registry
 	// endpoint replaces that of every RestApi; for a manager that runs outside the cluster.
 	endpoint string
@@ -55,16 +55,16 @@ type issuer struct {
 }
 
 // Setup registers the controller. endpoint, when it is not empty, is asked instead of any RestApi's Service.
-func Setup(mgr ctrl.Manager, base component.Base, links *link.Registry, endpoint string) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint string) error {
 	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuer{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
-		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(component.ControllerOf),
+		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(reconcile.ControllerOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
-		WatchesRawSource(component.SlurmChanges(r.links, wake)).
+		WatchesRawSource(reconcile.SlurmChanges(r.links, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
-	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	reconcile.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
 	}
@@ -169,7 +169,7 @@ func (r *reconciler) report(ctx context.Context, c *slinkyv1beta1.Controller, f 
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	if err != nil {
-		return ctrl.Result{}, component.IgnoreGone(err)
+		return ctrl.Result{}, reconcile.IgnoreGone(err)
 	}
 	if wrote {
 		for _, e := range told {
@@ -192,7 +192,7 @@ func (r *reconciler) find(ctx context.Context, c *slinkyv1beta1.Controller) (str
 	}
 	var list slinkyv1beta1.RestApiList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
-		client.MatchingFields{component.ReferenceIndex: component.Ref("Controller", c.Name)})
+		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", c.Name)})
 	if err != nil {
 		return "", fmt.Errorf("listing the RestApis of %s/%s: %w", c.Namespace, c.Name, err)
 	}

@@ -7,15 +7,15 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // wake wakes the Controllers whose link became another in trust, or ran out of its budget.
-func wake(_ context.Context, queue component.Queue, change link.Change) {
+func wake(_ context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == "" {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})
 	}
 }

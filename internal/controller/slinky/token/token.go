@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	render "github.com/coxswain-hpc/coxswain/internal/render/token"
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
@@ -30,36 +30,36 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
-type reconciler struct{ component.Base }
+type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which Tokens are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return component.IndexReferences(ctx, mgr, &slinkyv1beta1.Token{}, references)
+	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Token{}, references)
 }
 
 // Setup registers the controller of Tokens.
-func Setup(mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &component.Reconciler[*slinkyv1beta1.Token]{
+	generic := &reconcile.Reconciler[*slinkyv1beta1.Token]{
 		Base:    base,
 		New:     func() *slinkyv1beta1.Token { return &slinkyv1beta1.Token{} },
 		Decide:  r.decide,
-		Observe: func(context.Context, *slinkyv1beta1.Token, *component.Plan) error { return nil },
+		Observe: func(context.Context, *slinkyv1beta1.Token, *reconcile.Plan) error { return nil },
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.TokenList{}, component.Watches{Owns: []client.Object{&corev1.Secret{}}})
+	return generic.Setup(mgr, &slinkyv1beta1.TokenList{}, reconcile.Watches{Owns: []client.Object{&corev1.Secret{}}})
 }
 
 // references are the Secret with the key, and that of the token: when somebody takes its labels away it leaves the cache of
 // our own objects.
 func references(t *slinkyv1beta1.Token) []string {
-	refs := []string{component.Ref("Secret", t.TokenRef().Name)}
+	refs := []string{reconcile.Ref("Secret", t.TokenRef().Name)}
 	if key := t.AuthJwtRef(); key != nil {
-		refs = append(refs, component.Ref("Secret", key.Name))
+		refs = append(refs, reconcile.Ref("Secret", key.Name))
 	}
 	return refs
 }
 
-func (r *reconciler) decide(ctx context.Context, t *slinkyv1beta1.Token) (component.Plan, error) {
+func (r *reconciler) decide(ctx context.Context, t *slinkyv1beta1.Token) (reconcile.Plan, error) {
 	t.Status.ObservedGeneration = t.Generation
 	in := render.Input{Token: t, ID: string(uuid.NewUUID()), Now: r.Clock.Now()}
 	err := r.key(ctx, t, &in)
@@ -68,10 +68,10 @@ func (r *reconciler) decide(ctx context.Context, t *slinkyv1beta1.Token) (compon
 	}
 	problems, err := problem.FromError(err)
 	if err != nil || len(problems) > 0 {
-		return component.Plan{Output: component.Failed(problems)}, err
+		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
 	}
 	out := render.Render(in)
-	return component.Plan{
+	return reconcile.Plan{
 		Output: out.Output, Again: out.Again, ReadyReason: slinkyv1beta1.ReasonTokenIssued,
 		Parts: []kube.Part{{Name: "token", Ready: true, Message: render.Message(t, out.Claims)}},
 		Applied: func() {

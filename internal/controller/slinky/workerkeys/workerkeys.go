@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/component"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
@@ -44,20 +44,20 @@ const (
 )
 
 type reconciler struct {
-	component.Base
+	reconcile.Base
 
 	mu   sync.Mutex
 	seen map[types.NamespacedName]string
 }
 
 // Setup registers the controller.
-func Setup(mgr ctrl.Manager, base component.Base) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base, seen: map[types.NamespacedName]string{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("workerkeys").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
-	component.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	reconcile.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of workers' keys: %w", err)
 	}
@@ -111,7 +111,7 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{slinkyv1beta1.AnnotationWantedKey: digest})
 		err := r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)
 		missed = missed || apierrors.IsConflict(err)
-		if component.IgnoreGone(err) != nil {
+		if reconcile.IgnoreGone(err) != nil {
 			failures = append(failures, fmt.Errorf("stamping Pod %s/%s: %w", p.Namespace, p.Name, err))
 		}
 		stamped++

@@ -3,7 +3,7 @@
 
 // Package component is what the reconcilers of all component kinds have in common: gather facts, let pure code decide,
 // apply what it returns, observe what runs, and write the status once. A kind brings three functions and its watches.
-package component
+package reconcile
 
 import (
 	"context"

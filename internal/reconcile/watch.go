@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package reconcile
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -119,7 +118,7 @@ func (r *Reconciler[T]) watchReferences(b *builder.Builder, list client.ObjectLi
 		direct := referrers(r.Client, list, kind)
 		viaController := throughControllers(r.Client, list)
 		b.WatchesRawSource(source.Kind(r.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
-			func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+			func(ctx context.Context, o *metav1.PartialObjectMetadata) []ctrl.Request {
 				requests := direct(ctx, o)
 				if w.KeysOfController && kind == "Secret" {
 					requests = append(requests, viaController(ctx, o)...)
@@ -134,7 +133,7 @@ func WatchSecrets(b *builder.Builder, base *Base, list client.ObjectList) {
 	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	direct := referrers(base.Client, list, "Secret")
 	b.WatchesRawSource(source.Kind(base.References, metadata, handler.TypedEnqueueRequestsFromMapFunc(
-		func(ctx context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request { return direct(ctx, o) })))
+		func(ctx context.Context, o *metav1.PartialObjectMetadata) []ctrl.Request { return direct(ctx, o) })))
 }
 
 // termsChange lets pass what concerns the object that is referred to. The counts in the status of a NodeSet change with every
@@ -158,24 +157,24 @@ func desired(o client.Object) int32 {
 
 // instanceOf maps a pod of a daemon to the object that it was made for, by the labels of both.
 func instanceOf(daemon string) handler.MapFunc {
-	return func(_ context.Context, o client.Object) []reconcile.Request {
+	return func(_ context.Context, o client.Object) []ctrl.Request {
 		instance := o.GetLabels()[label.Instance]
 		if o.GetLabels()[label.Name] != daemon || instance == "" {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: instance}}}
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: instance}}}
 	}
 }
 
 // referrers maps an object of a kind to the objects of list's kind that refer to it.
 func referrers(c client.Reader, list client.ObjectList, kind string) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) []ctrl.Request {
 		return find(ctx, c, list, o.GetNamespace(), Ref(kind, o.GetName()))
 	}
 }
 
 // ControllerOf maps an object to the Controller that it refers to.
-func ControllerOf(_ context.Context, o client.Object) []reconcile.Request {
+func ControllerOf(_ context.Context, o client.Object) []ctrl.Request {
 	var ref slinkyv1beta1.ObjectReference
 	switch o := o.(type) {
 	case *slinkyv1beta1.NodeSet:
@@ -188,13 +187,13 @@ func ControllerOf(_ context.Context, o client.Object) []reconcile.Request {
 	if ref.Name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
 // throughControllers maps a Secret to the objects whose Controller refers to it.
 func throughControllers(c client.Reader, list client.ObjectList) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		var out []reconcile.Request
+	return func(ctx context.Context, o client.Object) []ctrl.Request {
+		var out []ctrl.Request
 		for _, request := range find(ctx, c, &slinkyv1beta1.ControllerList{}, o.GetNamespace(), Ref("Secret", o.GetName())) {
 			out = append(out, find(ctx, c, list, o.GetNamespace(), Ref("Controller", request.Name))...)
 		}
@@ -202,7 +201,7 @@ func throughControllers(c client.Reader, list client.ObjectList) handler.MapFunc
 	}
 }
 
-func find(ctx context.Context, c client.Reader, list client.ObjectList, namespace, ref string) []reconcile.Request {
+func find(ctx context.Context, c client.Reader, list client.ObjectList, namespace, ref string) []ctrl.Request {
 	found, ok := list.DeepCopyObject().(client.ObjectList)
 	if !ok {
 		return nil
@@ -211,9 +210,9 @@ func find(ctx context.Context, c client.Reader, list client.ObjectList, namespac
 		log.FromContext(ctx).Error(err, "Could not find what refers to an object", "namespace", namespace, "reference", ref)
 		return nil
 	}
-	var out []reconcile.Request
+	var out []ctrl.Request
 	for _, name := range namesIn(found) {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		out = append(out, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	}
 	return out
 }

@@ -1,20 +1,20 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package reconcile
 
 import (
 	"context"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
 // Queue is a controller's queue of what to reconcile.
-type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // SlurmChanges is a source that passes every change of the links to wake, which puts on the queue what it concerns. Its
 // goroutine ends with the controller's context.
