@@ -115,12 +115,12 @@ mutants: ## Put the bugs of others into the operator, one at a time, and see tha
 	@go test -count=1 -v -timeout 2h ./test/mutants -mutants.run
 
 .PHONY: counts
-counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/benchmarks.md.
+counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.
 	@bin/localkube build
 	@go test -count=1 -timeout 10m ./test/bench -bench.manager=$(CURDIR)/bin/manager
 
 .PHONY: bench
-bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,000 workers (BENCH_SIZES), at rest for BENCH_WINDOW; docs/benchmarks.md.
+bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,000 workers (BENCH_SIZES), at rest for BENCH_WINDOW; docs/administrators/benchmarks.md.
 	@bin/localkube build
 	@mkdir -p out && rm -f out/bench.jsonl
 	@go test -count=1 -v -timeout 4h ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.window=$(BENCH_WINDOW) -bench.samples=20 \

@@ -158,7 +158,7 @@ func readable(text string, words map[string]string) string {
 }
 
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
-	data, err := os.ReadFile("conditions.md")
+	data, err := os.ReadFile("users/conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 	}
 	want := generate(t)
 	if *update {
-		if err := os.WriteFile("conditions.md", []byte(head+begin+want), 0o600); err != nil {
+		if err := os.WriteFile("users/conditions.md", []byte(head+begin+want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return

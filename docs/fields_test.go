@@ -15,8 +15,8 @@ import (
 
 func TestThePageOfAKindSpeaksOfEveryFieldOfItsSpec(t *testing.T) {
 	for plural, pages := range map[string][]string{
-		"controllers": {"controller.md", "ha.md"}, "accountings": {"accounting.md"}, "restapis": {"restapi.md"},
-		"loginsets": {"loginset.md"}, "tokens": {"token.md"}, "nodesets": {"nodeset.md", "workers.md", "components.md"},
+		"controllers": {"users/controller.md", "administrators/ha.md"}, "accountings": {"users/accounting.md"}, "restapis": {"users/restapi.md"},
+		"loginsets": {"users/loginset.md"}, "tokens": {"users/token.md"}, "nodesets": {"users/nodeset.md", "users/workers.md", "users/components.md"},
 	} {
 		var text []byte
 		for _, page := range pages {

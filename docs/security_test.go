@@ -43,7 +43,7 @@ func rights(t *testing.T) map[string]string {
 // told are those of the table in security.md.
 func told(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("security.md")
+	text, err := os.ReadFile("administrators/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

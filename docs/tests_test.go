@@ -33,7 +33,7 @@ func TestTheTestsThatPagesNameExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages, err := filepath.Glob("*.md")
+	pages, err := filepath.Glob("*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestTheTestsThatPagesNameExist(t *testing.T) {
 }
 
 func TestEveryPromiseNamesATest(t *testing.T) {
-	page, err := os.ReadFile("promises.md")
+	page, err := os.ReadFile("administrators/promises.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestEveryPromiseNamesATest(t *testing.T) {
 
 // TestEveryFailureHasATest keeps each row of the table of what fails shown by something.
 func TestEveryFailureHasATest(t *testing.T) {
-	page, err := os.ReadFile("workers.md")
+	page, err := os.ReadFile("users/workers.md")
 	if err != nil {
 		t.Fatal(err)
 	}

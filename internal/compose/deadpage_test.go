@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// deadPage is docs/without-effect.md: for each kind all leaves of its spec, and whether they are without effect; none for a
+// deadPage is docs/users/without-effect.md: for each kind all leaves of its spec, and whether they are without effect; none for a
 // kind that nothing acts on.
 type deadPage map[string]map[string]bool
 

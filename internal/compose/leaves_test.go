@@ -49,7 +49,7 @@ func TestEveryLeafIsEffectiveOrTold(t *testing.T) {
 		}
 	}
 	// With -update it is written anew.
-	golden.Check(t, "../../../docs/without-effect.md", []byte(page.markdown()))
+	golden.Check(t, "../../../docs/users/without-effect.md", []byte(page.markdown()))
 }
 
 // leafWalk goes through the leaves of one kind.

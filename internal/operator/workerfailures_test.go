@@ -28,7 +28,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// The tests of this file are the rows of the table "When something fails" of docs/workers.md, by the names of the rows.
+// The tests of this file are the rows of the table "When something fails" of docs/users/workers.md, by the names of the rows.
 
 // workersOn is workers with one Kubernetes node for each, whose names it returns.
 func workersOn(t *testing.T, replicas int, spec string) (*operator.Operator, []string) {

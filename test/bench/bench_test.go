@@ -3,7 +3,7 @@
 
 // Package bench measures the operator as it is shipped: the manager's binary between a real API server and a fake
 // slurmctld, with workers that kube-scheduler schedules and no machine runs. What it costs is counted outside of it, by a proxy before the API server and
-// by the fake. Counts are held by every run; times depend on the machine and are only told. docs/benchmarks.md has the
+// by the fake. Counts are held by every run; times depend on the machine and are only told. docs/administrators/benchmarks.md has the
 // figures and says how to read them.
 package bench
 

@@ -193,7 +193,7 @@ func (p *predecessor) runsAJob(t *testing.T, workers int) {
 var cores = regexp.MustCompile(`CoresPerSocket=\d+`)
 
 // fitMachine sets what the machines of these tests need: they have neither cgroups that a pod can use nor user namespaces for
-// pods. docs/slurmcluster.md says the same of others.
+// pods. docs/users/slurmcluster.md says the same of others.
 func (p *predecessor) fitMachine(u *unstructured.Unstructured) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	switch group := u.GroupVersionKind().Group; {

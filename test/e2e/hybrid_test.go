@@ -165,7 +165,7 @@ func TestHybridWorker(t *testing.T) {
 	s.awaitReady(t, m)
 	s.everyPodIsRestricted(t)
 
-	// Slurm knows a node by the address from which it registers, which a Service would translate; see docs/hybrid.md.
+	// Slurm knows a node by the address from which it registers, which a Service would translate; see docs/administrators/hybrid.md.
 	slurmctld, slurmdbd := s.pod(t, "slurm-controller-0").Status.PodIP, s.clusterIP(t, "slurm-accounting")
 	o.writes(t, "etc/hosts", 0, fmt.Sprintf("127.0.0.1 localhost\n%[1]s outside-0\n%[2]s slurm-controller.%[4]s\n%[3]s slurm-accounting.%[4]s\n",
 		o.address, slurmctld, slurmdbd, s.namespace))
@@ -207,7 +207,7 @@ func TestHybridWorker(t *testing.T) {
 	s.changesPassword(t, accounting)
 }
 
-// backsUp runs the backup of docs/accounting.md once, now.
+// backsUp runs the backup of docs/users/accounting.md once, now.
 func (s *scene) backsUp(t *testing.T) {
 	t.Helper()
 	m := s.manifest(t, "backup.yaml")

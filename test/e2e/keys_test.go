@@ -28,7 +28,7 @@ const (
 	hostHash = "slinky.slurm.net/ssh-host-keys-hash"
 )
 
-// Every key of a cluster is replaced as docs/keys.md says, while a job runs that is not lost.
+// Every key of a cluster is replaced as docs/administrators/keys.md says, while a job runs that is not lost.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -171,7 +171,7 @@ func (o outcome) compare(ref *reference, s scenario, f fault) []string {
 	wrong := slices.Clone(o.violations)
 	if !f.otherEnd && !s.anyEnd {
 		masked := func(path string) bool {
-			// That a key has changed is seen by who has seen the one before (docs/keys.md).
+			// That a key has changed is seen by who has seen the one before (docs/administrators/keys.md).
 			return ref.masked[path] || f.forgets && strings.HasSuffix(path, "."+slinkyv1beta1.AnnotationWantedKey)
 		}
 		if diff := differences(ref.state, o.state, masked); len(diff) > 0 {
