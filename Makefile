@@ -40,7 +40,7 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint unit counts faults-and-compare test-dev test-images e2e ## Pass every test: generated files, lint, unit, race, real apiserver, counts, faults, images, real slurmctlds, end to end.
+test: deps check-generate lint docs unit counts faults-and-compare test-dev test-images e2e ## Pass every test: generated files, lint, docs, unit, race, real apiserver, counts, faults, images, real slurmctlds, end to end.
 	@echo "make test: all passed"
 
 ##@ Pieces
@@ -91,6 +91,10 @@ lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellche
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 	@hack/check-charts
+
+.PHONY: docs
+docs: ## Write the documentation as a site to out/docs/site, and fail on a link that MkDocs cannot follow.
+	@hack/docs
 
 # Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
 # Tests that weigh long answers, which take ten times as long with the race detector and have one goroutine.
