@@ -14,6 +14,15 @@ import (
 // kubeNodeVariable is the environment variable with the name of the Kubernetes node.
 const kubeNodeVariable = "POD_NODE_NAME"
 
+// useHostNetwork prepares a worker for the network of its Kubernetes node.
+func useHostNetwork(spec *corev1.PodSpec) {
+	nameAfterKubeNode(spec)
+	if spec.DNSPolicy == "" {
+		// By default such a pod asks the DNS servers of its node, which know no Service, and slurmd never finds slurmctld.
+		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+}
+
 // nameAfterKubeNode lets slurmd register by the name of the Kubernetes node, by which the operator looks for it. Without -N it
 // takes the host name of the machine, which may be a shorter one, or another. What the user says about it comes later, and counts.
 func nameAfterKubeNode(spec *corev1.PodSpec) {

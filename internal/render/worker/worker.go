@@ -104,7 +104,7 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 	})
 	if out.Spec.HostNetwork {
 		out.Labels[slinkyv1beta1.LabelPodHostname] = "" // it is that of the Kubernetes node, whichever that will be
-		nameAfterKubeNode(&out.Spec)
+		useHostNetwork(&out.Spec)
 	}
 	if in.Protected {
 		out.Labels[slinkyv1beta1.LabelPodProtect] = "true"

@@ -52,6 +52,8 @@ func TestPod(t *testing.T) {
 			{metadata: {name: home}, spec: {storageClassName: nfs}}]}`, 2, "", ""},
 		{"several workers on one Kubernetes node", "oversubscribe.yaml", `{controllerRef: {name: demo}, oversubscribeNode: true}`, 0, "", ""},
 		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0, "", ""},
+		{"the host's network, and the DNS servers that the user chooses", "host-network-dns.yaml",
+			`{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, dnsPolicy: Default}}}`, 0, "", ""},
 		{"one on each Kubernetes node", "daemon.yaml", `{controllerRef: {name: demo}, scalingMode: DaemonSet, volumeClaimTemplates: [{metadata: {name: scratch}, spec: {}}],
 			template: {spec: {hostname: gpu-, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
 			{matchExpressions: [{key: gpu, operator: Exists}]}, {matchExpressions: [{key: accelerator, operator: In, values: [a]}]}]}}}}}}`, 0, "node-1.example.com", "node-1"},
