@@ -55,7 +55,7 @@ chown -R 401:401 /mnt/etc/slurm
 `
 
 func initContainer(in Input, image string) (corev1.Container, error) {
-	return overlay.Container(corev1.Container{
+	c, err := overlay.Container(corev1.Container{
 		Name:    "initconf",
 		Image:   image,
 		Command: []string{"sh", "-c", initScript},
@@ -65,6 +65,21 @@ func initContainer(in Input, image string) (corev1.Container, error) {
 			{Name: configVolume, MountPath: "/mnt/slurm", ReadOnly: true},
 		},
 	}, in.LoginSet.Spec.Initconf, "spec.initconf")
+	if c.Image != image {
+		asRoot(&c)
+	}
+	return c, err
+}
+
+// asRoot runs an image of the user's as root, unless the user says otherwise: only root may read the key and give it to the
+// Slurm user. The image of the login container does so by itself, and its template stays as it is, which restarts no pod.
+func asRoot(c *corev1.Container) {
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	if c.SecurityContext.RunAsUser == nil {
+		c.SecurityContext.RunAsUser = new(int64(0))
+	}
 }
 
 func loginContainer(in Input) (corev1.Container, error) {

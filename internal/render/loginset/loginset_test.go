@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -37,6 +38,8 @@ func TestRender(t *testing.T) {
 		{"users without a directory", "users.yaml", `{controllerRef: {name: demo}, replicas: 2, users: ` + users + `}`},
 		{"users of a directory", "sssd.yaml", `{controllerRef: {name: demo}, sssdConfRef: {name: sssd, key: sssd.conf}, rootSshAuthorizedKeys: "ssh-rsa AAAAroot admin"}`},
 		{"pods with fixed names", "statefulset.yaml", `{controllerRef: {name: demo}, workload: StatefulSet, replicas: 3, template: {metadata: {annotations: {note: a}}}}`},
+		{"another image for initconf runs as root, whatever its own user", "initconf.yaml",
+			`{controllerRef: {name: demo}, initconf: {image: busybox, securityContext: {readOnlyRootFilesystem: true}}}`},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
   strategy: {type: Recreate}
@@ -59,6 +62,22 @@ func TestRender(t *testing.T) {
 			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
 		})
 	}
+}
+
+func TestInitconfRunsAsTheUserThatTheSpecNames(t *testing.T) {
+	in := input(t, `{controllerRef: {name: demo}, initconf: {image: busybox, securityContext: {runAsUser: 7}}}`)
+	for _, o := range loginset.Render(in).Objects {
+		d, ok := o.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		c := d.Spec.Template.Spec.InitContainers[0]
+		if c.Name != "initconf" || c.SecurityContext == nil || *c.SecurityContext.RunAsUser != 7 {
+			t.Errorf("%s runs with %v, want user 7", c.Name, c.SecurityContext)
+		}
+		return
+	}
+	t.Fatal("there is no Deployment")
 }
 
 func TestSshdConfig(t *testing.T) {
