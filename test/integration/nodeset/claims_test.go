@@ -1,0 +1,99 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+func TestClaimsAreMadeWithWorkersAndKept(t *testing.T) {
+	t.Parallel()
+	o := operator.StartWorkers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`)
+	o.Scale(1)
+	o.ExpectWorkers("w-0")
+	for _, name := range []string{"scratch-w-0", "scratch-w-1"} {
+		claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
+		if claim == nil || claim.DeletionTimestamp != nil || len(claim.OwnerReferences) > 0 {
+			t.Errorf("claim %s is %+v", name, claim)
+		}
+	}
+}
+
+// claimsOf starts a cluster of two workers with a claim each and a retention policy.
+func claimsOf(t *testing.T, policy string) *operator.Operator {
+	t.Helper()
+	return operator.StartWorkers(t, 2, `volumeClaimTemplates: [{metadata: {name: scratch}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}],
+		persistentVolumeClaimRetentionPolicy: {`+policy+`}`)
+}
+
+// ownersOf are the kinds and names of the owners of a claim.
+func ownersOf(o *operator.Operator, name string) string {
+	claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
+	if claim == nil {
+		return "gone"
+	}
+	var out []string
+	for _, r := range claim.OwnerReferences {
+		out = append(out, r.Kind+"/"+r.Name)
+	}
+	return strings.Join(out, ",")
+}
+
+func expectOwners(t *testing.T, o *operator.Operator, claim, want string) {
+	t.Helper()
+	apiserver.Eventually(t, func() error {
+		if got := ownersOf(o, claim); got != want {
+			return fmt.Errorf("the owners of %s are %q, want %q", claim, got, want)
+		}
+		return nil
+	})
+}
+
+func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
+	t.Parallel()
+	o := claimsOf(t, `whenDeleted: Delete, whenScaled: Delete`)
+	expectOwners(t, o, "scratch-w-0", "NodeSet/w")
+	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
+	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 2 })
+	o.Scale(1)
+	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
+	o.Scale(2)
+	expectOwners(t, o, "scratch-w-1", "NodeSet/w")
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.PersistentVolumeClaimRetentionPolicy = nil })
+	expectOwners(t, o, "scratch-w-0", "")
+}
+
+func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
+	t.Parallel()
+	o := claimsOf(t, `whenScaled: Delete`)
+	o.Scale(1)
+	o.ExpectWorkers("w-0")
+	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
+	o.Scale(2)
+	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, "Waiting")
+	if want := "PersistentVolumeClaim scratch-w-1: it goes with Pod w-1; its successor waits for that"; !strings.Contains(message, want) {
+		t.Errorf("%q, want %q", message, want)
+	}
+	// What the garbage collector does.
+	operator.Change(o, "scratch-w-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
+	operator.Delete[corev1.PersistentVolumeClaim](o, "scratch-w-1")
+	o.ExpectWorkers("w-0", "w-1")
+}

@@ -1,0 +1,38 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+func TestLoginsToWorkers(t *testing.T) {
+	t.Parallel()
+	o := operator.StartWorkers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
+	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.Contains(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\nUsePAM yes\n") {
+		t.Errorf("the ConfigMap is %+v", c)
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.SSH.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sssd"}, Key: "sssd.conf"}
+	})
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, "KeyMissing")
+	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: "[sssd]"}}`)
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.SSH = slinkyv1beta1.NodeSetSSH{} })
+	apiserver.Eventually(t, func() error {
+		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {
+			return fmt.Errorf("the ConfigMap is still there")
+		}
+		return nil
+	})
+}

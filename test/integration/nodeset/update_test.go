@@ -1,0 +1,61 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
+	t.Parallel()
+	o := operator.StartWorkers(t, 3, `updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`)
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
+	before := map[string]string{}
+	for _, p := range o.Workers() {
+		before[p.Name] = string(p.UID)
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=7" })
+	// Idle ones first, high ordinals first among them; the busy one last.
+	for _, name := range []string{"w-2", "w-0"} {
+		apiserver.Eventually(t, func() error {
+			if p := operator.Get[corev1.Pod](o, name); p == nil || string(p.UID) == before[name] {
+				return fmt.Errorf("%s is not replaced", name)
+			}
+			return nil
+		})
+		for _, p := range o.Workers() {
+			if p.Name != name && p.Status.Phase != corev1.PodRunning {
+				t.Errorf("%s is %s while %s is replaced", p.Name, p.Status.Phase, name)
+			}
+		}
+		o.RunWorkers()
+	}
+	o.ExpectWaiting("w-1", "waiting for jobs to end")
+	o.Settle()
+	if string(operator.Get[corev1.Pod](o, "w-1").UID) != before["w-1"] {
+		t.Fatal("w-1 was replaced while its job ran")
+	}
+	o.Slurm.Finish(job)
+	apiserver.Eventually(t, func() error {
+		if p := operator.Get[corev1.Pod](o, "w-1"); p == nil || string(p.UID) == before["w-1"] {
+			return fmt.Errorf("w-1 is not replaced")
+		}
+		return nil
+	})
+	o.RunWorkers()
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool {
+		return s.UpdatedReplicas == 3 && s.SlurmDrain == 0 && s.SlurmIdle == 3
+	})
+}

@@ -1,0 +1,127 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/contract"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// TestManifestsOfThePredecessorsComeUp takes what both predecessors' charts render as it is, but for the namespace. Pods do
+// what a kubelet would have them do; that daemons start with them is for test/e2e.
+func TestManifestsOfThePredecessorsComeUp(t *testing.T) {
+	manifests := contract.Manifests(t)
+	left := map[string]bool{}
+	for name := range manifests {
+		left[name] = true
+	}
+	for _, files := range [][]string{
+		{"slinky-seed-default.yaml"}, {"slinky-1.3-default.yaml"}, {"slinky-1.3-rich.yaml"},
+		{"soperator-seed-slurm-cluster.yaml", "soperator-seed-activechecks.yaml", "soperator-seed-nodeconfigurator.yaml"},
+		{"soperator-5.0-slurm-cluster.yaml", "soperator-5.0-nodesets.yaml", "soperator-5.0-activechecks.yaml", "soperator-5.0-nodeconfigurator.yaml"},
+		{"soperator-5.0-accounting.yaml"}, {"soperator-5.0-external-db.yaml"},
+	} {
+		var objects []*unstructured.Unstructured
+		for _, name := range files {
+			objects = append(objects, manifests[name]...)
+			delete(left, name)
+		}
+		t.Run(strings.TrimSuffix(files[0], ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			comesUp(t, objects)
+		})
+	}
+	if len(left) > 0 {
+		t.Errorf("nothing tries %v", left)
+	}
+}
+
+func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	o := operator.Start(t)
+	chartsRest(t, o)
+	for _, u := range objects {
+		contract.Move(u.Object, u.GetNamespace(), o.Namespace)
+		u.SetNamespace(o.Namespace)
+		if err := o.User.Create(t.Context(), u); err != nil {
+			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+	apiserver.Eventually(t, func() error {
+		o.RunWorkloads()
+		o.RunWorkers()
+		var open []error
+		for _, u := range objects {
+			open = append(open, isUp(t, o, u))
+		}
+		return errors.Join(open...)
+	})
+}
+
+// isUp says what keeps an object from being ready, or from saying that it is not served.
+func isUp(t *testing.T, o *operator.Operator, u *unstructured.Unstructured) error {
+	t.Helper()
+	live := u.DeepCopy()
+	if err := o.User.Get(t.Context(), client.ObjectKeyFromObject(u), live); err != nil {
+		return err
+	}
+	served := !slices.Contains([]string{"ActiveCheck", "NodeConfigurator"}, u.GetKind())
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, item := range conditions {
+		c, _ := item.(map[string]any)
+		// Its database is one of the mariadb-operator, which is not served either: the cluster runs without accounting.
+		_, mariadb, _ := unstructured.NestedMap(u.Object, "spec", "slurmNodes", "accounting", "mariadbOperator")
+		if c["type"] == "Ready" && (served && c["status"] == "True" || !served && c["reason"] == "NotServed" || mariadb && c["reason"] == "FieldsNotEffective") {
+			return nil
+		}
+		if c["type"] == "Ready" {
+			return fmt.Errorf("%s %s: %v: %v", u.GetKind(), u.GetName(), c["reason"], c["message"])
+		}
+	}
+	return fmt.Errorf("%s %s has no condition Ready", u.GetKind(), u.GetName())
+}
+
+// chartsRest makes what the charts render beside custom resources.
+func chartsRest(t *testing.T, o *operator.Operator) {
+	t.Helper()
+	for name, keys := range map[string][]string{
+		"slurm-auth-slurm": {"slurm.key"}, "slurm-auth-jwt": {"jwt.key"}, "slurm-auth-jwths256": {"jwt_hs256.key"}, "slurm-sssd-conf": {"sssd.conf"}, "dbpw": {"password"},
+		"db": {"password"},
+	} {
+		data := map[string]string{}
+		for _, key := range keys {
+			data[key] = strings.Repeat("0123456789abcdef", 4)
+		}
+		have(t, o, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}, StringData: data})
+	}
+	for name, file := range map[string]string{
+		"slurm-scripts": "prolog.sh", "slurm1-slurm-scripts": "prolog.sh", "slurm-prolog-scripts": "00-prolog.sh", "slurm-epilog-slurmctld-scripts": "00-epilog.sh",
+	} {
+		have(t, o, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}, Data: map[string]string{file: "#!/bin/sh\n"}})
+	}
+	for _, name := range []string{"slurm1-slurm-worker", "soperator-worker-high-priority"} {
+		have(t, o, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1000})
+	}
+}
+
+// have makes an object that another test may have made.
+func have(t *testing.T, o *operator.Operator, obj client.Object) {
+	t.Helper()
+	if err := client.IgnoreAlreadyExists(o.User.Create(t.Context(), obj)); err != nil {
+		t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
+	}
+}

@@ -1,0 +1,88 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restapi
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+)
+
+// connection is the digest of what slurmrestd's pods were started with.
+func connection(o *operator.Operator) string {
+	if d := operator.Get[appsv1.Deployment](o, "demo-restapi"); d != nil {
+		return d.Spec.Template.Annotations[slinkyv1beta1.AnnotationSlurmConnectionHash]
+	}
+	return ""
+}
+
+func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
+	o := operator.Start(t, "controller", "restapi")
+	operator.Create[slinkyv1beta1.RestApi](o, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}}`)
+	apiserver.Eventually(t, func() error {
+		policy := operator.Get[networkingv1.NetworkPolicy](o, "demo-restapi")
+		if policy == nil {
+			return errors.New("there is no NetworkPolicy")
+		}
+		operators := policy.Spec.Ingress[0].From[1].NamespaceSelector.MatchLabels[corev1.LabelMetadataName]
+		if operators != "coxswain-system" {
+			return fmt.Errorf("it admits the operator in %q", operators)
+		}
+		return nil
+	})
+	o.Settle()
+	o.Writes.Reset()
+	o.Restart()
+	o.Settle()
+	o.Writes.ExpectNone(t)
+
+	operator.Change(o, "demo", func(r *slinkyv1beta1.RestApi) { r.Spec.NetworkPolicy.Enabled = new(false) })
+	apiserver.Eventually(t, func() error {
+		if operator.Get[networkingv1.NetworkPolicy](o, "demo-restapi") != nil {
+			return errors.New("the NetworkPolicy is still there")
+		}
+		return nil
+	})
+}
+
+func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
+	o := operator.Start(t, "accounting", "controller", "restapi")
+	operator.Create[corev1.Secret](o, `{metadata: {name: db}, stringData: {pw: first}}`)
+	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {storageConfig: {host: db.example, passwordKeyRef: {name: db, key: pw}}}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {accountingRef: {name: demo}, inplaceReconfigure: true}}`)
+	operator.Create[slinkyv1beta1.RestApi](o, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
+	apiserver.Eventually(t, func() error {
+		if connection(o) == "" {
+			return errors.New("slurmrestd is not made")
+		}
+		return nil
+	})
+	o.Settle()
+	before := connection(o)
+	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "SchedulerParameters=bf_max_job_test=1" })
+	operator.ExpectCondition[slinkyv1beta1.RestApi](o, "demo", "Stalled", metav1.ConditionFalse, "Reconciled")
+	o.Settle()
+	if connection(o) != before {
+		t.Error("slurmrestd is restarted for what it does not read")
+	}
+	operator.Change(o, "demo", func(a *slinkyv1beta1.Accounting) {
+		a.Spec.External, a.Spec.ExternalConfig = true, &slinkyv1beta1.ExternalConfig{Host: "dbd.example", Port: 7000}
+	})
+	apiserver.Eventually(t, func() error {
+		if connection(o) == before {
+			return errors.New("slurmrestd keeps to the old slurmdbd")
+		}
+		return nil
+	})
+}

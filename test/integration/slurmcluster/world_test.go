@@ -1,0 +1,232 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmcluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+)
+
+// world is a server with both controllers running, and somebody who plays the user and the component controllers.
+type world struct {
+	t        *testing.T
+	server   *apiserver.Server
+	user     client.Client
+	recorder *events.FakeRecorder
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme, slinkyv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := apiserver.Start(t)
+	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000)}
+	server.Config = server.AsOperator(t)
+	server.Manager(t, scheme, func(mgr manager.Manager) error {
+		base := reconcile.Base{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applier: kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),
+			Recorder: w.recorder, Clock: clock.RealClock{}, Concurrency: 2,
+		}
+		return errors.Join(
+			kube.SetupIndexes(t.Context(), mgr.GetFieldIndexer(), slurmcluster.Prunes()...),
+			slurmcluster.Setup(t.Context(), mgr, base),
+			nebiusnodeset.Setup(t.Context(), mgr, base),
+		)
+	})
+	return w
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.server.Namespace, Name: name}
+}
+
+func (w *world) create(obj client.Object) {
+	w.t.Helper()
+	if err := w.user.Create(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// cluster creates a SlurmCluster.
+func (w *world) cluster(name string, spec nebiusv1.SlurmClusterSpec) *nebiusv1.SlurmCluster {
+	w.t.Helper()
+	c := &nebiusv1.SlurmCluster{ObjectMeta: w.meta(name), Spec: spec}
+	w.create(c)
+	return c
+}
+
+// edit changes an object as the user does.
+func edit[T client.Object](w *world, obj T, change func(T)) {
+	w.t.Helper()
+	apiserver.Eventually(w.t, func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change(obj)
+		return w.user.Update(w.t.Context(), obj)
+	})
+}
+
+// await waits until an object is as ok wants it.
+func await[T client.Object](w *world, obj T, ok func(T) error) {
+	w.t.Helper()
+	apiserver.Eventually(w.t, func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		return ok(obj)
+	})
+}
+
+func (w *world) exists(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		await(w, obj, func(client.Object) error { return nil })
+	}
+}
+
+func (w *world) gone(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		apiserver.Eventually(w.t, func() error {
+			err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("%T %s is still there: %w", obj, obj.GetName(), err)
+		})
+	}
+}
+
+// reporting is a component object.
+type reporting interface {
+	client.Object
+	GetConditions() []metav1.Condition
+	SetConditions([]metav1.Condition)
+}
+
+// report plays the controller of a component: it says of the newest spec that it is ready, or not.
+func report[T reporting](w *world, obj T, ready bool, change func(T)) {
+	w.t.Helper()
+	apiserver.Eventually(w.t, func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		condition := metav1.Condition{
+			Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "PodsNotReady", Message: "0 pods are ready", ObservedGeneration: obj.GetGeneration(),
+		}
+		if ready {
+			condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "Available", "all pods are ready"
+		}
+		conditions := obj.GetConditions()
+		meta.SetStatusCondition(&conditions, condition)
+		obj.SetConditions(conditions)
+		if change != nil {
+			change(obj)
+		}
+		return w.user.Status().Update(w.t.Context(), obj)
+	})
+}
+
+// condition checks one condition.
+func condition(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, reason, text string) error {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil {
+		return fmt.Errorf("there is no condition %s", kind)
+	}
+	if c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) {
+		return fmt.Errorf("%s is %s, %s: %s", kind, c.Status, c.Reason, c.Message)
+	}
+	return nil
+}
+
+// said waits for an event.
+func (w *world) said(text string) {
+	w.t.Helper()
+	var heard []string
+	apiserver.Eventually(w.t, func() error {
+		for {
+			select {
+			case e := <-w.recorder.Events:
+				heard = append(heard, e)
+				if strings.Contains(e, text) {
+					return nil
+				}
+			default:
+				return fmt.Errorf("nobody said %q, but %q", text, heard)
+			}
+		}
+	})
+}
+
+// poke changes an object's metadata, which wakes its reconciler.
+func (w *world) poke(obj client.Object, n int) {
+	w.t.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.org/poke":"%d"}}}`, n))
+	if err := w.user.Patch(w.t.Context(), obj, patch); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// quiet wakes an object's reconciler again and again and expects that nothing is written for it.
+func quiet[T client.Object](w *world, obj T, settled func(T) error) {
+	w.t.Helper()
+	await(w, obj, settled)
+	pokes := 0
+	look := func() {
+		w.poke(obj, pokes)
+		pokes++
+		// Each look takes as long as a reconcile does.
+		await(w, obj, settled)
+	}
+	// What the operator was told of before obj was settled may still be on its way to it.
+	for still, before := 0, 0; still < 10; still++ {
+		look()
+		if n := len(w.server.Writes.All()); n != before {
+			still, before = 0, n
+		}
+		if pokes > 1000 {
+			w.t.Fatalf("the operator does not come to rest; its writes: %v", w.server.Writes.All())
+		}
+	}
+	w.server.Writes.Reset()
+	for range 30 {
+		look()
+	}
+	w.server.Writes.ExpectNone(w.t)
+}
+
+func demoSpec() nebiusv1.SlurmClusterSpec {
+	return nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{
+		Accounting: nebiusv1.Accounting{Enabled: true, EmbeddedDB: &nebiusv1.EmbeddedDB{Enabled: true}},
+		Login:      nebiusv1.Login{Size: 1},
+		Worker:     &nebiusv1.Worker{Size: 2},
+	}}
+}
