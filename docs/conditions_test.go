@@ -1,41 +1,31 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the documentation. Its tests keep the parts true that can be compared with the code.
 package docs
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the generated part of conditions.md")
-
-// begin stands before the generated part of conditions.md.
-const begin = "<!-- Below this line: go test ./docs -update -->\n"
-
-// constant is a condition type or a reason.
-type constant struct {
+// word is a condition type or a reason.
+type word struct {
 	pkg, name, value, text string
 }
 
 // block is a group of them with the comment above.
 type block struct {
 	title     string
-	constants []constant
+	constants []word
 }
 
 // section is a package of the API, with the words that a reader knows it by.
@@ -102,7 +92,7 @@ func blockOf(g *ast.GenDecl, dir string) block {
 			text = g.Doc.Text() // a constant by itself
 			b.title = ""
 		}
-		b.constants = append(b.constants, constant{pkg: dir, name: name, value: value, text: strings.Join(strings.Fields(strings.TrimPrefix(text, name)), " ")})
+		b.constants = append(b.constants, word{pkg: dir, name: name, value: value, text: strings.Join(strings.Fields(strings.TrimPrefix(text, name)), " ")})
 	}
 	return b
 }
@@ -158,24 +148,7 @@ func readable(text string, words map[string]string) string {
 }
 
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
-	data, err := os.ReadFile("users/conditions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, have, ok := strings.Cut(string(data), begin)
-	if !ok {
-		t.Fatalf("conditions.md lacks the line %q", begin)
-	}
-	want := generate(t)
-	if *update {
-		if err := os.WriteFile("users/conditions.md", []byte(head+begin+want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Errorf("conditions.md is not what the API says; run 'go test ./docs -update' (-API +page):\n%s", diff)
-	}
+	compare(t, "users/conditions.md", generate(t))
 }
 
 // product calls back for every file of the product, without tests, and with its path from the root.

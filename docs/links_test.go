@@ -28,7 +28,7 @@ type page struct {
 var (
 	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	code     = regexp.MustCompile("`[^`\n]+`")
-	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	target   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
 	textLink = regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
 	noWord   = regexp.MustCompile(`[^\w\s-]`)
@@ -40,7 +40,7 @@ var (
 func read(text string) page {
 	text = fence.ReplaceAllString(text, "")
 	p := page{anchors: map[string]bool{}}
-	for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+	for _, match := range target.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 		p.links = append(p.links, match[1])
 	}
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
@@ -93,10 +93,10 @@ func walk(t *testing.T, visit func(path, text string)) {
 // dead are the links of a page that lead nowhere. Those to other sites are not followed: the tests need no network.
 func dead(all map[string]page, path string) []string {
 	var out []string
-	for _, target := range all[path].links {
-		u, err := url.Parse(target)
+	for _, to := range all[path].links {
+		u, err := url.Parse(to)
 		if err != nil || u.Scheme == "http" {
-			out = append(out, target)
+			out = append(out, to)
 			continue
 		}
 		if u.Scheme != "" {
@@ -106,9 +106,9 @@ func dead(all map[string]page, path string) []string {
 		if u.Path != "" {
 			file = filepath.Join(filepath.Dir(path), u.Path)
 		}
-		to, isPage := all[file]
-		if _, err := os.Stat(filepath.Join(root, file)); err != nil && !isPage || u.Fragment != "" && !to.anchors[u.Fragment] {
-			out = append(out, target)
+		leads, isPage := all[file]
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil && !isPage || u.Fragment != "" && !leads.anchors[u.Fragment] {
+			out = append(out, to)
 		}
 	}
 	return out
@@ -118,8 +118,8 @@ func TestNoLinkIsDead(t *testing.T) {
 	all, count := pages(t), 0
 	for path, p := range all {
 		count += len(p.links)
-		for _, target := range dead(all, path) {
-			t.Errorf("%s links to %s, which is not there (an anchor has to be the same on GitHub and in MkDocs)", path, target)
+		for _, to := range dead(all, path) {
+			t.Errorf("%s links to %s, which is not there (an anchor has to be the same on GitHub and in MkDocs)", path, to)
 		}
 	}
 	if count < 100 {

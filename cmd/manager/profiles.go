@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// readHeaderTimeout bounds how long a client may take to send the head of a request.
 const readHeaderTimeout = 10 * time.Second
 
 // profiles serves /debug/pprof, see https://pkg.go.dev/net/http/pprof.

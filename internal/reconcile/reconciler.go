@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component is what the reconcilers of all component kinds have in common: gather facts, let pure code decide,
+// Package reconcile is what the reconcilers of all component kinds have in common: gather facts, let pure code decide,
 // apply what it returns, observe what runs, and write the status once. A kind brings three functions and its watches.
 package reconcile
 

@@ -38,6 +38,7 @@ func ParseFeatures(csv string) ([]string, error) {
 }
 
 const (
+	// maxFeature bounds one feature, in bytes.
 	maxFeature        = 128
 	featureCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/"
 )

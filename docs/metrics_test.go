@@ -1,0 +1,66 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coxswain-hpc/coxswain/internal/link"
+)
+
+// TestThePageOfMetricsIsThatOfTheCollectors compares administrators/metrics.md with what the operator registers.
+func TestThePageOfMetricsIsThatOfTheCollectors(t *testing.T) {
+	described := make(chan *prometheus.Desc, 100)
+	link.NewRegistry(link.Options{}).Describe(described)
+	close(described)
+	form := regexp.MustCompile(`^Desc\{fqName: ("[^"]+"), help: (".*"), unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+	var rows []string
+	for desc := range described {
+		match := form.FindStringSubmatch(desc.String())
+		if match == nil {
+			t.Fatalf("%s is not in the form that this test reads", desc)
+		}
+		name, help := unquoted(t, match[1]), unquoted(t, match[2])
+		labels := strings.ReplaceAll(match[3], ",", "`, `")
+		rows = append(rows, fmt.Sprintf("| `%s` | `%s` | %s |\n", name, labels, escaped(help)))
+	}
+	slices.Sort(rows)
+	compare(t, "administrators/metrics.md", "\n| metric | labels | meaning |\n|---|---|---|\n"+strings.Join(rows, ""))
+}
+
+// TestNobodyElseRegistersMetrics keeps the test above whole: who defines metrics is read by it.
+func TestNobodyElseRegistersMetrics(t *testing.T) {
+	defines := regexp.MustCompile(`prometheus\.(New|MustNew|\w+Opts)`)
+	count := 0
+	walk(t, func(path, text string) {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || !strings.HasPrefix(path, "internal/") && !strings.HasPrefix(path, "cmd/") {
+			return
+		}
+		if defines.MatchString(text) {
+			count++
+			if !strings.HasPrefix(path, "internal/link/") {
+				t.Errorf("%s defines metrics; let TestThePageOfMetricsIsThatOfTheCollectors describe them", path)
+			}
+		}
+	})
+	if count == 0 {
+		t.Error("nobody defines metrics")
+	}
+}
+
+func unquoted(t *testing.T, text string) string {
+	t.Helper()
+	out, err := strconv.Unquote(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
