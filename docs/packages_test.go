@@ -20,13 +20,20 @@ func TestThePageOfPackagesIsThatOfThePackages(t *testing.T) {
 	} {
 		fmt.Fprintf(&out, "\n## %s\n\n| package | what it does |\n|---|---|\n", group.title)
 		goFiles(t, []string{group.dir}, func(dir string, files []string) {
-			fmt.Fprintf(&out, "| `%s` | %s |\n", dir, packageText(t, dir, files))
+			text := packageText(t, dir, files)
+			if text == "" && group.dir == "test" {
+				return // tests of one kind, which their directory says
+			}
+			if text == "" {
+				t.Errorf("%s has no package comment", dir)
+			}
+			fmt.Fprintf(&out, "| `%s` | %s |\n", dir, text)
 		})
 	}
 	compare(t, "contributors/packages.md", out.String())
 }
 
-// packageText is the first sentence of a package comment, without the words "Package name".
+// packageText is the first sentence of a package comment, without the words "Package name"; "" when there is none.
 func packageText(t *testing.T, dir string, files []string) string {
 	t.Helper()
 	for _, file := range files {
@@ -48,6 +55,5 @@ func packageText(t *testing.T, dir string, files []string) string {
 		}
 		return escaped(strings.TrimSpace(sentence))
 	}
-	t.Errorf("%s has no package comment", dir)
 	return ""
 }
