@@ -16,7 +16,7 @@ import (
 func TestThePageOfAKindSpeaksOfEveryFieldOfItsSpec(t *testing.T) {
 	for plural, pages := range map[string][]string{
 		"controllers": {"users/controller.md", "administrators/ha.md"}, "accountings": {"users/accounting.md"}, "restapis": {"users/restapi.md"},
-		"loginsets": {"users/loginset.md"}, "tokens": {"users/token.md"}, "nodesets": {"users/nodeset.md", "users/workers.md", "users/components.md"},
+		"loginsets": {"users/loginset.md"}, "tokens": {"users/token.md"}, "nodesets": {"users/nodeset.md", "users/workers.md", "users/worker-end.md"},
 	} {
 		var text []byte
 		for _, page := range pages {
