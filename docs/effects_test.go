@@ -26,7 +26,7 @@ func TestThePageOfFieldsWithoutEffectNamesTheKindsThatNothingActsOn(t *testing.T
 		slices.Sort(out)
 		return out
 	}
-	code := find("../internal/controller/nebius/notserved/notserved.go", `"(\w+)": +func\(\) object`)
+	code := find("../internal/controller/nebius/notserved/notserved.go", `"(\w+)": +func\(\) reconcile\.Object`)
 	page := find("users/without-effect.md", `## (\w+)\n\nNothing acts`)
 	if diff := cmp.Diff(code, page); diff != "" || len(page) == 0 {
 		t.Errorf("the kinds differ (-code +page):\n%s", diff)

@@ -68,13 +68,18 @@ type Held struct {
 // ReasonInvalid is the reason of the problems of this package.
 const ReasonInvalid = nebiusv1.ReasonInvalidSpec
 
-// Effect is what condition SpecEffective says about a spec: whether all of it has its effect, and what has not.
-func Effect(ignored, notes []string) (all bool, message string) {
-	message = "every field that is set has its effect"
-	if len(ignored) > 0 {
-		message = "set, but without effect in this version: " + strings.Join(ignored, ", ")
+// Effect is the condition SpecEffective of a spec with fields that have no effect, or another one than the contract says.
+func Effect(ignored, notes []string) metav1.Condition {
+	c := metav1.Condition{
+		Type: nebiusv1.ConditionSpecEffective, Status: metav1.ConditionTrue, Reason: nebiusv1.ReasonAllFieldsEffective,
+		Message: "every field that is set has its effect",
 	}
-	return len(ignored) == 0, strings.Join(append([]string{message}, notes...), "; ")
+	if len(ignored) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, nebiusv1.ReasonFieldsNotEffective
+		c.Message = "set, but without effect in this version: " + strings.Join(ignored, ", ")
+	}
+	c.Message = strings.Join(append([]string{c.Message}, notes...), "; ")
+	return c
 }
 
 // composer collects the composition of one SlurmCluster.

@@ -38,6 +38,12 @@ const (
 	ReasonReconciled = "Reconciled"
 	// ReasonWaiting is the reason of a part that has not reported yet.
 	ReasonWaiting = "Waiting"
+	// ReasonRollingOut is the reason of a part whose pods are being created, replaced or removed.
+	ReasonRollingOut = "RollingOut"
+	// ReasonPodsNotReady is the reason of a part that lacks ready pods.
+	ReasonPodsNotReady = "PodsNotReady"
+	// ReasonApplyFailed is the reason of a part that the API server refuses to store.
+	ReasonApplyFailed = "ApplyFailed"
 )
 
 // noteLength is the most that the API server takes as an event's note.

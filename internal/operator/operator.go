@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -135,7 +137,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 	process := string(uuid.NewUUID())
 	base := func(kind string) reconcile.Base {
 		b := reconcile.Base{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), References: references, Applier: applier,
+			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Metadata: references},
+			Applier:  applier,
 			Recorder: mgr.GetEventRecorder("coxswain-" + kind), Clock: clock.RealClock{},
 			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1, Process: process,
 		}

@@ -23,6 +23,8 @@ type Object interface {
 type Output struct {
 	// Objects in the order in which they are applied: what others mount comes first.
 	Objects []Object
+	// Secrets with generated keys. They are made before everything else, and whatever the problems are.
+	Secrets []Secret
 	// Problems are the user's mistakes. With any, Objects must not be applied: a half-applied change is worse than none.
 	Problems problem.List
 	// Ignored are the paths of fields that are set but have no effect in this version.
@@ -45,5 +47,36 @@ func (o *Output) Fail(path string, err error) {
 func (o *Output) Ignore(set bool, path string) {
 	if set {
 		o.Ignored = append(o.Ignored, path)
+	}
+}
+
+// Generated is how the value of a generated key comes to be.
+type Generated string
+
+// The ways in which values of keys are generated.
+const (
+	// RandomBytes are 1024 random bytes, as many as Slurm's documentation uses for a key.
+	RandomBytes Generated = "RandomBytes"
+	// RandomText is a random text of letters and digits, with 130 bits.
+	RandomText Generated = "RandomText"
+	// SlurmKey is an auth/slurm key of 1024 random bytes, and beside it the set of keys that consists of it.
+	SlurmKey Generated = "SlurmKey"
+	// SSHHostKeys are the host keys of an sshd, see sshd_config(5) HostKey; they have names of their own.
+	SSHHostKeys Generated = "SSHHostKeys"
+)
+
+// Secret is a Secret that has to exist with generated keys. What exists is never changed: running daemons hold these keys. It
+// belongs to every object that asks for it, and goes with the last of them (docs/decisions/006-generated-keys.md).
+type Secret struct {
+	Name string
+	// Key is the key that is generated, and Set, for a SlurmKey, that of the set of keys.
+	Key, Set string
+	Content  Generated
+}
+
+// Ensure records that a Secret has to exist, when generated says that its keys are not the user's own.
+func (o *Output) Ensure(generated bool, s Secret) {
+	if generated {
+		o.Secrets = append(o.Secrets, s)
 	}
 }

@@ -38,7 +38,7 @@ func records() []mutation {
 		},
 		{
 			name:   "the record of a worker that registers with something else stays",
-			edits:  []edit{{"internal/controller/slinky/nodeset/nodeset.go", `renewed, renewErr = r.renew(ctx, in, &now)`, `renewed, renewErr = again, r.ownClaims(ctx, n, nil, nil)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", `renewed, renewErr := r.renew(ctx, f.input, seen, &now)`, `renewed, renewErr := seen.again, r.ownClaims(ctx, n, nil, nil)`}},
 			suite:  "test/integration/worker",
 			caught: "TestWhatAWorkerRegistersWithChanges",
 		},

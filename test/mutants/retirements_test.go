@@ -22,7 +22,7 @@ func retirements() []mutation {
 		},
 		{
 			name:   "nor while it has a mistake",
-			edits:  []edit{{"internal/controller/slinky/nodeset/nodeset.go", `return r.remember(ctx, n, list.Items, out)`, `return nil`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/plan.go", `p.workers = plans.Make(f.workers)`, `p.workers = plans.Plan{}`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
 		},
 		{

@@ -72,3 +72,9 @@ func (c *Condition) plain() metav1.Condition {
 		Reason: c.Reason, Message: c.Message,
 	}
 }
+
+// GetConditions returns the conditions of the status.
+func (n *NodeSet) GetConditions() []metav1.Condition { return n.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (n *NodeSet) SetConditions(conditions []metav1.Condition) { n.Status.Conditions = conditions }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +53,8 @@ func newWorld(t *testing.T) *world {
 	server.Config = server.AsOperator(t)
 	server.Manager(t, scheme, func(mgr manager.Manager) error {
 		base := reconcile.Base{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Applier: kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),
+			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+			Applier:  kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),
 			Recorder: w.recorder, Clock: clock.RealClock{}, Concurrency: 2,
 		}
 		return errors.Join(

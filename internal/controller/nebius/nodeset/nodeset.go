@@ -9,11 +9,14 @@ import (
 	"context"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -21,7 +24,6 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
@@ -37,17 +39,22 @@ type reconciler struct{ reconcile.Base }
 // Setup registers the controller of NodeSets of group slurm.nebius.ai.
 func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("NebiusNodeSet").
-		For(&nebiusv1alpha1.NodeSet{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency}).
-		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf)).
-		Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.nodeSetsOf)).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the controller of NodeSet of slurm.nebius.ai: %w", err)
+	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
+		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf))
+		b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.nodeSetsOf))
+	}})
+}
+
+func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.NodeSet, facts, *plan, struct{}] {
+	return &reconcile.Kind[*nebiusv1alpha1.NodeSet, facts, *plan, struct{}]{
+		Base:   &r.Base,
+		Name:   "NebiusNodeSet",
+		New:    func() *nebiusv1alpha1.NodeSet { return &nebiusv1alpha1.NodeSet{} },
+		Effect: compose.Effect,
+		Gather: r.gather,
+		Decide: decide,
+		Report: report,
 	}
-	return nil
 }
 
 // sourceOf maps a composed NodeSet to the one that it is composed of.
@@ -73,54 +80,63 @@ func (r *reconciler) nodeSetsOf(ctx context.Context, o client.Object) []ctrl.Req
 	return out
 }
 
-// Reconcile brings the status of one NodeSet up to date.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	set := &nebiusv1alpha1.NodeSet{}
-	if err := r.Client.Get(ctx, req.NamespacedName, set); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if set.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
-	}
-	if behind, err := r.Applier.Behind(ctx, set); err != nil || behind {
-		return ctrl.Result{}, err
-	}
-	facts, err := r.gather(ctx, set)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("gathering the facts about NodeSet %s: %w", req, err)
-	}
-	before := set.DeepCopy()
-	kube.Report(r.Recorder, set, &set.Status.Conditions, facts.Write(set))
-	_, err = r.Applier.PatchStatus(ctx, before, set)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // somebody has changed the NodeSet, of which an event is on its way
-	}
-	return ctrl.Result{}, err
+// facts are what is known about a NodeSet.
+type facts struct {
+	// set is the NodeSet itself, owner the name of its SlurmCluster, empty if it has none, and cluster that object, nil if there is
+	// none.
+	set     *nebiusv1alpha1.NodeSet
+	owner   string
+	cluster *nebiusv1.SlurmCluster
+	// composed is what it is composed to; nil if that does not exist yet.
+	composed *slinkyv1beta1.NodeSet
 }
 
-func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (Facts, error) {
-	facts := Facts{Now: r.Clock.Now()}
+func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (facts, error) {
+	f := facts{set: set}
 	clusters, err := reference.SlurmClusters(ctx, r.Client, set.Namespace)
 	if err != nil {
-		return facts, err
+		return f, err
 	}
-	facts.Owner = compose.OwnerOf(set, clusters)
+	f.owner = compose.OwnerOf(set, clusters)
 	for i := range clusters {
-		if clusters[i].Name == facts.Owner && clusters[i].DeletionTimestamp == nil {
-			facts.Cluster = &clusters[i]
+		if clusters[i].Name == f.owner && clusters[i].DeletionTimestamp == nil {
+			f.cluster = &clusters[i]
 		}
 	}
-	if facts.Cluster == nil {
-		return facts, nil
+	if f.cluster == nil {
+		return f, nil
 	}
 	composed := &slinkyv1beta1.NodeSet{}
-	key := types.NamespacedName{Namespace: set.Namespace, Name: compose.NodeSetName(facts.Owner, set.Name)}
+	key := types.NamespacedName{Namespace: set.Namespace, Name: compose.NodeSetName(f.owner, set.Name)}
 	switch err := r.Client.Get(ctx, key, composed); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return facts, fmt.Errorf("reading NodeSet %s: %w", key, err)
+		return f, fmt.Errorf("reading NodeSet %s: %w", key, err)
 	case composed.Labels[compose.LabelNodeSet] == set.Name:
-		facts.Composed = composed
+		f.composed = composed
 	}
-	return facts, nil
+	return f, nil
+}
+
+// plan is what the spec means. There is nothing to be done: the SlurmCluster's reconciler applies what a NodeSet is composed to.
+type plan struct{ reconcile.Plan }
+
+func decide(f facts) *plan {
+	cluster := f.cluster
+	if cluster == nil {
+		cluster = &nebiusv1.SlurmCluster{} // what has no effect has none under any
+	}
+	spec := compose.NodeSet(cluster, f.set)
+	p := &plan{}
+	p.Ignored, p.Notes = spec.Ignored, spec.Notes
+	switch {
+	case f.owner == "":
+		p.Problems = problem.List{problem.Waitingf("spec.clusterName", slinkyv1beta1.ReasonReferenceNotFound,
+			"must name a SlurmCluster; there is none in the namespace")}
+	case f.cluster == nil:
+		p.Problems = problem.List{problem.Waitingf("spec.clusterName", slinkyv1beta1.ReasonReferenceNotFound, "SlurmCluster %s does not exist", f.owner)}
+	default:
+		p.Problems = spec.Problems
+	}
+	return p
 }

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/events"
+
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +35,7 @@ func TestStatus(t *testing.T) {
 		return out
 	}
 	for name, test := range map[string]struct {
-		facts    Facts
+		facts    facts
 		static   string
 		phase    nebiusv1alpha1.NodeSetPhase
 		replicas int32
@@ -39,39 +43,42 @@ func TestStatus(t *testing.T) {
 	}{
 		"a NodeSet without any cluster waits for one": {
 			phase: nebiusv1alpha1.NodeSetPending,
-			want:  "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
+			want:  "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition SpecEffective=True/AllFieldsEffective Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
 		},
 		"a NodeSet of a cluster that does not exist waits for it": {
-			facts: Facts{Owner: "c"}, phase: nebiusv1alpha1.NodeSetPending,
-			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
+			facts: facts{owner: "c"}, phase: nebiusv1alpha1.NodeSetPending,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition SpecEffective=True/AllFieldsEffective Ready=False/ReferenceNotFound Reconciling=True/ReferenceNotFound Stalled=False/Reconciled",
 		},
 		"some workers ready": {
-			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(1)}, phase: nebiusv1alpha1.NodeSetProvisioning, replicas: 1,
-			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=False/NodeSetNotReady PodsReady=False/NodeSetNotReady StatefulSetTerminated=False/WorkersEnabled Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+			facts: facts{owner: "c", cluster: cluster, composed: composed(1)}, phase: nebiusv1alpha1.NodeSetProvisioning, replicas: 1,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=False/NodeSetNotReady PodsReady=False/NodeSetNotReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
 		},
 		"all workers ready": {
-			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(2)}, phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
-			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+			facts: facts{owner: "c", cluster: cluster, composed: composed(2)}, phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"a cluster at rest": {
-			facts: Facts{Owner: "c", Cluster: resting, Composed: composed(2)}, phase: nebiusv1alpha1.NodeSetTerminating, replicas: 2,
-			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=True/Maintenance Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+			facts: facts{owner: "c", cluster: resting, composed: composed(2)}, phase: nebiusv1alpha1.NodeSetTerminating, replicas: 2,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=True/Maintenance SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"a mistake while workers run": {
-			facts: Facts{Owner: "c", Cluster: cluster, Composed: composed(2)}, static: "oops", phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
-			want: "SpecEffective=True/AllFieldsEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
+			facts: facts{owner: "c", cluster: cluster, composed: composed(2)}, static: "oops", phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
 		},
 		"a field without effect": {
-			facts: Facts{Owner: "c", Cluster: cluster}, static: "State=CLOUD", phase: nebiusv1alpha1.NodeSetPending,
-			want: "SpecEffective=False/FieldsNotEffective ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition Ready=False/Waiting Reconciling=True/Waiting Stalled=False/Reconciled",
+			facts: facts{owner: "c", cluster: cluster}, static: "State=CLOUD", phase: nebiusv1alpha1.NodeSetPending,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=Unknown/SetUpCondition StatefulSetUpdated=Unknown/SetUpCondition PodsReady=Unknown/SetUpCondition StatefulSetTerminated=Unknown/SetUpCondition SpecEffective=False/FieldsNotEffective Ready=False/Waiting Reconciling=True/Waiting Stalled=False/Reconciled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &nebiusv1alpha1.NodeSet{}
 			set.Name, set.Namespace, set.Generation = "n", "slurm", 7
 			set.Spec.NodeConfig.Static = test.static
-			test.facts.Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			test.facts.Write(set).Write(&set.Status.Conditions)
+			test.facts.set = set
+			kind := (&reconciler{Base: reconcile.Base{Recorder: events.NewFakeRecorder(10)}}).kind()
+			kind.Conclude(set, reconcile.Outcome[facts, *plan, struct{}]{
+				Facts: test.facts, Plan: decide(test.facts), Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			}, nil, nil)
 			var got []string
 			for _, c := range set.Status.Conditions {
 				got = append(got, c.Type+"="+string(c.Status)+"/"+c.Reason)

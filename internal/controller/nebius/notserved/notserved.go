@@ -8,16 +8,10 @@ package notserved
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -26,61 +20,34 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status;jailedconfigs/status;nodeconfigurators/status;nodesetpowerstates/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// object is an object of a kind that is not served.
-type object interface {
-	client.Object
-	GetConditions() []metav1.Condition
-	SetConditions(conditions []metav1.Condition)
-}
-
 // Setup registers a controller for each of the kinds.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
-	for name, make := range map[string]func() object{
-		"ActiveCheck":       func() object { return &nebiusv1alpha1.ActiveCheck{} },
-		"JailedConfig":      func() object { return &nebiusv1alpha1.JailedConfig{} },
-		"NodeConfigurator":  func() object { return &nebiusv1alpha1.NodeConfigurator{} },
-		"NodeSetPowerState": func() object { return &nebiusv1alpha1.NodeSetPowerState{} },
+	base.Concurrency = 1
+	for name, make := range map[string]func() reconcile.Object{
+		"ActiveCheck":       func() reconcile.Object { return &nebiusv1alpha1.ActiveCheck{} },
+		"JailedConfig":      func() reconcile.Object { return &nebiusv1alpha1.JailedConfig{} },
+		"NodeConfigurator":  func() reconcile.Object { return &nebiusv1alpha1.NodeConfigurator{} },
+		"NodeSetPowerState": func() reconcile.Object { return &nebiusv1alpha1.NodeSetPowerState{} },
 	} {
-		err := ctrl.NewControllerManagedBy(mgr).
-			Named(name).
-			For(make()).
-			WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-			Complete(&reconciler{Base: base, kind: name, make: make})
-		if err != nil {
-			return fmt.Errorf("setting up what tells that %s is not served: %w", name, err)
+		kind := &reconcile.Kind[reconcile.Object, string, *reconcile.Plan, struct{}]{
+			Base:   &base,
+			New:    make,
+			Gather: func(context.Context, reconcile.Object) (string, error) { return name, nil },
+			Decide: decide,
+			Report: func(reconcile.Object, reconcile.Outcome[string, *reconcile.Plan, struct{}]) reconcile.Report {
+				return reconcile.Report{}
+			},
+		}
+		if err := kind.Setup(mgr, reconcile.Watches{}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-type reconciler struct {
-	reconcile.Base
-	kind string
-	make func() object
-}
-
-// Reconcile tells of one object.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	obj := r.make()
-	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if obj.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, nil
-	}
-	if behind, err := r.Applier.Behind(ctx, obj); err != nil || behind {
-		return ctrl.Result{}, err
-	}
-	before, _ := obj.DeepCopyObject().(client.Object)
-	conditions := obj.GetConditions()
-	kube.Report(r.Recorder, obj, &conditions, kube.Summary{
-		Generation: obj.GetGeneration(), Now: r.Clock.Now(),
-		Problems: problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed, "this version stores objects of kind %s and does not act on them", r.kind)},
-	})
-	obj.SetConditions(conditions)
-	_, err := r.Applier.PatchStatus(ctx, before, obj)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // somebody has changed the object, of which an event is on its way
-	}
-	return ctrl.Result{}, err
+// decide does nothing for an object of a kind, and says so.
+func decide(kind string) *reconcile.Plan {
+	var p reconcile.Plan
+	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed, "this version stores objects of kind %s and does not act on them", kind)}
+	return &p
 }

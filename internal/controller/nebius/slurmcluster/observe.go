@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
@@ -26,47 +26,38 @@ type Seen struct {
 }
 
 // observe reads the composed objects from the cache.
-func (r *reconciler) observe(ctx context.Context, parts *compose.Components) (Seen, error) {
-	var out Seen
-	var err error
-	if out.Controller, err = part(ctx, r.Client, parts.Controller.DeepCopy(), "Controller"); err != nil {
-		return out, err
+func (r *reconciler) observe(ctx context.Context, _ *nebiusv1.SlurmCluster, _ facts, plan *plan, seen *Seen) (err error) {
+	parts := &plan.composed.Components
+	if seen.Controller, err = part(ctx, r.Client, parts.Controller.DeepCopy(), "Controller"); err != nil {
+		return err
 	}
-	if out.RestAPI, err = part(ctx, r.Client, parts.RestAPI.DeepCopy(), "RestApi"); err != nil {
-		return out, err
+	if seen.RestAPI, err = part(ctx, r.Client, parts.RestAPI.DeepCopy(), "RestApi"); err != nil {
+		return err
 	}
 	if parts.Accounting != nil {
-		if out.Accounting, err = part(ctx, r.Client, parts.Accounting.DeepCopy(), "Accounting"); err != nil {
-			return out, err
+		if seen.Accounting, err = part(ctx, r.Client, parts.Accounting.DeepCopy(), "Accounting"); err != nil {
+			return err
 		}
 	}
 	login := parts.LoginSet.DeepCopy()
-	if out.LoginSet, err = part(ctx, r.Client, login, "LoginSet"); err != nil {
-		return out, err
+	if seen.LoginSet, err = part(ctx, r.Client, login, "LoginSet"); err != nil {
+		return err
 	}
-	out.ReadyLogin = login.Status.ReadyReplicas
+	seen.ReadyLogin = login.Status.ReadyReplicas
 	for _, set := range parts.NodeSets {
 		live := set.DeepCopy()
 		p, err := part(ctx, r.Client, live, "NodeSet")
 		if err != nil {
-			return out, err
+			return err
 		}
-		out.NodeSets = append(out.NodeSets, p)
-		out.ReadyWorkers += live.Status.ReadyReplicas
+		seen.NodeSets = append(seen.NodeSets, p)
+		seen.ReadyWorkers += live.Status.ReadyReplicas
 	}
-	return out, nil
+	return nil
 }
-
-// reporter is a component object.
-type reporter interface {
-	client.Object
-	GetConditions() []metav1.Condition
-}
-
-var _ = []reporter{&slinkyv1beta1.Controller{}, &slinkyv1beta1.NodeSet{}}
 
 // part reads a composed object into obj and says as a part how it is. The name of the part is how people find the object.
-func part(ctx context.Context, c client.Reader, obj reporter, kind string) (kube.Part, error) {
+func part(ctx context.Context, c client.Reader, obj reconcile.Object, kind string) (kube.Part, error) {
 	name := kind + " " + obj.GetName()
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		if apierrors.IsNotFound(err) {

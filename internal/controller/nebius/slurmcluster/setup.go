@@ -5,14 +5,12 @@ package slurmcluster
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,24 +28,33 @@ import (
 func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
 	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("SlurmCluster").
-		For(&nebiusv1.SlurmCluster{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency}).
-		Owns(&slinkyv1beta1.Controller{}).
-		Owns(&slinkyv1beta1.Accounting{}).
-		Owns(&slinkyv1beta1.RestApi{}).
-		Owns(&slinkyv1beta1.LoginSet{}).
-		Owns(&slinkyv1beta1.NodeSet{}).
-		Owns(&corev1.ConfigMap{}).
-		Owns(&corev1.Service{}).
-		Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf), specs).
-		Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes())).
-		Complete(r)
+	err := r.kind().Setup(mgr, reconcile.Watches{
+		Owns: []client.Object{
+			&slinkyv1beta1.Controller{}, &slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{},
+			&corev1.ConfigMap{}, &corev1.Service{},
+		},
+		Other: func(b *builder.Builder) {
+			b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf), specs)
+			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes()))
+		},
+	})
 	if err != nil {
-		return fmt.Errorf("setting up the controller of SlurmCluster: %w", err)
+		return err
 	}
 	return (&farewell{Base: base}).setup(mgr)
+}
+
+func (r *reconciler) kind() *reconcile.Kind[*nebiusv1.SlurmCluster, facts, *plan, Seen] {
+	return &reconcile.Kind[*nebiusv1.SlurmCluster, facts, *plan, Seen]{
+		Base:    &r.Base,
+		New:     func() *nebiusv1.SlurmCluster { return &nebiusv1.SlurmCluster{} },
+		Effect:  compose.Effect,
+		Gather:  r.gather,
+		Decide:  decide,
+		Observe: r.observe,
+		Report:  report,
+		Prunes:  Prunes(),
+	}
 }
 
 // clusterOf maps a NodeSet to its cluster.

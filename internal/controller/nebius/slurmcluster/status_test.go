@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/events"
+
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+
 	"github.com/google/go-cmp/cmp"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -20,22 +24,24 @@ import (
 // at is a fixed time.
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// facts composes a spec and lets all components report that they are ready, unless unready names them.
-func facts(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready ...string) Facts {
+type outcome = reconcile.Outcome[facts, *plan, Seen]
+
+// composed composes a spec and lets all components report that they are ready, unless unready names them.
+func composed(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready ...string) outcome {
 	part := func(name string) kube.Part {
 		if slices.Contains(unready, name) {
 			return kube.Part{Name: name, Reason: "PodsNotReady", Message: "0 of 1 pods are ready"}
 		}
 		return kube.Part{Name: name, Ready: true, Reason: "Available", Message: "1 of 1 pods are ready"}
 	}
-	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets})
-	f := Facts{Composed: out, Applied: len(out.Problems) == 0, Now: at(), Seen: Seen{
+	plan := decide(facts{Input: compose.Input{Cluster: c, NodeSets: sets}})
+	o := outcome{Plan: plan, Driven: len(plan.Problems) == 0, Now: at(), Seen: Seen{
 		Controller: part("Controller"), RestAPI: part("RestApi"), LoginSet: part("LoginSet"), Accounting: part("Accounting"),
 	}}
-	for _, set := range out.Components.NodeSets {
-		f.Seen.NodeSets = append(f.Seen.NodeSets, part("NodeSet "+set.Name))
+	for _, set := range plan.composed.Components.NodeSets {
+		o.Seen.NodeSets = append(o.Seen.NodeSets, part("NodeSet "+set.Name))
 	}
-	return f
+	return o
 }
 
 func TestStatusIsRolledUp(t *testing.T) {
@@ -43,7 +49,7 @@ func TestStatusIsRolledUp(t *testing.T) {
 		spec    nebiusv1.SlurmClusterSpec
 		sets    []nebiusv1alpha1.NodeSet
 		unready []string
-		change  func(*Facts)
+		change  func(*outcome)
 		was     nebiusv1.Phase
 		phase   nebiusv1.Phase
 		// want are conditions as "Type=Status/Reason".
@@ -77,11 +83,11 @@ func TestStatusIsRolledUp(t *testing.T) {
 			want:  "CommonAvailable=False/NotAvailable ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
 		},
 		"a first pass that fails leaves it pending, and unknown what is not known": {
-			change: func(f *Facts) { f.Applied = false }, phase: nebiusv1.PhasePending,
+			change: func(o *outcome) { o.Driven = false }, phase: nebiusv1.PhasePending,
 			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
 		},
 		"a later pass that fails does not flap": {
-			change: func(f *Facts) { f.Applied = false }, was: nebiusv1.PhaseAvailable, phase: nebiusv1.PhaseAvailable,
+			change: func(o *outcome) { o.Driven = false }, was: nebiusv1.PhaseAvailable, phase: nebiusv1.PhaseAvailable,
 			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
 		},
 	} {
@@ -91,12 +97,12 @@ func TestStatusIsRolledUp(t *testing.T) {
 			for i := range test.sets {
 				test.sets[i].Name = string(rune('a' + i))
 			}
-			f := facts(c, test.sets, test.unready...)
+			o := composed(c, test.sets, test.unready...)
 			if test.change != nil {
-				test.change(&f)
+				test.change(&o)
 			}
-			summary := f.Write(c)
-			summary.Write(&c.Status.Conditions)
+			kind := (&reconciler{Base: reconcile.Base{Recorder: events.NewFakeRecorder(10)}}).kind()
+			kind.Conclude(c, o, nil, nil)
 			var got []string
 			for _, condition := range c.Status.Conditions {
 				got = append(got, condition.Type+"="+string(condition.Status)+"/"+condition.Reason)
@@ -111,8 +117,8 @@ func TestStatusIsRolledUp(t *testing.T) {
 				t.Errorf("phase %q, want %q", c.Status.Phase, test.phase)
 			}
 			before := c.Status.DeepCopy()
-			f.Now = at().Add(time.Hour)
-			f.Write(c).Write(&c.Status.Conditions)
+			o.Now = at().Add(time.Hour)
+			kind.Conclude(c, o, nil, nil)
 			if diff := cmp.Diff(before, &c.Status); diff != "" {
 				t.Errorf("the same facts an hour later change the status: %s", diff)
 			}

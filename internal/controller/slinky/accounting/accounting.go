@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +23,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
@@ -35,20 +38,24 @@ type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which Accountings are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Accounting{}, references)
+	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.Accounting{}, references)
 }
 
 // Setup registers the controller of Accountings.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &reconcile.Reconciler[*slinkyv1beta1.Accounting]{
-		Base:    base,
+	kind := &reconcile.Kind[*slinkyv1beta1.Accounting, facts, *reconcile.Plan, observation]{
+		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.Accounting { return &slinkyv1beta1.Accounting{} },
-		Decide:  r.decide,
+		Effect:  render.Effect,
+		Gather:  r.gather,
+		Decide:  decide,
 		Observe: r.observe,
+		Report:  report,
 		Prunes:  Prunes(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.AccountingList{}, reconcile.Watches{
+	return kind.Setup(mgr, reconcile.Watches{
+		List:   &slinkyv1beta1.AccountingList{},
 		Owns:   []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}},
 		PodsOf: slinkyv1beta1.NameSlurmdbd,
 	})
@@ -62,96 +69,130 @@ func Prunes() []client.Object {
 }
 
 func references(a *slinkyv1beta1.Accounting) []string {
-	refs := []string{reconcile.Ref("Secret", a.AuthSlurmRef().Name), reconcile.Ref("Secret", a.AuthJwtRef().Name)}
+	refs := []string{reference.To("Secret", a.AuthSlurmRef().Name), reference.To("Secret", a.AuthJwtRef().Name)}
 	if ref := a.DatabasePasswordRef(); ref != nil {
-		refs = append(refs, reconcile.Ref("Secret", ref.Name))
+		refs = append(refs, reference.To("Secret", ref.Name))
 	}
 	if a.Spec.JwksKeyRef != nil {
-		refs = append(refs, reconcile.Ref("ConfigMap", a.Spec.JwksKeyRef.Name))
+		refs = append(refs, reference.To("ConfigMap", a.Spec.JwksKeyRef.Name))
 	}
 	return append(refs, certificateReferences(a)...)
 }
 
-func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.Accounting) (reconcile.Plan, error) {
-	a.Status.ObservedGeneration = a.Generation
+// facts are what is known about an Accounting.
+type facts struct {
+	renderaccounting.Input
+	// keys is the condition about the keys of auth/slurm and of tokens.
+	keys metav1.Condition
+	// problems are what is wrong with what it refers to.
+	problems problem.List
+}
+
+func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.Accounting) (facts, error) {
+	f := facts{Input: renderaccounting.Input{Accounting: a}}
 	if a.Spec.External {
-		meta.RemoveStatusCondition(&a.Status.Conditions, slinkyv1beta1.ConditionKeysPresent) // of an Accounting that ran here before
-		return reconcile.Plan{Output: render.Render(render.Input{Accounting: a})}, nil
+		return f, nil
 	}
-	in := render.Input{Accounting: a, Images: r.Images}
-	keys, keysErr := r.keys(ctx, a, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, r.password(ctx, a, &in), r.certificates(ctx, a, &in)))
-	if err != nil {
-		return reconcile.Plan{}, err
-	}
-	plan := reconcile.Plan{Output: render.Render(in), Conditions: []metav1.Condition{keys}}
-	plan.Problems = append(plan.Problems, problems...)
-	return plan, nil
+	f.Images = r.Images
+	keysErr := r.keys(ctx, &f)
+	var err error
+	f.problems, err = problem.FromError(errors.Join(keysErr, r.password(ctx, a, &f.Input), r.certificates(ctx, a, &f.Input)))
+	return f, err
 }
 
-func (r *reconciler) keys(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) (metav1.Condition, error) {
-	condition := reconcile.KeysPresent(a)
-	err := reconcile.EnsureKeys(ctx, &r.Base, a)
-	if err == nil {
-		in.SealingKey, in.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
+func decide(f facts) *reconcile.Plan {
+	a, plan := f.Accounting, &reconcile.Plan{Output: renderaccounting.Render(f.Input)}
+	plan.Problems = append(plan.Problems, f.problems...)
+	if a.Spec.External {
+		return plan
 	}
-	if err == nil {
-		in.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)
+	plan.Secrets = reference.GeneratedKeys(a)
+	if ref := a.DatabasePasswordRef(); ref != nil {
+		generated := a.Spec.EmbeddedDatabase != nil && a.Spec.EmbeddedDatabase.PasswordKeyRef == nil
+		plan.Ensure(generated, render.Secret{Name: ref.Name, Key: ref.Key, Content: render.RandomText})
 	}
-	return reconcile.KeysMissing(condition, err), err
+	return plan
 }
 
-// password reads the password of the database, and generates that of an embedded one when the spec names none.
-func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) error {
+// keys reads the keys and says in a condition how it went.
+func (r *reconciler) keys(ctx context.Context, f *facts) (err error) {
+	a := f.Accounting
+	f.SealingKey, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
+	if err == nil {
+		f.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)
+	}
+	f.keys = reference.KeysMissing(reference.KeysPresent(a), err)
+	return err
+}
+
+// password reads the password of the database.
+func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
 	ref := a.DatabasePasswordRef()
 	if ref == nil {
 		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
 	}
-	if a.Spec.EmbeddedDatabase != nil && a.Spec.EmbeddedDatabase.PasswordKeyRef == nil {
-		if err := r.EnsureSecret(ctx, r.Client.Scheme(), a, ref.Name, reconcile.RandomText(ref.Key)); err != nil {
-			return err
-		}
-	}
-	value, err := r.SecretValue(ctx, a.Namespace, *ref, render.PasswordPath(a))
+	value, err := r.SecretValue(ctx, a.Namespace, *ref, renderaccounting.PasswordPath(a))
 	in.Password = string(value)
 	return err
 }
 
-func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, plan *reconcile.Plan) error {
-	now := r.Clock.Now()
+// observation is what runs of an Accounting.
+type observation struct {
+	// database is the embedded database; nil when there is none.
+	database *kube.Part
+	slurmdbd kube.Part
+	// pod is that of slurmdbd; nil when there is none.
+	pod *corev1.Pod
+}
+
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, _ facts, _ *reconcile.Plan, seen *observation) error {
 	if a.Spec.External {
-		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmdbd", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere"})
-		r.tell(a, plan, Reachable(Sight{Accounting: a, Now: now}))
 		return nil
 	}
-	sight := Sight{Accounting: a, Problems: plan.Problems, Now: now}
 	var errs []error
 	if a.Spec.EmbeddedDatabase != nil {
 		part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.DatabaseKey().Name, &appsv1.StatefulSet{}, "database")
 		errs = append(errs, err)
-		sight.EmbeddedStarting = !part.Ready
-		plan.Parts = append(plan.Parts, part)
+		seen.database = &part
 	}
-	part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd")
+	var err error
+	seen.slurmdbd, _, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd")
 	errs = append(errs, err)
-	sight.Pod, err = r.pod(ctx, a)
-	errs = append(errs, err)
-	reachable := Reachable(sight)
-	if !part.Ready && reachable.Status == metav1.ConditionFalse {
-		part.Reason, part.Message = reachable.Reason, reachable.Message
-	}
-	plan.Parts = append(plan.Parts, part)
-	plan.Again = sight.Again()
-	r.tell(a, plan, reachable)
-	return errors.Join(errs...)
+	seen.pod, err = r.pod(ctx, a)
+	return errors.Join(append(errs, err)...)
 }
 
-// tell adds the condition to the plan, and an event when slurmdbd has just lost its database.
-func (r *reconciler) tell(a *slinkyv1beta1.Accounting, plan *reconcile.Plan, c metav1.Condition) {
-	plan.Conditions = append(plan.Conditions, c)
+func report(a *slinkyv1beta1.Accounting, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {
+	a.Status.ObservedGeneration = a.Generation
+	var out reconcile.Report
+	if a.Spec.External {
+		out.Drop = []string{slinkyv1beta1.ConditionKeysPresent} // of an Accounting that ran here before
+		out.Parts = []kube.Part{{Name: "slurmdbd", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere"}}
+		tell(a, &out, Reachable(Sight{Accounting: a, Now: o.Now}))
+		return out
+	}
+	out.Conditions = append(out.Conditions, o.Facts.keys)
+	sight := Sight{Accounting: a, Problems: o.Plan.Problems, Now: o.Now, Pod: o.Seen.pod}
+	if database := o.Seen.database; database != nil {
+		sight.EmbeddedStarting = !database.Ready
+		out.Parts = append(out.Parts, *database)
+	}
+	reachable, slurmdbd := Reachable(sight), o.Seen.slurmdbd
+	if !slurmdbd.Ready && reachable.Status == metav1.ConditionFalse {
+		slurmdbd.Reason, slurmdbd.Message = reachable.Reason, reachable.Message
+	}
+	out.Parts = append(out.Parts, slurmdbd)
+	out.Again = sight.Again()
+	tell(a, &out, reachable)
+	return out
+}
+
+// tell adds the condition to the report, and an event when slurmdbd has just lost its database.
+func tell(a *slinkyv1beta1.Accounting, out *reconcile.Report, c metav1.Condition) {
+	out.Conditions = append(out.Conditions, c)
 	before := meta.FindStatusCondition(a.Status.Conditions, c.Type)
 	if c.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && (before == nil || before.Reason != c.Reason) {
-		r.Recorder.Eventf(a, nil, corev1.EventTypeWarning, c.Reason, "Observe", "%s", c.Message)
+		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: c.Reason, Action: "Observe", Note: c.Message})
 	}
 }
 

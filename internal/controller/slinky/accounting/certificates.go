@@ -8,12 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -30,19 +31,19 @@ func certificateReferences(a *slinkyv1beta1.Accounting) []string {
 	var refs []string
 	t := a.Spec.StorageConfig.TLS
 	if t.CARef.ConfigMapKeyRef != nil {
-		refs = append(refs, reconcile.Ref("ConfigMap", t.CARef.ConfigMapKeyRef.Name))
+		refs = append(refs, reference.To("ConfigMap", t.CARef.ConfigMapKeyRef.Name))
 	}
 	if t.CARef.SecretKeyRef != nil {
-		refs = append(refs, reconcile.Ref("Secret", t.CARef.SecretKeyRef.Name))
+		refs = append(refs, reference.To("Secret", t.CARef.SecretKeyRef.Name))
 	}
 	if t.ClientCertificateRef != nil {
-		refs = append(refs, reconcile.Ref("Secret", t.ClientCertificateRef.Name))
+		refs = append(refs, reference.To("Secret", t.ClientCertificateRef.Name))
 	}
 	return refs
 }
 
 // certificates reads the certificates, checks that they are some, and gives their digest to the pods.
-func (r *reconciler) certificates(ctx context.Context, a *slinkyv1beta1.Accounting, in *render.Input) error {
+func (r *reconciler) certificates(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
 	if a.Spec.StorageConfig == nil || a.Spec.StorageConfig.TLS == nil {
 		return nil
 	}

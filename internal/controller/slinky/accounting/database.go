@@ -13,7 +13,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	render "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
 // settling is the time in which a slurmdbd that has just started connects to its database and the kubelet notices. Until it
@@ -80,7 +80,7 @@ func (s Sight) Again() time.Time {
 }
 
 func (s Sight) passwordProblem() (string, bool) {
-	path := render.PasswordPath(s.Accounting)
+	path := renderaccounting.PasswordPath(s.Accounting)
 	i := slices.IndexFunc(s.Problems, func(p problem.Problem) bool { return p.Path == path && p.Reason == slinkyv1beta1.ReasonKeyMissing })
 	if i < 0 {
 		return "", false
@@ -94,7 +94,7 @@ func (s Sight) watcher() (corev1.ContainerStatus, bool) {
 		return corev1.ContainerStatus{}, false
 	}
 	for _, c := range s.Pod.Status.InitContainerStatuses {
-		if c.Name == render.DatabaseWatcher {
+		if c.Name == renderaccounting.DatabaseWatcher {
 			return c, c.State.Running != nil
 		}
 	}

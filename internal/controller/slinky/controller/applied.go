@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
@@ -107,7 +107,7 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 	is := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: slinkyv1beta1.ConditionConfigApplied, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
-	has := render.Stamp(s.daemons.Parameters)
+	has := rendercontroller.Stamp(s.daemons.Parameters)
 	switch refusal := s.refusal(digest); {
 	case c.Spec.External:
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own")

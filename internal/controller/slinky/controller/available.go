@@ -9,17 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -89,27 +86,9 @@ func (r *reconciler) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controlle
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.ExistingClaim()}, &claim)
 	switch {
 	case apierrors.IsNotFound(err):
-		return problem.Waitingf(render.ExistingClaimPath, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
+		return problem.Waitingf(rendercontroller.ExistingClaimPath, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
 	case err != nil:
 		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", c.Namespace, c.ExistingClaim(), err)
 	}
-	return render.CheckSharedClaim(&claim)
-}
-
-// exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which
-// cannot be changed. Its pods stay until the new one replaces them one by one.
-func (r *reconciler) exchangeStatefulSet(ctx context.Context, c *slinkyv1beta1.Controller, plan *reconcile.Plan) error {
-	var live appsv1.StatefulSet
-	if err := r.Client.Get(ctx, c.Key(), &live); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading StatefulSet %s: %w", c.Key(), err)
-	}
-	for i, o := range plan.Objects {
-		if set, ok := o.(*appsv1.StatefulSet); ok && set.Spec.ServiceName != live.Spec.ServiceName {
-			plan.Objects[i] = kube.Recreate(set)
-		}
-	}
-	return nil
+	return rendercontroller.CheckSharedClaim(&claim)
 }

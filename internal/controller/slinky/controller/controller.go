@@ -11,23 +11,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
@@ -49,91 +50,59 @@ type reconciler struct {
 
 // Index adds the index by which Controllers are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Controller{}, references)
+	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.Controller{}, references)
 }
 
 // Setup registers the controller of Controllers. definitions has the metadata of the CRD of ServiceMonitors, if there is one.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions cache.Cache) error {
 	r := &reconciler{Base: base, links: links, definitions: definitions}
-	generic := &reconcile.Reconciler[*slinkyv1beta1.Controller]{
-		Base:    base,
+	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{
+		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
-		Decide:  r.decide,
+		Effect:  render.Effect,
+		Gather:  r.gather,
+		Decide:  decide,
+		Drive:   r.drive,
 		Observe: r.observe,
-		Prunes:  []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
+		Report:  report,
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.ControllerList{}, reconcile.Watches{
-		Owns:       []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}},
-		Components: []client.Object{&slinkyv1beta1.Accounting{}},
-		Referrers:  []client.Object{&slinkyv1beta1.NodeSet{}},
-		PodsOf:     slinkyv1beta1.NameSlurmctld,
-		Claims:     true,
+	return kind.Setup(mgr, reconcile.Watches{
+		List:     &slinkyv1beta1.ControllerList{},
+		Owns:     made(),
+		RefersTo: []client.Object{&slinkyv1beta1.Accounting{}},
+		PodsOf:   slinkyv1beta1.NameSlurmctld,
+		Claims:   true,
 		Other: func(b *builder.Builder) {
+			// With their specs, with whether they are there, and with how many workers they are to have, NodeSets take part in what
+			// is rendered.
+			b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf), builder.WithPredicates(reference.TermsChange()))
 			b.WatchesRawSource(reconcile.SlurmChanges(r.links, wakeController))
 			r.watchDefinition(b)
 		},
 	})
 }
 
-// references are what a Controller depends on. NodeSets refer to it and not the other way round; see Referrers above.
+// made are the kinds of objects that are rendered, and deleted when they no longer are.
+func made() []client.Object {
+	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}}
+}
+
+// references are what a Controller depends on. NodeSets refer to it and not the other way round.
 func references(c *slinkyv1beta1.Controller) []string {
-	refs := []string{reconcile.Ref("Secret", c.AuthSlurmRef().Name), reconcile.Ref("Secret", c.AuthJwtRef().Name)}
+	refs := []string{reference.To("Secret", c.AuthSlurmRef().Name), reference.To("Secret", c.AuthJwtRef().Name)}
 	if c.Spec.AccountingRef != nil {
-		refs = append(refs, reconcile.Ref("Accounting", c.Spec.AccountingRef.Name))
+		refs = append(refs, reference.To("Accounting", c.Spec.AccountingRef.Name))
 	}
 	if c.Spec.JwksKeyRef != nil {
-		refs = append(refs, reconcile.Ref("ConfigMap", c.Spec.JwksKeyRef.Name))
+		refs = append(refs, reference.To("ConfigMap", c.Spec.JwksKeyRef.Name))
 	}
 	if c.Replicas() > 1 {
-		refs = append(refs, reconcile.Ref("PersistentVolumeClaim", c.ExistingClaim()))
+		refs = append(refs, reference.To("PersistentVolumeClaim", c.ExistingClaim()))
 	}
-	for _, name := range render.ReferencedConfigMaps(c) {
-		refs = append(refs, reconcile.Ref("ConfigMap", name))
+	for _, name := range rendercontroller.ReferencedConfigMaps(c) {
+		refs = append(refs, reference.To("ConfigMap", name))
 	}
 	return refs
-}
-
-func (r *reconciler) decide(ctx context.Context, c *slinkyv1beta1.Controller) (reconcile.Plan, error) {
-	in := render.Input{Controller: c, Images: r.Images}
-	accountingErr := r.accounting(ctx, c, &in)
-	keys, keysErr := r.keys(ctx, c, &in)
-	problems, err := problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &in), r.nodeSets(ctx, c, &in), r.sharedClaim(ctx, c),
-		r.tableOfNodes(ctx, c, &in)))
-	if err != nil {
-		return reconcile.Plan{}, err
-	}
-	out := render.Render(in)
-	plan := reconcile.Plan{Output: out.Output, Conditions: []metav1.Condition{keys, doubtful(out.Doubts)}}
-	early, err := problem.FromError(r.inOrder(ctx, c, in.Accounting, out.Objects))
-	if err != nil {
-		return reconcile.Plan{}, err
-	}
-	plan.Problems = slices.Concat(plan.Problems, problems, early)
-	if err := errors.Join(r.exchangeStatefulSet(ctx, c, &plan), r.serviceMonitor(ctx, c, &plan)); err != nil {
-		return reconcile.Plan{}, err
-	}
-	if len(plan.Problems) == 0 {
-		c.Status.ConfigDigest = out.ConfigDigest
-	}
-	c.Status.ClusterName = c.ClusterName()
-	c.Status.ObservedGeneration = c.Generation
-	return plan, nil
-}
-
-// keys generates the keys that the spec leaves out, reads all and says in a condition how it went.
-func (r *reconciler) keys(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) (metav1.Condition, error) {
-	condition := reconcile.KeysPresent(c)
-	err := reconcile.EnsureKeys(ctx, &r.Base, c)
-	if err == nil {
-		_, in.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
-	}
-	if err == nil && !c.Spec.External {
-		in.JwtKeyDigest, err = r.JwtDigest(ctx, c, c.Spec.JwksKeyRef)
-	}
-	if err == nil && in.Accounting != nil {
-		err = r.sameKey(ctx, c, in.Accounting)
-	}
-	return reconcile.KeysMissing(condition, err), err
 }
 
 // sameKey refuses an Accounting with another auth/slurm key: slurmctld and slurmdbd would not trust each other. Two
@@ -160,7 +129,7 @@ func (r *reconciler) sameKey(ctx context.Context, c *slinkyv1beta1.Controller, a
 		ours.Key, ours.Name, a.Name, theirs.Key, theirs.Name)
 }
 
-func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
 	ref := c.Spec.AccountingRef
 	if ref == nil {
 		return nil
@@ -179,9 +148,9 @@ func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller
 	return nil
 }
 
-func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
 	var errs []error
-	read := func(refs []slinkyv1beta1.ObjectReference, path string, to *[]render.File) {
+	read := func(refs []slinkyv1beta1.ObjectReference, path string, to *[]rendercontroller.File) {
 		for i, ref := range refs {
 			at := fmt.Sprintf("spec.%s[%d]", path, i)
 			if err := ref.InNamespace(c.Namespace); err != nil {
@@ -191,7 +160,7 @@ func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in 
 			content, err := r.ConfigMap(ctx, c.Namespace, ref.Name, at)
 			errs = append(errs, err)
 			for name, text := range content {
-				*to = append(*to, render.File{ConfigMap: ref.Name, Name: name, Content: text})
+				*to = append(*to, rendercontroller.File{ConfigMap: ref.Name, Name: name, Content: text})
 			}
 		}
 	}
@@ -203,10 +172,10 @@ func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in 
 	return errors.Join(errs...)
 }
 
-func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
 	var list slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
-		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", c.Name)})
+		client.MatchingFields{reference.Index: reference.To("Controller", c.Name)})
 	if err != nil {
 		return fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
 	}
@@ -218,35 +187,4 @@ func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, 
 		}
 	}
 	return nil
-}
-
-func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, plan *reconcile.Plan) error {
-	daemons, err := r.running(ctx, c)
-	if err != nil {
-		return err
-	}
-	if release := daemons.daemons.Release; release != "" {
-		c.Status.SlurmVersion = release
-	}
-	version := versionSupported(c.Status.SlurmVersion)
-	applied := configApplied(c, plan.Problems, daemons, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionConfigApplied))
-	plan.Conditions = append(plan.Conditions, applied, version)
-	plan.Parts = append(plan.Parts, versionPart(version)...)
-	if c.Spec.External {
-		plan.Parts = append(plan.Parts, kube.Part{Name: "slurmctld", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere"})
-		return nil
-	}
-	part, _, err := r.ObserveWorkload(ctx, c.Namespace, c.Key().Name, &appsv1.StatefulSet{}, "slurmctld")
-	if err != nil {
-		return err
-	}
-	plan.Parts = append(plan.Parts, part)
-	if c.Replicas() > 1 {
-		plan.Conditions = append(plan.Conditions, highlyAvailable(daemons))
-	} else {
-		meta.RemoveStatusCondition(&c.Status.Conditions, slinkyv1beta1.ConditionHighlyAvailable)
-	}
-	err = r.mark(ctx, c, daemons.pods, active(c, daemons), c.Spec.InplaceReconfigure && len(plan.Problems) == 0)
-	plan.Problems = append(plan.Problems, rejected(applied)...)
-	return err
 }

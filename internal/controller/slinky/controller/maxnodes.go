@@ -13,12 +13,12 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // tableOfNodes gathers what the size of slurmctld's table of nodes follows from: the one that it has, and the nodes in it.
-func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controller, in *render.Input) error {
+func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
 	if c.Spec.External {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controll
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
 	}
-	in.MaxNodeCount = render.TableOfNodes(config.Data)
+	in.MaxNodeCount = rendercontroller.TableOfNodes(config.Data)
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil

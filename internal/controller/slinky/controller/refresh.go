@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -33,30 +34,47 @@ func marksOf(p *corev1.Pod) marks {
 	return marks{config: p.Annotations[wantedConfig], active: p.Labels[slinkyv1beta1.LabelControllerActive]}
 }
 
-// mark writes what is not on the slurmctld pods yet. A mark for the configuration stays where it is while nothing new may
-// reach slurmctld.
-func (r *reconciler) mark(ctx context.Context, c *slinkyv1beta1.Controller, pods []corev1.Pod, active string, refresh bool) error {
+// marking is a slurmctld pod and the marks that it is to have.
+type marking struct {
+	pod  *corev1.Pod
+	want marks
+}
+
+// mark returns the pods that lack marks. refresh is the digest of the configuration that kubelets are to be told of; when it is
+// empty, a mark for the configuration stays where it is.
+func mark(pods []corev1.Pod, active, refresh string) []marking {
+	var out []marking
 	for i := range pods {
 		p := &pods[i]
 		have := marksOf(p)
-		want := marks{config: have.config}
-		if refresh {
-			want.config = c.Status.ConfigDigest
-		}
+		want := marks{config: cmp.Or(refresh, have.config)}
 		if p.Name == active {
 			want.active = "true"
 		}
-		if p.DeletionTimestamp != nil || have == want {
-			continue
-		}
-		if err := r.write(ctx, p, want); err != nil {
-			return err
-		}
-		if want.active != "" && have.active == "" {
-			log.FromContext(ctx).Info("Led the Service to another slurmctld", "pod", p.Name)
+		if p.DeletionTimestamp == nil && have != want {
+			out = append(out, marking{pod: p, want: want})
 		}
 	}
-	return nil
+	return out
+}
+
+// drive applies what was rendered, asks the link for what slurmctld has loaded, and marks pods.
+func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, _ facts, p *plan, _ *observation) error {
+	err := r.Apply(ctx, c, &p.Plan, made()...)
+	r.attend(c, p.configDigest)
+	marks := p.marks
+	if err != nil {
+		marks = p.led
+	}
+	for _, m := range marks {
+		if err := r.write(ctx, m.pod, m.want); err != nil {
+			return err
+		}
+		if m.want.active != "" && marksOf(m.pod).active == "" {
+			log.FromContext(ctx).Info("Led the Service to another slurmctld", "pod", m.pod.Name)
+		}
+	}
+	return err
 }
 
 func (r *reconciler) write(ctx context.Context, p *corev1.Pod, want marks) error {

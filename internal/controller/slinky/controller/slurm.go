@@ -14,7 +14,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // wakeController wakes a Controller when its slurmctlds say something else, or when their link comes or goes.
@@ -28,23 +28,30 @@ func wakeController(_ context.Context, queue reconcile.Queue, change link.Change
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
 	var out slurmctlds
 	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {
-		digest, external := c.Status.ConfigDigest, c.Spec.External
-		out.linked = true
-		l.Attend(link.Interest{
-			Settled: func(d link.Daemons) bool {
-				return d.Release != "" && (!d.Loaded || external || render.Stamp(d.Parameters) == digest)
-			},
-			Watch: c.Replicas() > 1,
-		})
-		out.daemons = l.Daemons()
+		out.linked, out.daemons = true, l.Daemons()
 	}
 	if c.Spec.External {
 		return out, nil
 	}
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels(render.Labels(c).Selector())); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels(rendercontroller.Labels(c).Selector())); err != nil {
 		return out, fmt.Errorf("listing the slurmctld pods of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	out.pods = pods.Items
 	return out, nil
+}
+
+// attend has the link ask slurmctld until it has loaded the configuration of a digest.
+func (r *reconciler) attend(c *slinkyv1beta1.Controller, digest string) {
+	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	if !ok {
+		return
+	}
+	external := c.Spec.External
+	l.Attend(link.Interest{
+		Settled: func(d link.Daemons) bool {
+			return d.Release != "" && (!d.Loaded || external || rendercontroller.Stamp(d.Parameters) == digest)
+		},
+		Watch: c.Replicas() > 1,
+	})
 }

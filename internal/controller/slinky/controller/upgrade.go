@@ -4,12 +4,7 @@
 package controller
 
 import (
-	"context"
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -52,38 +47,17 @@ func imageOf(s *appsv1.StatefulSet) string {
 	return ""
 }
 
-// inOrder returns a problem when what is rendered has to wait for slurmdbd.
-func (r *reconciler) inOrder(ctx context.Context, c *slinkyv1beta1.Controller, a *slinkyv1beta1.Accounting, objects []render.Object) error {
+// upgrade is what is known about the order, once the objects are rendered.
+func (f facts) upgrade(objects []render.Object) upgrade {
+	a := f.Accounting
 	if a == nil || a.Spec.External {
-		return nil
+		return upgrade{}
 	}
-	u := upgrade{accounting: a, slurmdbdImage: renderaccounting.Image(a, r.Images)}
+	u := upgrade{accounting: a, slurmdbd: f.slurmdbd, slurmdbdImage: renderaccounting.Image(a, f.Images)}
 	for _, o := range objects {
-		if s, ok := o.(*appsv1.StatefulSet); ok && s.Name == c.Key().Name {
-			u.image = imageOf(s)
+		if s, ok := o.(*appsv1.StatefulSet); ok && s.Name == f.Controller.Key().Name {
+			u.slurmctld, u.image = f.slurmctld, imageOf(s)
 		}
 	}
-	if u.image == "" {
-		return nil
-	}
-	var err error
-	if u.slurmctld, err = r.statefulSet(ctx, c.Key()); err != nil {
-		return err
-	}
-	if u.slurmdbd, err = r.statefulSet(ctx, a.Key()); err != nil {
-		return err
-	}
-	return u.wait()
-}
-
-// statefulSet reads a StatefulSet of ours, or nil.
-func (r *reconciler) statefulSet(ctx context.Context, key types.NamespacedName) (*appsv1.StatefulSet, error) {
-	var s appsv1.StatefulSet
-	if err := r.Client.Get(ctx, key, &s); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // none is an answer
-		}
-		return nil, fmt.Errorf("reading StatefulSet %s: %w", key, err)
-	}
-	return &s, nil
+	return u
 }

@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +20,9 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	render "github.com/coxswain-hpc/coxswain/internal/render/loginset"
+	renderloginset "github.com/coxswain-hpc/coxswain/internal/render/loginset"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers,verbs=get;list;watch
@@ -31,23 +35,28 @@ type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which LoginSets are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.LoginSet{}, references)
+	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.LoginSet{}, references)
 }
 
 // Setup registers the controller of LoginSets.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &reconcile.Reconciler[*slinkyv1beta1.LoginSet]{
-		Base:    base,
+	kind := &reconcile.Kind[*slinkyv1beta1.LoginSet, facts, *reconcile.Plan, observation]{
+		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.LoginSet { return &slinkyv1beta1.LoginSet{} },
-		Decide:  r.decide,
+		Effect:  render.Effect,
+		Gather:  r.gather,
+		Decide:  decide,
 		Observe: r.observe,
+		Report:  report,
 		Prunes:  made(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.LoginSetList{}, reconcile.Watches{
-		Owns:             made(),
-		Components:       []client.Object{&slinkyv1beta1.Controller{}},
-		KeysOfController: true,
+	list := &slinkyv1beta1.LoginSetList{}
+	return kind.Setup(mgr, reconcile.Watches{
+		List:     list,
+		Owns:     made(),
+		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
+		BySecret: reference.ThroughControllers(r.Client, list),
 	})
 }
 
@@ -58,38 +67,53 @@ func made() []client.Object {
 
 func references(l *slinkyv1beta1.LoginSet) []string {
 	refs := []string{
-		reconcile.Ref("Controller", l.Spec.ControllerRef.Name),
-		reconcile.Ref("Secret", l.SSHHostKeysName()),
+		reference.To("Controller", l.Spec.ControllerRef.Name),
+		reference.To("Secret", l.SSHHostKeysName()),
 	}
 	if l.Spec.SssdConfRef != nil {
-		refs = append(refs, reconcile.Ref("Secret", l.Spec.SssdConfRef.Name))
+		refs = append(refs, reference.To("Secret", l.Spec.SssdConfRef.Name))
 	}
 	return refs
 }
 
-func (r *reconciler) decide(ctx context.Context, l *slinkyv1beta1.LoginSet) (reconcile.Plan, error) {
-	l.Status.ObservedGeneration = l.Generation
-	in := render.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}
-	slurmKey, controllerErr := r.controller(ctx, l, &in)
-	problems, err := problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &in), r.sssd(ctx, l, slurmKey, &in)))
-	if err != nil || len(problems) > 0 {
-		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
-	}
-	plan := reconcile.Plan{Output: render.Render(in)}
-	plan.Keep, err = r.predecessor(ctx, l)
-	return plan, err
+// facts are what is known about a LoginSet.
+type facts struct {
+	renderloginset.Input
+	// problems are what is wrong with what it refers to.
+	problems problem.List
+	// ready says that the wanted workload serves, so that one of the other kind is not needed any more.
+	ready bool
 }
 
-// predecessor returns the workload of the other kind for as long as the wanted one is not ready: users can log in all the
-// time while they are exchanged.
-func (r *reconciler) predecessor(ctx context.Context, l *slinkyv1beta1.LoginSet) ([]client.Object, error) {
-	wanted, other := workloads(l)
-	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
-	if err != nil || part.Ready {
-		return nil, err
+func (r *reconciler) gather(ctx context.Context, l *slinkyv1beta1.LoginSet) (facts, error) {
+	f := facts{Input: renderloginset.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}}
+	slurmKey, controllerErr := r.controller(ctx, l, &f.Input)
+	var err error
+	f.problems, err = problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &f.Input), r.sssd(ctx, l, slurmKey, &f.Input)))
+	if err != nil {
+		return f, err
 	}
-	other.SetName(l.Key().Name)
-	return []client.Object{other}, nil
+	wanted, _ := workloads(l)
+	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
+	f.ready = part.Ready
+	return f, err
+}
+
+func decide(f facts) *reconcile.Plan {
+	plan := &reconcile.Plan{}
+	if len(f.problems) > 0 {
+		plan.Problems = f.problems
+	} else {
+		plan.Output = renderloginset.Render(f.Input)
+	}
+	// They are generated once: when they changed, every user's ssh client would warn of an attack.
+	plan.Ensure(true, render.Secret{Name: f.LoginSet.SSHHostKeysName(), Content: render.SSHHostKeys})
+	if !f.ready { // users can log in all the time while the workloads are exchanged
+		_, other := workloads(f.LoginSet)
+		other.SetName(f.LoginSet.Key().Name)
+		plan.Keep = []client.Object{other}
+	}
+	return plan
 }
 
 // workloads returns empty objects of the kind that runs the pods and of the one that does not.
@@ -101,7 +125,7 @@ func workloads(l *slinkyv1beta1.LoginSet) (wanted, other client.Object) {
 }
 
 // controller reads the Controller and returns its auth/slurm key.
-func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) ([]byte, error) {
+func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) ([]byte, error) {
 	c, err := r.Controller(ctx, l.Namespace, l.Spec.ControllerRef)
 	if err != nil {
 		return nil, err
@@ -112,14 +136,10 @@ func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, 
 	return key, err
 }
 
-// hostKeys generates the ssh host keys once: when they changed, every user's ssh client would warn of an attack.
-func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *render.Input) error {
+// hostKeys reads the ssh host keys.
+func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) error {
 	name := l.SSHHostKeysName()
-	if err := r.EnsureSecret(ctx, r.Client.Scheme(), l, name, hostKeys); err != nil {
-		return err
-	}
-	files := render.HostKeyFiles()
-	// It may go between the two looks, of which an event is on its way.
+	files := renderloginset.HostKeyFiles()
 	secret, err := r.Secret(ctx, l.Namespace, corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: files[0]}, "")
 	if err != nil {
 		return err
@@ -135,7 +155,7 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 }
 
 // sssd reads sssd.conf. It may hold a password, so its digest is sealed.
-func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal []byte, in *render.Input) error {
+func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal []byte, in *renderloginset.Input) error {
 	if l.Spec.SssdConfRef == nil {
 		return nil
 	}
@@ -144,14 +164,21 @@ func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal [
 	return err
 }
 
-func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, plan *reconcile.Plan) error {
+// observation is what runs of a LoginSet.
+type observation struct {
+	part     kube.Part
+	workload reconcile.Workload
+}
+
+func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, _ facts, _ *reconcile.Plan, seen *observation) (err error) {
 	wanted, _ := workloads(l)
-	part, workload, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
-	if err != nil {
-		return err
-	}
-	l.Status.Replicas, l.Status.ReadyReplicas = workload.Replicas, workload.Ready
-	l.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: render.Labels(l).Selector()})
-	plan.Parts = append(plan.Parts, part)
-	return nil
+	seen.part, seen.workload, err = r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
+	return err
+}
+
+func report(l *slinkyv1beta1.LoginSet, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {
+	l.Status.ObservedGeneration = l.Generation
+	l.Status.Replicas, l.Status.ReadyReplicas = o.Seen.workload.Replicas, o.Seen.workload.Ready
+	l.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: renderloginset.Labels(l).Selector()})
+	return reconcile.Report{Parts: []kube.Part{o.Seen.part}}
 }

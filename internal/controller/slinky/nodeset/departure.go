@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,7 @@ func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (d
 	d.controller = err == nil && c.DeletionTimestamp == nil
 	var apis slinkyv1beta1.RestApiList
 	if err := r.Client.List(ctx, &apis, client.InNamespace(n.Namespace),
-		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", n.Spec.ControllerRef.Name)}); err != nil {
+		client.MatchingFields{reference.Index: reference.To("Controller", n.Spec.ControllerRef.Name)}); err != nil {
 		return d, fmt.Errorf("listing the RestApis of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
 	}
 	d.asked = slices.ContainsFunc(apis.Items, func(a slinkyv1beta1.RestApi) bool { return a.DeletionTimestamp == nil })

@@ -21,33 +21,32 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
 // marksOwner is the field manager of the marks that this controller puts on pods, apart from what others put on them.
 const marksOwner = kube.FieldManager + "-nodeset"
 
-// execute carries a plan out, many pods at a time. Each of its steps stands for itself: what fails is tried again by the
-// next reconcile, from which the same plan follows.
-func (r *reconciler) execute(ctx context.Context, in renderworker.Input, revision string, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
-	n := in.NodeSet
-	byName := make(map[string]*corev1.Pod, len(pods))
-	for i := range pods {
-		byName[pods[i].Name] = &pods[i]
+// execute carries out what the plan for the workers says now, many pods at a time. Each of its steps stands for itself: what fails
+// is tried again by the next reconcile, from which the same plan follows.
+func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Plan) error {
+	n := f.set
+	byName := make(map[string]*corev1.Pod, len(f.pods))
+	for i := range f.pods {
+		byName[f.pods[i].Name] = &f.pods[i]
 	}
-	if err := r.ownClaims(ctx, n, pods, plan.ScaledIn(facts.Pods)); err != nil {
+	if err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods)); err != nil {
 		return err
 	}
 	return errors.Join(
-		r.createAll(ctx, in, plan.Create, revision),
-		r.deleteAll(ctx, n, plan.Delete, byName),
-		r.retireAll(ctx, n, plan.Retire, byName, texts),
-		kube.SlowStart(len(plan.Reprieve), func(i int) error {
-			name := plan.Reprieve[i]
-			return wrap(r.mark(ctx, n, byName[name], r.marks(byName[name], "", texts[name])), "reprieving", n, name)
+		r.createAll(ctx, f.input, now.Create, p.revision),
+		r.deleteAll(ctx, n, now.Delete, byName),
+		r.retireAll(ctx, n, now.Retire, byName, p.texts),
+		kube.SlowStart(len(now.Reprieve), func(i int) error {
+			name := now.Reprieve[i]
+			return wrap(r.mark(ctx, n, byName[name], r.marks(byName[name], "", p.texts[name])), "reprieving", n, name)
 		}),
-		r.annotate(ctx, n, pods, facts, plan, texts),
+		r.annotate(ctx, f, p, now),
 	)
 }
 

@@ -4,12 +4,17 @@
 package nodeset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
@@ -17,39 +22,107 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// gather puts together what the plan is made from. Kubernetes nodes that cannot be given a worker are problems, and keep
-// no other from having one.
-func (r *reconciler) gather(ctx context.Context, in renderworker.Input, revision string, pods []corev1.Pod) (facts plans.Input, registered hostlist.Set, problems problem.List, err error) {
-	n := in.NodeSet
-	facts = plans.Input{
-		Now: r.Clock.Now(), Replicas: int(n.Replicas()), Revision: revision, MinReady: minReady(n),
-		Daemon:  n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet,
-		Rolling: n.UpdateType() == slinkyv1beta1.UpdateRolling, Scheduled: n.UpdateType() == slinkyv1beta1.UpdateScheduled,
+// facts are what is known about a NodeSet.
+type facts struct {
+	set *slinkyv1beta1.NodeSet
+	// input is what workers are rendered from, and problems are what is wrong with it. With any, nothing is done to workers.
+	input    renderworker.Input
+	problems problem.List
+	// pods are the workers, by their ordinals. They belong to the cache and are only read.
+	pods []corev1.Pod
+	// workers is what the plan for them is made from, but for the revision, and registered are their names that Slurm has.
+	workers    plans.Input
+	registered hostlist.Set
+	// unfit are Kubernetes nodes that cannot be given a worker. They keep no other from having one.
+	unfit problem.List
+	// stored are the ControllerRevisions by name, and revision is the content of the newest.
+	stored   map[string]*appsv1.ControllerRevision
+	revision []byte
+}
+
+func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (facts, error) {
+	f := facts{set: n}
+	var err error
+	f.input, err = r.input(ctx, n)
+	if err == nil {
+		err = renderworker.Check(f.input) // before any pod is made
 	}
-	for i := range pods {
-		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
+	if f.problems, err = problem.FromError(err); err != nil {
+		return f, err
 	}
-	if registered, err = r.ask(ctx, n, pods, &facts); err != nil {
-		return plans.Input{}, nil, nil, err
+	if f.pods, err = r.pods(ctx, n); err != nil {
+		return f, err
 	}
-	r.absences.recall(n.UID, &facts)
-	if facts.Daemon || n.Spec.PinToNode {
-		spec, err := renderworker.Template(in)
+	f.workers = plans.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
+	for i := range f.pods {
+		f.workers.Pods = append(f.workers.Pods, workerpod.Facts(&f.pods[i]))
+	}
+	if f.registered, err = r.ask(ctx, n, f.pods, &f.workers); err != nil {
+		return f, err
+	}
+	r.absences.recall(n.UID, &f.workers)
+	if len(f.problems) > 0 {
+		return f, nil
+	}
+	if err := r.gatherSpec(ctx, &f); err != nil {
+		return f, err
+	}
+	if f.revision, err = renderworker.RevisionData(f.input); err != nil {
+		return f, err
+	}
+	f.stored, err = r.revisions(ctx, n)
+	return f, err
+}
+
+// input reads what workers are rendered from.
+func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (renderworker.Input, error) {
+	c, err := r.Controller(ctx, n.Namespace, n.Spec.ControllerRef)
+	if err != nil {
+		return renderworker.Input{}, err
+	}
+	in := renderworker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
+	in.SssdDigest, err = r.sssd(ctx, n, c)
+	return in, err
+}
+
+// pods are the workers of a NodeSet, in one order, so that messages and the order of actions do not depend on the cache. Copies of
+// thousands of pods, made with every change of one, would be most of what the operator does.
+func (r *reconciler) pods(ctx context.Context, n *slinkyv1beta1.NodeSet) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(workerpod.Ordinal(&a)-workerpod.Ordinal(&b), cmp.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
+
+// gatherSpec adds what the spec asks for, and the Kubernetes nodes where it chooses among them.
+func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
+	n, w := f.set, &f.workers
+	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)
+	w.Daemon = n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
+	w.Rolling, w.Scheduled = n.UpdateType() == slinkyv1beta1.UpdateRolling, n.UpdateType() == slinkyv1beta1.UpdateScheduled
+	if w.Daemon || n.Spec.PinToNode {
+		spec, err := renderworker.Template(f.input)
 		if err != nil {
-			return plans.Input{}, nil, nil, err
+			return err
 		}
 		var nodes corev1.NodeList
 		if err := r.Client.List(ctx, &nodes); err != nil {
-			return plans.Input{}, nil, nil, fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+			return fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
-		facts.Nodes, problems = plans.KubeNodes(spec, nodes.Items, facts.Pods)
+		w.Nodes, f.unfit = plans.KubeNodes(spec, nodes.Items, w.Pods)
 	}
-	if !facts.Daemon {
-		problems = nil // host names follow from ordinals
+	if !w.Daemon {
+		f.unfit = nil // host names follow from ordinals
 		if n.Spec.PinToNode {
-			facts.Pins = plans.Pin(n.Status.OrdinalToNode, facts.Pods, facts.Replicas, facts.Nodes)
+			w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes)
 		}
 	}
-	facts.MaxUnavailable = maxUnavailable(n, facts.Desired())
-	return facts, registered, problems, nil
+	w.MaxUnavailable = maxUnavailable(n, w.Desired())
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,41 +21,25 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
-// revise keeps the ControllerRevisions of a NodeSet, puts the hash of the newest into its status, and returns it.
-func (r *reconciler) revise(ctx context.Context, in renderworker.Input, pods []corev1.Pod) (string, error) {
-	n := in.NodeSet
-	data, err := renderworker.RevisionData(in)
-	if err != nil {
-		return "", err
-	}
-	stored, err := r.revisions(ctx, n)
-	if err != nil {
-		return "", err
-	}
+// history decides about the ControllerRevisions of a NodeSet.
+func history(f facts) plans.History {
 	used := map[string]bool{}
-	for i := range pods {
-		used[pods[i].Labels[slinkyv1beta1.LabelRevisionHash]] = true
+	for i := range f.pods {
+		used[f.pods[i].Labels[slinkyv1beta1.LabelRevisionHash]] = true
 	}
 	var known []plans.Revision
-	for _, s := range stored {
+	for _, s := range f.stored {
 		known = append(known, plans.Revision{
 			Name: s.Name, Hash: s.Labels[slinkyv1beta1.LabelRevisionHash], Number: s.Revision, Data: renderworker.Canonical(s.Data.Raw),
 			Ours: metav1.GetControllerOf(s) != nil,
 		})
 	}
 	var collisions int32
-	if n.Status.CollisionCount != nil {
-		collisions = *n.Status.CollisionCount
+	if count := f.set.Status.CollisionCount; count != nil {
+		collisions = *count
 	}
-	h := plans.Keep(known, data, collisions, func(c int32) string { return renderworker.RevisionHash(data, c) }, used, n.RevisionHistoryLimit())
-	if err := r.keep(ctx, n, stored, h, data); err != nil {
-		return "", err
-	}
-	n.Status.NodeSetHash = h.Hash
-	if h.Collisions > 0 {
-		n.Status.CollisionCount = &h.Collisions
-	}
-	return h.Hash, nil
+	hash := func(c int32) string { return renderworker.RevisionHash(f.revision, c) }
+	return plans.Keep(known, f.revision, collisions, hash, used, f.set.RevisionHistoryLimit())
 }
 
 // revisions are those that the NodeSet controls, and those that nobody controls and that were made for one of its name.
@@ -77,10 +60,10 @@ func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (m
 }
 
 // keep carries out what was decided about the revisions.
-func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, stored map[string]*appsv1.ControllerRevision, h plans.History, data []byte) error {
+func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, h plans.History) error {
 	var errs []error
 	if h.Create {
-		made := renderworker.ControllerRevision(n, data, h.Hash, h.Number)
+		made := renderworker.ControllerRevision(n, f.revision, h.Hash, h.Number)
 		err := controllerutil.SetControllerReference(n, made, r.Client.Scheme())
 		if err == nil {
 			err = r.Client.Create(ctx, made, client.FieldOwner(kube.FieldManager))
@@ -95,18 +78,18 @@ func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, stored 
 		}
 	}
 	for _, name := range h.Adopt {
-		errs = append(errs, r.changeRevision(ctx, n, stored[name], func(c *appsv1.ControllerRevision) error {
+		errs = append(errs, r.changeRevision(ctx, n, f.stored[name], func(c *appsv1.ControllerRevision) error {
 			return controllerutil.SetControllerReference(n, c, r.Client.Scheme())
 		}))
 	}
 	if h.Renumber != "" {
-		errs = append(errs, r.changeRevision(ctx, n, stored[h.Renumber], func(c *appsv1.ControllerRevision) error {
+		errs = append(errs, r.changeRevision(ctx, n, f.stored[h.Renumber], func(c *appsv1.ControllerRevision) error {
 			c.Revision = h.Number
 			return nil
 		}))
 	}
 	for _, name := range h.Delete {
-		old := stored[name]
+		old := f.stored[name]
 		err := r.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion})
 		if err == nil {
 			r.Applier.Deleted(n, old)

@@ -8,26 +8,23 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
 // NodeSet that never saw such a thing has none.
-func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *reconcile.Plan) problem.List {
+func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav1.Condition, ok bool) {
 	if facts.Asked.IsZero() {
-		return nil // Slurm says nothing, and what it said last stays
+		return c, false // Slurm says nothing, and what it said last stays
 	}
-	c := metav1.Condition{
+	c = metav1.Condition{
 		Type: slinkyv1beta1.ConditionWorkersUnknown, Status: metav1.ConditionFalse,
 		Reason: slinkyv1beta1.ReasonWorkersKnown, Message: "Slurm has all workers that run",
 	}
@@ -36,51 +33,32 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan, out *rec
 		c.Message = fmt.Sprintf("%d workers run that Slurm does not have, and it lacks, or lacked, most of the cluster's: it seems to have lost its state. "+
 			"Jobs may still run there, so nothing is deleted; bring the state back, or delete the pods to have them register anew", plan.Lost)
 	}
-	if plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil {
-		out.Conditions = append(out.Conditions, c)
-	}
-	if plan.Lost == 0 {
-		return nil
-	}
-	return problem.List{problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown, "%s", c.Message)}
+	return c, plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil
 }
 
-// remember notes whether Slurm has lost its state where no plan is carried out: the NodeSet has a mistake, or it is being deleted.
-func (r *reconciler) remember(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, out *reconcile.Plan) error {
+// rememberLeaving is remember for a NodeSet that is being deleted; it says when to look again.
+func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
+	pods, err := r.pods(ctx, n)
+	if err != nil {
+		return again, err
+	}
 	facts := plans.Input{Now: r.Clock.Now(), Replicas: len(pods)}
 	for i := range pods {
 		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
 	}
 	if _, err := r.ask(ctx, n, pods, &facts); err != nil {
-		return err
+		return again, err
 	}
 	r.absences.recall(n.UID, &facts)
 	plan := plans.Make(facts)
 	if l, ok := r.linkOf(n); ok && plan.Relist {
 		l.Relist()
 	}
-	out.Problems = append(out.Problems, lost(n, facts, plan, out)...)
-	out.Again = plan.Again
-	return nil
-}
-
-// rememberLeaving is remember for a NodeSet that is being deleted; it says when to look again.
-func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return again, fmt.Errorf("listing the pods of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
-	}
-	var plan reconcile.Plan
-	if err := r.remember(ctx, n, list.Items, &plan); err != nil {
-		return again, err
-	}
-	before, conditions := n.DeepCopy(), n.GetConditions()
-	for _, c := range plan.Conditions {
+	before := n.DeepCopy()
+	if c, ok := lost(n, facts, plan); ok {
 		c.ObservedGeneration = n.Generation
-		kube.SetCondition(&conditions, c, r.Clock.Now())
+		kube.SetCondition(&n.Status.Conditions, c, r.Clock.Now())
 	}
-	n.SetConditions(conditions)
 	_, err = r.Applier.PatchStatus(ctx, before, n)
 	return plan.Again, reconcile.IgnoreGone(err)
 }

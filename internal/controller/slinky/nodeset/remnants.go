@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -191,7 +193,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 func (r *reconciler) wakeAll(ctx context.Context, queue reconcile.Queue, cluster link.Key) {
 	var sets slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace),
-		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{reference.Index: reference.To("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the NodeSets of a cluster", "cluster", cluster.String())
 		return

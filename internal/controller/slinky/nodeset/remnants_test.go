@@ -6,6 +6,8 @@ package nodeset
 import (
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
@@ -31,7 +33,7 @@ func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 		return n
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(nodeSet("ours", "demo"), nodeSet("another", "other")).
-		WithIndex(&slinkyv1beta1.NodeSet{}, reconcile.ReferenceIndex, func(o client.Object) []string {
+		WithIndex(&slinkyv1beta1.NodeSet{}, reference.Index, func(o client.Object) []string {
 			n, _ := o.(*slinkyv1beta1.NodeSet)
 			return references(n)
 		}).Build()
@@ -47,7 +49,7 @@ func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
-	r := &reconciler{Base: reconcile.Base{Client: cluster}, links: links}
+	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cluster}}, links: links}
 	r.wake(t.Context(), queue, link.Change{Link: key})
 	if n := queue.Len(); n != 1 {
 		t.Fatalf("%d NodeSets are woken", n)

@@ -32,7 +32,7 @@ import (
 // has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
 // hears of it in a moment: as long as the Controller says that Slurm is reachable, and as long from then on as the deletion of a record
 // is tried, no worker is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
-func (r *reconciler) renew(ctx context.Context, in renderworker.Input, plan *plans.Plan) (again time.Time, err error) {
+func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *observation, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
 	key := client.ObjectKeyFromObject(n)
 	if len(plan.Create) == 0 {
@@ -73,7 +73,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, plan *pla
 			listed, _ := confirmed.Node(name)
 			return listed != nil && !slices.Contains(still, name)
 		})
-		maintained, failures = r.forget(ctx, n, l, outdated)
+		maintained, failures = r.forget(ctx, n, l, outdated, seen)
 		return nil
 	})
 	if err != nil {
@@ -117,8 +117,8 @@ func unconfirmed(names []string, err error) link.Failures {
 }
 
 // forget deletes records, out of the maintenance of their NodeSet, too. It returns which were in that, and why some are left.
-func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string) (maintained hostlist.Set, failures link.Failures) {
-	maintained, err := r.leaveMaintenance(ctx, n, l, names)
+func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (maintained hostlist.Set, failures link.Failures) {
+	maintained, err := r.leaveMaintenance(ctx, n, l, names, seen)
 	if err != nil {
 		return nil, unconfirmed(names, err)
 	}

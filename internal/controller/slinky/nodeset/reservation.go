@@ -20,7 +20,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -33,7 +32,7 @@ const mostNodes = 100_000
 
 // reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns
 // when to look again. NodeSets that never had one ask Slurm nothing.
-func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, out *reconcile.Plan) (time.Time, error) {
+func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, seen *observation) (time.Time, error) {
 	wanted := plans.MaintenanceOf(n)
 	if desired == 0 {
 		wanted = nil
@@ -46,7 +45,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 		return time.Time{}, nil
 	case wanted == nil && !held:
 		// The reconcile that took the finalizer off could not write the status: the object had changed.
-		booking.Message, n.Status.Reservation = "none is asked for", nil
+		booking.Message, seen.reservation = "none is asked for", nil
 	case !linked && known:
 		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
 	case !linked:
@@ -55,7 +54,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 		return time.Time{}, nil // What was known stays; the NodeSet is woken when Slurm is trusted again.
 	default:
 		again, err := r.talk(ctx, n, func(ctx context.Context) (err error) {
-			booking, err = r.book(ctx, n, l, wanted, workers)
+			booking, err = r.book(ctx, n, l, wanted, workers, seen)
 			return err
 		})
 		if err != nil || !again.IsZero() {
@@ -69,24 +68,24 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	if booking.Exists {
 		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonReservationCreated
 	}
-	out.Conditions = append(out.Conditions, c)
+	seen.conditions = append(seen.conditions, c)
 	return booking.Again, nil
 }
 
 // book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
-func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set) (plans.Booking, error) {
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set, seen *observation) (plans.Booking, error) {
 	name := plans.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
 		return plans.Booking{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	s := plans.Scheduling{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(n), Nodes: workers, Live: live}
+	s := plans.Scheduling{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(seen), Nodes: workers, Live: live}
 	b := plans.Book(s)
 	if b.Delete {
 		if err := l.DeleteReservation(ctx, name); err != nil {
 			return b, err
 		}
-		n.Status.Reservation = nil
+		seen.reservation = nil
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", b.Message)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: %s", name, b.Message)
 		s.Live = nil
@@ -109,11 +108,11 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 			return b, err
 		}
 	case s.Wanted == nil:
-		n.Status.Reservation = nil
+		seen.reservation = nil
 		return b, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.RemoveFinalizer)
 	}
 	if b.Exists {
-		n.Status.Reservation = &slinkyv1beta1.NodeSetReservation{
+		seen.reservation = &slinkyv1beta1.NodeSetReservation{
 			Name: name, StartTime: metav1.NewTime(wanted.Start), Duration: metav1.Duration{Duration: wanted.Duration}, Flags: wanted.Flags,
 		}
 	}
@@ -122,8 +121,8 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 
 // leaveMaintenance takes nodes out of the open maintenance of their NodeSet, below which Slurm deletes no record, and returns those of
 // them that were in it. Their pods are gone, which is what it was made for. When their workers have registered they are put into it again.
-func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string) (hostlist.Set, error) {
-	if n.Status.Reservation == nil {
+func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (hostlist.Set, error) {
+	if seen.reservation == nil {
 		return nil, nil
 	}
 	name := plans.ReservationName(n.Name)
@@ -145,7 +144,7 @@ func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.Node
 		}
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", "its last workers are replaced")
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: its last workers are replaced", name)
-		n.Status.Reservation = nil
+		seen.reservation = nil
 	case kept.Len() < live.Nodes.Len():
 		if err := l.PutReservation(ctx, rest.Reservation{Name: name, Nodes: kept.String()}); err != nil {
 			return nil, err
@@ -179,8 +178,8 @@ func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Win
 }
 
 // asked is what the reservation was made with.
-func asked(n *slinkyv1beta1.NodeSet) *plans.Maintenance {
-	if v := n.Status.Reservation; v != nil {
+func asked(seen *observation) *plans.Maintenance {
+	if v := seen.reservation; v != nil {
 		return &plans.Maintenance{Start: v.StartTime.UTC(), Duration: v.Duration.Duration, Flags: v.Flags}
 	}
 	return nil

@@ -16,28 +16,28 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// tell puts the plan into the status, and returns what it says about single pods.
-func tell(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) map[string]string {
+// tell puts into the plan what the status and single pods are told about it.
+func tell(f facts, p *plan) {
 	waiting, before := map[string]string{}, map[string]string{}
-	for i := range pods {
-		if pods[i].Annotations[slinkyv1beta1.AnnotationRetired] != "" {
-			before[pods[i].Name] = pods[i].Annotations[slinkyv1beta1.AnnotationPlan]
+	for i := range f.pods {
+		pod := &f.pods[i]
+		if pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
+			before[pod.Name] = pod.Annotations[slinkyv1beta1.AnnotationPlan]
 		}
-		if c := workerpod.Condition(&pods[i], slinkyv1beta1.PodConditionRetiring); c != nil {
-			waiting[pods[i].Name] = c.Message
+		if c := workerpod.Condition(pod, slinkyv1beta1.PodConditionRetiring); c != nil {
+			waiting[pod.Name] = c.Message
 		}
 	}
-	steps, total := plans.Steps(facts, plan, workerpod.DryRun(n), func(p plans.Place) string { return renderworker.Identity(p).PodName(n) }, waiting)
-	n.Status.Plan, n.Status.Planned = nil, int32(total) //nolint:gosec // a number of pods
-	texts := map[string]string{}
+	name := func(place plans.Place) string { return renderworker.Identity(place).PodName(f.set) }
+	steps, total := plans.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
+	p.planned, p.texts = int32(total), map[string]string{} //nolint:gosec // a number of pods
 	for _, s := range steps {
-		n.Status.Plan = append(n.Status.Plan, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Deed), Cause: string(s.Cause), Message: s.Message})
-		texts[s.Pod] = s.Text()
+		p.steps = append(p.steps, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Deed), Cause: string(s.Cause), Message: s.Message})
+		p.texts[s.Pod] = s.Text()
 		if text, retired := before[s.Pod]; retired && s.Brief() {
-			texts[s.Pod] = text // it has gone before that is written
+			p.texts[s.Pod] = text // it has gone before that is written
 		}
 	}
-	return texts
 }
 
 // marks are the annotations of ours that a pod is to have. One that is to go already has been so since it was marked first.
@@ -59,25 +59,25 @@ func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[
 // annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark. Of a plan of
 // more steps than are told, pods are told with their marks alone: each step that is done would move others into what is told, and
 // a pod that is written to cannot be deleted in the version that was decided about.
-func (r *reconciler) annotate(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan, texts map[string]string) error {
-	causes, told := plan.Causes(facts.Pods), map[string]bool{}
-	for _, retirement := range plan.Retire {
+func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plans.Plan) error {
+	causes, told := now.Causes(f.workers.Pods), map[string]bool{}
+	for _, retirement := range now.Retire {
 		told[retirement.Pod] = true
 	}
-	for _, name := range plan.Reprieve {
+	for _, name := range now.Reprieve {
 		told[name] = true
 	}
-	whole := int(n.Status.Planned) <= plans.MostSteps
+	whole := int(plan.planned) <= plans.MostSteps
 	var changed []*corev1.Pod
-	for i := range pods {
-		p := &pods[i]
-		planned := causes[p.Name] != "" || (facts.Rolling || facts.Scheduled) && p.Labels[slinkyv1beta1.LabelRevisionHash] != facts.Revision
-		if p.Annotations[slinkyv1beta1.AnnotationPlan] != texts[p.Name] && !told[p.Name] && p.DeletionTimestamp == nil && (whole || !planned) {
+	for i := range f.pods {
+		p := &f.pods[i]
+		planned := causes[p.Name] != "" || (f.workers.Rolling || f.workers.Scheduled) && p.Labels[slinkyv1beta1.LabelRevisionHash] != plan.revision
+		if p.Annotations[slinkyv1beta1.AnnotationPlan] != plan.texts[p.Name] && !told[p.Name] && p.DeletionTimestamp == nil && (whole || !planned) {
 			changed = append(changed, p)
 		}
 	}
 	return kube.SlowStart(len(changed), func(i int) error {
 		p := changed[i]
-		return wrap(r.mark(ctx, n, p, r.marks(p, causes[p.Name], texts[p.Name])), "telling the plan to", n, p.Name)
+		return wrap(r.mark(ctx, f.set, p, r.marks(p, causes[p.Name], plan.texts[p.Name])), "telling the plan to", f.set, p.Name)
 	})
 }

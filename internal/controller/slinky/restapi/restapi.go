@@ -8,6 +8,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -19,7 +22,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	renderrestapi "github.com/coxswain-hpc/coxswain/internal/render/restapi"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis;controllers,verbs=get;list;watch
@@ -37,24 +41,29 @@ type reconciler struct {
 
 // Index adds the index by which RestApis are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
+	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.RestApi{}, references)
 }
 
 // Setup registers the controller of RestApis. operatorNamespace is the namespace of the operator's own pods, which must
 // reach slurmrestd; empty when they are in none.
 func Setup(mgr ctrl.Manager, base reconcile.Base, operatorNamespace string) error {
 	r := &reconciler{Base: base, operatorNamespace: operatorNamespace}
-	generic := &reconcile.Reconciler[*slinkyv1beta1.RestApi]{
-		Base:    base,
+	kind := &reconcile.Kind[*slinkyv1beta1.RestApi, facts, *reconcile.Plan, observation]{
+		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.RestApi { return &slinkyv1beta1.RestApi{} },
-		Decide:  r.decide,
+		Effect:  render.Effect,
+		Gather:  r.gather,
+		Decide:  decide,
 		Observe: r.observe,
+		Report:  report,
 		Prunes:  Prunes(),
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.RestApiList{}, reconcile.Watches{
-		Owns:             Prunes(),
-		Components:       []client.Object{&slinkyv1beta1.Controller{}},
-		KeysOfController: true,
+	list := &slinkyv1beta1.RestApiList{}
+	return kind.Setup(mgr, reconcile.Watches{
+		List:     list,
+		Owns:     Prunes(),
+		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
+		BySecret: reference.ThroughControllers(r.Client, list),
 	})
 }
 
@@ -65,25 +74,35 @@ func Prunes() []client.Object {
 }
 
 func references(a *slinkyv1beta1.RestApi) []string {
-	return []string{reconcile.Ref("Controller", a.Spec.ControllerRef.Name)}
+	return []string{reference.To("Controller", a.Spec.ControllerRef.Name)}
 }
 
-func (r *reconciler) decide(ctx context.Context, a *slinkyv1beta1.RestApi) (reconcile.Plan, error) {
-	a.Status.ObservedGeneration = a.Generation
-	in := render.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}
+// facts are what is known about a RestApi.
+type facts struct {
+	renderrestapi.Input
+	// problems are what is wrong with what it refers to.
+	problems problem.List
+}
+
+func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.RestApi) (facts, error) {
+	f := facts{Input: renderrestapi.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}}
 	var err error
-	in.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
+	f.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {
-		_, in.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *in.Controller.AuthSlurmRef(), "spec.controllerRef")
+		_, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *f.Controller.AuthSlurmRef(), "spec.controllerRef")
 	}
 	if err == nil {
-		in.ConnectionDigest, err = r.connection(ctx, in.Controller)
+		f.ConnectionDigest, err = r.connection(ctx, f.Controller)
 	}
-	problems, err := problem.FromError(err)
-	if err != nil || len(problems) > 0 {
-		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
+	f.problems, err = problem.FromError(err)
+	return f, err
+}
+
+func decide(f facts) *reconcile.Plan {
+	if len(f.problems) > 0 {
+		return &reconcile.Plan{Output: render.Output{Problems: f.problems}}
 	}
-	return reconcile.Plan{Output: render.Render(in)}, nil
+	return &reconcile.Plan{Output: renderrestapi.Render(f.Input)}
 }
 
 // connection is the digest of the slurm.conf that the Controller has rendered, which the pods mount.
@@ -96,15 +115,22 @@ func (r *reconciler) connection(ctx context.Context, c *slinkyv1beta1.Controller
 		}
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return render.ConnectionDigest(config.Data["slurm.conf"]), nil
+	return renderrestapi.ConnectionDigest(config.Data["slurm.conf"]), nil
 }
 
-func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, plan *reconcile.Plan) error {
-	part, workload, err := r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd")
-	if err != nil {
-		return err
-	}
-	a.Status.Replicas, a.Status.ReadyReplicas = workload.Replicas, workload.Ready
-	plan.Parts = append(plan.Parts, part)
-	return nil
+// observation is what runs of a RestApi.
+type observation struct {
+	part     kube.Part
+	workload reconcile.Workload
+}
+
+func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, _ facts, _ *reconcile.Plan, seen *observation) (err error) {
+	seen.part, seen.workload, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd")
+	return err
+}
+
+func report(a *slinkyv1beta1.RestApi, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {
+	a.Status.ObservedGeneration = a.Generation
+	a.Status.Replicas, a.Status.ReadyReplicas = o.Seen.workload.Replicas, o.Seen.workload.Ready
+	return reconcile.Report{Parts: []kube.Part{o.Seen.part}}
 }

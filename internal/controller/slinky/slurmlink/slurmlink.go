@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,11 +62,11 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
-		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(reconcile.ControllerOf),
+		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		WatchesRawSource(reconcile.SlurmChanges(r.links, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
-	reconcile.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
 	}
@@ -192,7 +194,7 @@ func (r *reconciler) find(ctx context.Context, c *slinkyv1beta1.Controller) (str
 	}
 	var list slinkyv1beta1.RestApiList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
-		client.MatchingFields{reconcile.ReferenceIndex: reconcile.Ref("Controller", c.Name)})
+		client.MatchingFields{reference.Index: reference.To("Controller", c.Name)})
 	if err != nil {
 		return "", fmt.Errorf("listing the RestApis of %s/%s: %w", c.Namespace, c.Name, err)
 	}

@@ -9,6 +9,9 @@ package token
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +25,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	render "github.com/coxswain-hpc/coxswain/internal/render/token"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	rendertoken "github.com/coxswain-hpc/coxswain/internal/render/token"
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
@@ -34,54 +38,83 @@ type reconciler struct{ reconcile.Base }
 
 // Index adds the index by which Tokens are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
-	return reconcile.IndexReferences(ctx, mgr, &slinkyv1beta1.Token{}, references)
+	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.Token{}, references)
 }
 
 // Setup registers the controller of Tokens.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	generic := &reconcile.Reconciler[*slinkyv1beta1.Token]{
-		Base:    base,
-		New:     func() *slinkyv1beta1.Token { return &slinkyv1beta1.Token{} },
-		Decide:  r.decide,
-		Observe: func(context.Context, *slinkyv1beta1.Token, *reconcile.Plan) error { return nil },
+	kind := &reconcile.Kind[*slinkyv1beta1.Token, facts, *plan, struct{}]{
+		Base:   &r.Base,
+		New:    func() *slinkyv1beta1.Token { return &slinkyv1beta1.Token{} },
+		Effect: render.Effect,
+		Gather: r.gather,
+		Decide: decide,
+		Report: report,
 	}
-	return generic.Setup(mgr, &slinkyv1beta1.TokenList{}, reconcile.Watches{Owns: []client.Object{&corev1.Secret{}}})
+	return kind.Setup(mgr, reconcile.Watches{List: &slinkyv1beta1.TokenList{}, Owns: []client.Object{&corev1.Secret{}}})
 }
 
 // references are the Secret with the key, and that of the token: when somebody takes its labels away it leaves the cache of
 // our own objects.
 func references(t *slinkyv1beta1.Token) []string {
-	refs := []string{reconcile.Ref("Secret", t.TokenRef().Name)}
+	refs := []string{reference.To("Secret", t.TokenRef().Name)}
 	if key := t.AuthJwtRef(); key != nil {
-		refs = append(refs, reconcile.Ref("Secret", key.Name))
+		refs = append(refs, reference.To("Secret", key.Name))
 	}
 	return refs
 }
 
-func (r *reconciler) decide(ctx context.Context, t *slinkyv1beta1.Token) (reconcile.Plan, error) {
-	t.Status.ObservedGeneration = t.Generation
-	in := render.Input{Token: t, ID: string(uuid.NewUUID()), Now: r.Clock.Now()}
-	err := r.key(ctx, t, &in)
+// facts are what is known about a Token.
+type facts struct {
+	rendertoken.Input
+	// problems are what is wrong with the key.
+	problems problem.List
+}
+
+func (r *reconciler) gather(ctx context.Context, t *slinkyv1beta1.Token) (facts, error) {
+	f := facts{Input: rendertoken.Input{Token: t, ID: string(uuid.NewUUID()), Now: r.Clock.Now()}}
+	err := r.key(ctx, t, &f.Input)
 	if err == nil {
-		err = r.stored(ctx, t, &in)
+		err = r.stored(ctx, t, &f.Input)
 	}
-	problems, err := problem.FromError(err)
-	if err != nil || len(problems) > 0 {
-		return reconcile.Plan{Output: reconcile.Failed(problems)}, err
+	f.problems, err = problem.FromError(err)
+	return f, err
+}
+
+// plan is what is to be done for a Token.
+type plan struct {
+	reconcile.Plan
+	// claims are those of the token that is to be in the Secret.
+	claims slurmtoken.Claims
+	// again is when the token is to be renewed.
+	again time.Time
+}
+
+func decide(f facts) *plan {
+	if len(f.problems) > 0 {
+		return &plan{Plan: reconcile.Plan{Output: render.Output{Problems: f.problems}}}
 	}
-	out := render.Render(in)
-	return reconcile.Plan{
-		Output: out.Output, Again: out.Again, ReadyReason: slinkyv1beta1.ReasonTokenIssued,
-		Parts: []kube.Part{{Name: "token", Ready: true, Message: render.Message(t, out.Claims)}},
-		Applied: func() {
-			t.Status.IssuedAt, t.Status.ExpiresAt = new(metav1.NewTime(out.Claims.IssuedAt)), new(metav1.NewTime(out.Claims.Expiry))
-		},
-	}, nil
+	out := rendertoken.Render(f.Input)
+	return &plan{Plan: reconcile.Plan{Output: out.Output}, claims: out.Claims, again: out.Again}
+}
+
+func report(t *slinkyv1beta1.Token, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
+	t.Status.ObservedGeneration = t.Generation
+	if len(o.Facts.problems) > 0 {
+		return reconcile.Report{}
+	}
+	if o.Driven { // it would be untrue before
+		t.Status.IssuedAt, t.Status.ExpiresAt = new(metav1.NewTime(o.Plan.claims.IssuedAt)), new(metav1.NewTime(o.Plan.claims.Expiry))
+	}
+	return reconcile.Report{
+		ReadyReason: slinkyv1beta1.ReasonTokenIssued, Again: o.Plan.again,
+		Parts: []kube.Part{{Name: "token", Ready: true, Message: rendertoken.Message(t, o.Plan.claims)}},
+	}
 }
 
 // key reads the key that signs, and asks its Secret whether it may sign for this user.
-func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render.Input) error {
+func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
 	path, ref := t.AuthJwtPath(), t.AuthJwtRef()
 	if ref == nil {
 		return problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "must be set")
@@ -112,7 +145,7 @@ func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render
 
 // stored reads the token that is there. A Secret that is not ours is not in the cache, and is noticed when it would be
 // written.
-func (r *reconciler) stored(ctx context.Context, t *slinkyv1beta1.Token, in *render.Input) error {
+func (r *reconciler) stored(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
 	ref := t.TokenRef()
 	var secret corev1.Secret
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}, &secret)

@@ -57,7 +57,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 		Named("workerkeys").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
-	reconcile.WatchSecrets(b, &base, &slinkyv1beta1.ControllerList{})
+	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the controller of workers' keys: %w", err)
 	}

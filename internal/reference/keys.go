@@ -1,22 +1,22 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package reconcile
+package reference
 
 import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
-
-// keyBytes is the size of generated keys; Slurm's documentation uses as many.
-const keyBytes = 1024
 
 // KeyHolder is an object whose auth/slurm and JWT keys are generated when its spec leaves them out.
 type KeyHolder interface {
@@ -33,23 +33,15 @@ var (
 	_ KeyHolder = (*slinkyv1beta1.Accounting)(nil)
 )
 
-// EnsureKeys generates the keys that the spec of holder leaves out and that do not exist. A Controller and an Accounting
-// of the same name share them.
-func EnsureKeys(ctx context.Context, b *Base, holder KeyHolder) error {
-	scheme := b.Client.Scheme()
-	if holder.GeneratesSlurmKey() {
-		ref := holder.AuthSlurmRef()
-		if err := b.EnsureSecret(ctx, scheme, holder, ref.Name, RandomSlurmKey(ref.Key, keyBytes)); err != nil {
-			return err
-		}
-	}
-	if holder.GeneratesJwtKey() {
-		ref := holder.AuthJwtRef()
-		if err := b.EnsureSecret(ctx, scheme, holder, ref.Name, RandomKey(ref.Key, keyBytes)); err != nil {
-			return err
-		}
-	}
-	return nil
+// GeneratedKeys are the Secrets with the keys that the spec of holder leaves out. A Controller and an Accounting of the same
+// name share them.
+func GeneratedKeys(holder KeyHolder) []render.Secret {
+	var out render.Output
+	out.Ensure(holder.GeneratesSlurmKey(), render.Secret{
+		Name: holder.AuthSlurmRef().Name, Key: holder.AuthSlurmRef().Key, Set: slinkyv1beta1.SlurmKeySetName, Content: render.SlurmKey,
+	})
+	out.Ensure(holder.GeneratesJwtKey(), render.Secret{Name: holder.AuthJwtRef().Name, Key: holder.AuthJwtRef().Key, Content: render.RandomBytes})
+	return out.Secrets
 }
 
 // KeysPresent is the condition of a holder whose keys are all there.
@@ -78,14 +70,14 @@ func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 
 // JwtDigest is the digest of what tokens are checked with: the JWT key and, where the spec names one, the set of public
 // keys.
-func (b *Base) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {
+func (r Reader) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {
 	ref := holder.AuthJwtRef()
-	key, err := b.SecretValue(ctx, holder.GetNamespace(), *ref, holder.AuthJwtPath())
+	key, err := r.SecretValue(ctx, holder.GetNamespace(), *ref, holder.AuthJwtPath())
 	if err != nil || jwks == nil {
 		return KeyDigest(*ref, key), err
 	}
 	const path = "spec.jwksKeyRef"
-	content, err := b.ConfigMap(ctx, holder.GetNamespace(), jwks.Name, path)
+	content, err := r.ConfigMap(ctx, holder.GetNamespace(), jwks.Name, path)
 	if err != nil {
 		return "", err
 	}

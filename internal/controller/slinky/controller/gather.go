@@ -1,0 +1,87 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+// facts are what is known about a Controller.
+type facts struct {
+	rendercontroller.Input
+	// keys is the condition about the keys of auth/slurm and of tokens.
+	keys metav1.Condition
+	// problems are what is wrong with what it refers to.
+	problems problem.List
+	// slurmctlds are the pods, and what Slurm says of itself.
+	slurmctlds slurmctlds
+	// slurmctld and slurmdbd are the live StatefulSets; nil when there are none.
+	slurmctld, slurmdbd *appsv1.StatefulSet
+	// monitors says that the cluster serves ServiceMonitors.
+	monitors bool
+}
+
+func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (facts, error) {
+	f := facts{Input: rendercontroller.Input{Controller: c, Images: r.Images}}
+	accountingErr := r.accounting(ctx, c, &f.Input)
+	keysErr := r.readKeys(ctx, &f)
+	var err error
+	f.problems, err = problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &f.Input), r.nodeSets(ctx, c, &f.Input), r.sharedClaim(ctx, c),
+		r.tableOfNodes(ctx, c, &f.Input)))
+	if err != nil {
+		return f, err
+	}
+	if f.slurmctld, err = r.statefulSet(ctx, c.Key()); err != nil {
+		return f, err
+	}
+	if a := f.Accounting; a != nil && !a.Spec.External {
+		if f.slurmdbd, err = r.statefulSet(ctx, a.Key()); err != nil {
+			return f, err
+		}
+	}
+	f.monitors, err = kube.Serves(ctx, r.definitions, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
+	if err != nil {
+		return f, err
+	}
+	f.slurmctlds, err = r.running(ctx, c)
+	return f, err
+}
+
+// readKeys reads the keys and says in a condition how it went.
+func (r *reconciler) readKeys(ctx context.Context, f *facts) (err error) {
+	c := f.Controller
+	_, f.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+	if err == nil && !c.Spec.External {
+		f.JwtKeyDigest, err = r.JwtDigest(ctx, c, c.Spec.JwksKeyRef)
+	}
+	if err == nil && f.Accounting != nil {
+		err = r.sameKey(ctx, c, f.Accounting)
+	}
+	f.keys = reference.KeysMissing(reference.KeysPresent(c), err)
+	return err
+}
+
+func (r *reconciler) statefulSet(ctx context.Context, key types.NamespacedName) (*appsv1.StatefulSet, error) {
+	var s appsv1.StatefulSet
+	if err := r.Client.Get(ctx, key, &s); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // none is an answer
+		}
+		return nil, fmt.Errorf("reading StatefulSet %s: %w", key, err)
+	}
+	return &s, nil
+}

@@ -1,0 +1,80 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+// plan is what is to be done for a Controller.
+type plan struct {
+	reconcile.Plan
+	// doubts are keys that slurmctld may or may not know.
+	doubts problem.List
+	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
+	configDigest string
+	// marks are to be written on pods once everything is applied, and led in place of them when that fails: they do not tell
+	// kubelets of a configuration that is not there.
+	marks, led []marking
+}
+
+func decide(f facts) *plan {
+	c, out := f.Controller, rendercontroller.Render(f.Input)
+	p := &plan{Plan: reconcile.Plan{Output: out.Output}, doubts: out.Doubts, configDigest: c.Status.ConfigDigest}
+	p.Secrets = reference.GeneratedKeys(c)
+	p.Problems = append(p.Problems, f.problems...)
+	p.Fail("spec.accountingRef", f.upgrade(p.Objects).wait())
+	exchangeStatefulSet(f.slurmctld, p.Objects)
+	serviceMonitor(c, f.monitors, p)
+	refresh := ""
+	if len(p.Problems) == 0 {
+		p.configDigest = out.ConfigDigest
+		if c.Spec.InplaceReconfigure {
+			refresh = p.configDigest
+		}
+	}
+	if !c.Spec.External {
+		leader := active(c, f.slurmctlds)
+		p.marks, p.led = mark(f.slurmctlds.pods, leader, refresh), mark(f.slurmctlds.pods, leader, "")
+	}
+	return p
+}
+
+// exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which
+// cannot be changed. Its pods stay until the new one replaces them one by one.
+func exchangeStatefulSet(live *appsv1.StatefulSet, objects []render.Object) {
+	if live == nil {
+		return
+	}
+	for i, o := range objects {
+		if set, ok := o.(*appsv1.StatefulSet); ok && set.Spec.ServiceName != live.Spec.ServiceName {
+			objects[i] = kube.Recreate(set)
+		}
+	}
+}
+
+// serviceMonitor adds a ServiceMonitor for the metrics of slurmctld to the plan where the cluster can have one, and has it
+// deleted when it is not wanted.
+func serviceMonitor(c *slinkyv1beta1.Controller, served bool, p *plan) {
+	switch wanted := rendercontroller.WantsServiceMonitor(c); {
+	case wanted && !served:
+		p.Ignore(true, "spec.metrics.serviceMonitor (the cluster has no CRD "+rendercontroller.ServiceMonitorDefinition+")")
+	case wanted:
+		p.Add(rendercontroller.ServiceMonitor(c))
+	case served:
+		monitor := &metav1.PartialObjectMetadata{}
+		monitor.SetGroupVersionKind(rendercontroller.ServiceMonitorKind)
+		monitor.Namespace, monitor.Name = c.Namespace, c.ServiceMonitorName()
+		p.Delete = append(p.Delete, monitor)
+	}
+}

@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+)
+
+// observation is what runs of a Controller, beside what was gathered.
+type observation struct {
+	// part is the StatefulSet of slurmctld.
+	part kube.Part
+}
+
+func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, _ facts, _ *plan, seen *observation) (err error) {
+	if c.Spec.External {
+		seen.part = kube.Part{Name: "slurmctld", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere"}
+		return nil
+	}
+	seen.part, _, err = r.ObserveWorkload(ctx, c.Namespace, c.Key().Name, &appsv1.StatefulSet{}, "slurmctld")
+	return err
+}
+
+func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, observation]) reconcile.Report {
+	daemons := o.Facts.slurmctlds
+	c.Status.ObservedGeneration, c.Status.ClusterName, c.Status.ConfigDigest = c.Generation, c.ClusterName(), o.Plan.configDigest
+	if release := daemons.daemons.Release; release != "" {
+		c.Status.SlurmVersion = release
+	}
+	version := versionSupported(c.Status.SlurmVersion)
+	applied := configApplied(c, o.Plan.Problems, daemons, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionConfigApplied))
+	out := reconcile.Report{
+		Conditions: []metav1.Condition{o.Facts.keys, doubtful(o.Plan.doubts), applied, version},
+		Parts:      append(versionPart(version), o.Seen.part),
+	}
+	switch {
+	case c.Spec.External:
+	case c.Replicas() > 1:
+		out.Conditions = append(out.Conditions, highlyAvailable(daemons))
+		out.Problems = rejected(applied)
+	default:
+		out.Drop = []string{slinkyv1beta1.ConditionHighlyAvailable}
+		out.Problems = rejected(applied)
+	}
+	return out
+}

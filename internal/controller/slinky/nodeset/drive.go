@@ -1,0 +1,61 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// observation is what carrying out a plan has shown.
+type observation struct {
+	// driven says that the workers were looked after.
+	driven bool
+	// reservation is that for the maintenance of the NodeSet, and conditions say how it is.
+	reservation *slinkyv1beta1.NodeSetReservation
+	conditions  []metav1.Condition
+	// again is when something that Slurm did not do yet is tried again; zero when there is none.
+	again time.Time
+}
+
+// drive carries a plan out. What asks Slurm comes last: it may be silent, and nothing else waits for it.
+func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, p *plan, seen *observation) error {
+	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(f.pods), r.Clock.Now()) }()
+	seen.reservation = n.Status.Reservation
+	if l, ok := r.linkOf(n); ok && p.workers.Relist {
+		l.Relist()
+	}
+	applyErr := r.Apply(ctx, n, &p.Plan, &corev1.ConfigMap{})
+	if problems, _ := problem.FromError(applyErr); len(problems) > 0 || len(p.Problems) > 0 {
+		return applyErr
+	}
+	if err := r.stay(ctx, n); err != nil { // before there is a worker
+		return errors.Join(applyErr, err)
+	}
+	if err := r.keep(ctx, n, f, p.history); err != nil {
+		return errors.Join(applyErr, err)
+	}
+	seen.driven = true
+	r.askJobs(n, f.pods, p.workers, f.workers.Now)
+	if workerpod.DryRun(n) {
+		return applyErr
+	}
+	now := p.workers // what waits is still expected
+	renewed, renewErr := r.renew(ctx, f.input, seen, &now)
+	err := errors.Join(renewErr, r.execute(ctx, f, p, now))
+	again, reserveErr := r.reserve(ctx, n, f.registered, p.workers.Desired, seen)
+	tidied, tidyErr := r.tidy(ctx, n, f.pods, f.workers, p.workers)
+	seen.again = plans.Sooner(renewed, plans.Sooner(again, tidied))
+	return errors.Join(applyErr, err, tidyErr, reserveErr)
+}

@@ -1,0 +1,64 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+)
+
+// plan is what is to be done for a NodeSet.
+type plan struct {
+	reconcile.Plan
+	// history is what becomes of the ControllerRevisions, and revision the hash of the newest.
+	history  plans.History
+	revision string
+	workers  plans.Plan
+	// desired is how many workers there are to be.
+	desired int32
+	// steps are what the status tells of the plan, planned is how many there are, and texts are what pods are told, by name.
+	steps   []slinkyv1beta1.NodeSetStep
+	planned int32
+	texts   map[string]string
+}
+
+func decide(f facts) *plan {
+	n := f.set
+	p := &plan{revision: n.Status.NodeSetHash, desired: n.Status.Desired}
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+		p.desired = n.Replicas()
+	}
+	if len(f.problems) > 0 {
+		p.Problems = f.problems
+		p.workers = plans.Make(f.workers)
+		return p
+	}
+	p.Add(kube.Shared(renderworker.Service(n)))
+	if n.Spec.SSH.Enabled {
+		p.Add(renderworker.SSHConfig(n))
+	}
+	if n.DisruptionProtection() {
+		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.
+		p.Add(kube.Recreate(kube.Shared(renderworker.DisruptionBudget(n))))
+	} else {
+		p.Release = append(p.Release, renderworker.DisruptionBudget(n))
+	}
+	renderworker.Ignore(n, &p.Output)
+	p.history = history(f)
+	p.revision = p.history.Hash
+	p.workers = plans.Make(f.planned(p.revision))
+	p.desired = int32(p.workers.Desired) //nolint:gosec // a number of pods
+	tell(f, p)
+	return p
+}
+
+// planned is what the plan for the workers is made from, once their revision is known.
+func (f facts) planned(revision string) plans.Input {
+	in := f.workers
+	in.Revision = revision
+	return in
+}

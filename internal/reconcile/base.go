@@ -1,0 +1,39 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+)
+
+// What a component makes holds up the end of the component in a foreground deletion. Where the API server enforces rights on
+// that (admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift), it takes the right to the owner's finalizers.
+//
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/finalizers;controllers/finalizers;loginsets/finalizers;nodesets/finalizers;restapis/finalizers;tokens/finalizers,verbs=update
+
+// In the same place, whoever changes the owners of an object must be allowed to delete it: NodeSets share a budget.
+//
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=delete
+
+// Base is what every reconciler works with.
+type Base struct {
+	// Reader reads what specs refer to, and has the client.
+	reference.Reader
+	Applier  *kube.Applier
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Images are used where an object names none.
+	Images image.Set
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+	// Concurrency is the number of objects of the kind that are reconciled at once.
+	Concurrency int
+	// Process tells this process of the operator from all others, which may believe to lead as well.
+	Process string
+}

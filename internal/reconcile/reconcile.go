@@ -1,0 +1,159 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reconcile is the loop that the reconcilers of all kinds of objects share, in both API groups. A kind brings five
+// functions, and each does what its name says:
+//
+//	Gather   reads facts, and writes nothing.
+//	Decide   is pure: facts in, Plan out. It has no client, no clock, no closure.
+//	Drive    carries the Plan out, and decides nothing.
+//	Observe  reads what runs, and writes nothing.
+//	Report   is pure: facts, plan and what was seen to conditions, status and events.
+//
+// The loop writes the status once, and only when it changed.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+)
+
+// Object is an object with conditions in its status.
+type Object interface {
+	client.Object
+	GetConditions() []metav1.Condition
+	SetConditions(conditions []metav1.Condition)
+}
+
+// Kind reconciles the objects of one kind: T is the object, F what is known about one, P what is to be done for it, and O what
+// was seen of it afterwards.
+type Kind[T Object, F any, P Planned, O any] struct {
+	*Base
+	// Name is that of the controller; empty is the kind of T.
+	Name string
+	// New makes an empty object.
+	New func() T
+	// Effect is the condition about fields without effect, which has another name in each API group; nil says nothing.
+	Effect func(ignored, notes []string) metav1.Condition
+	// Gather reads the facts. A mistake of a user is a fact. An error is what did not answer: the pass is tried again.
+	Gather func(ctx context.Context, obj T) (F, error)
+	// Decide says what is to be done.
+	Decide func(facts F) P
+	// Drive carries a plan out, and notes in seen what only doing it shows; nil is Base.Apply.
+	Drive func(ctx context.Context, obj T, facts F, plan P, seen *O) error
+	// Observe looks at what runs; nil looks at nothing.
+	Observe func(ctx context.Context, obj T, facts F, plan P, seen *O) error
+	// Report says what becomes of it. It writes the kind's own fields into the status of obj, which is a copy.
+	Report func(obj T, outcome Outcome[F, P, O]) Report
+	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
+	// the kind, or says when to try again; nil does nothing.
+	Finalize func(ctx context.Context, obj T) (again time.Time, err error)
+	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
+	Pause func(obj types.NamespacedName) time.Duration
+	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
+	Prunes []client.Object
+}
+
+// Reconcile brings one object a step further.
+func (k *Kind[T, F, P, O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if k.Pause != nil {
+		if pause := k.Pause(req.NamespacedName); pause > 0 {
+			return ctrl.Result{RequeueAfter: pause}, nil
+		}
+	}
+	obj := k.New()
+	if err := k.Client.Get(ctx, req.NamespacedName, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if obj.GetDeletionTimestamp() != nil { // what it owns is collected with it
+		if k.Finalize == nil {
+			return ctrl.Result{}, nil
+		}
+		again, err := k.Finalize(ctx, obj)
+		return ctrl.Result{RequeueAfter: k.until(again)}, err
+	}
+	if behind, err := k.Applier.Behind(ctx, obj); err != nil || behind {
+		return ctrl.Result{}, err
+	}
+	return k.pass(ctx, req, obj)
+}
+
+// pass takes an object through the five functions.
+func (k *Kind[T, F, P, O]) pass(ctx context.Context, req ctrl.Request, obj T) (ctrl.Result, error) {
+	before, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		return ctrl.Result{}, fmt.Errorf("copying %T: the copy has another type", obj)
+	}
+	facts, err := k.Gather(ctx, obj)
+	if err != nil {
+		return ctrl.Result{}, kube.IgnoreLeaving(fmt.Errorf("gathering the facts about %s: %w", req, err))
+	}
+	outcome := Outcome[F, P, O]{Facts: facts, Plan: k.Decide(facts), Now: k.Clock.Now()}
+	plan := outcome.Plan.Common()
+	made, driveErr := k.ensureSecrets(ctx, obj, plan.Secrets)
+	if made && driveErr == nil {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the next pass reads them
+	}
+	if driveErr == nil {
+		driveErr = k.drive(ctx, obj, &outcome)
+	}
+	outcome.Driven = driveErr == nil && len(plan.Problems) == 0
+	var observeErr error
+	if k.Observe != nil {
+		observeErr = k.Observe(ctx, obj, facts, outcome.Plan, &outcome.Seen)
+	}
+	again := k.Conclude(obj, outcome, driveErr, observeErr)
+	_, statusErr := k.Applier.PatchStatus(ctx, before, obj)
+	if apierrors.IsConflict(statusErr) {
+		statusErr = nil // the object has changed, of which an event is on its way
+	}
+	if err := errors.Join(driveErr, observeErr, statusErr); err != nil {
+		return ctrl.Result{}, kube.IgnoreLeaving(err)
+	}
+	return ctrl.Result{RequeueAfter: k.until(again)}, nil
+}
+
+// Conclude reports on a pass in the status of an object and by events, and returns when to look at it again. driveErr is what kept
+// the plan from being carried out, and observeErr what kept the object from being observed.
+func (k *Kind[T, F, P, O]) Conclude(obj T, outcome Outcome[F, P, O], driveErr, observeErr error) (again time.Time) {
+	plan, report := outcome.Plan.Common(), k.Report(obj, outcome)
+	if k.Effect != nil {
+		report.Conditions = append(report.Conditions, k.Effect(plan.Ignored, plan.Notes))
+	}
+	k.write(obj, plan, report, outcome.Now, errors.Join(driveErr, observeErr), observeErr)
+	return report.Again
+}
+
+// drive carries the plan out. Problems that only the server can see join those of the plan; what is left is worth a retry.
+func (k *Kind[T, F, P, O]) drive(ctx context.Context, obj T, outcome *Outcome[F, P, O]) error {
+	plan := outcome.Plan.Common()
+	var err error
+	if k.Drive == nil {
+		err = k.Apply(ctx, obj, plan, k.Prunes...)
+	} else {
+		err = k.Drive(ctx, obj, outcome.Facts, outcome.Plan, &outcome.Seen)
+	}
+	problems, rest := problem.FromError(err)
+	plan.Problems = append(plan.Problems, problems...)
+	return rest
+}
+
+// until is the time from now to t, at least a moment, or zero when t is not set.
+func (k *Kind[T, F, P, O]) until(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, t.Sub(k.Clock.Now()))
+}

@@ -1,0 +1,92 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+)
+
+// Outcome is what one pass over an object knew, decided and saw.
+type Outcome[F any, P Planned, O any] struct {
+	Facts F
+	// Plan is what was decided. What only the API server could find wrong has joined its problems.
+	Plan P
+	Seen O
+	// Driven says that the plan is carried out: it had no problems, and nothing failed.
+	Driven bool
+	// Now is the time of the pass.
+	Now time.Time
+}
+
+// Report is what an object says of itself after a pass, beside the fields of its status.
+type Report struct {
+	// Conditions are those of the kind's own, beside the summary. The kit fills in their observedGeneration.
+	Conditions []metav1.Condition
+	// Drop are the types of conditions that no longer apply.
+	Drop []string
+	// Parts are what has to be ready for the object to be ready. They do not count while the plan has problems: nothing was
+	// applied, so that what runs is not what the spec says in any case.
+	Parts []kube.Part
+	// ReadyReason is why the object is ready when it is; empty means Available.
+	ReadyReason string
+	// Problems are what went wrong after the plan was made, beside the problems of the plan.
+	Problems problem.List
+	// Events are told once, beside those of the summary.
+	Events []Event
+	// Again is when the object is to be looked at although nothing changes; zero when it is not.
+	Again time.Time
+}
+
+// Event is an event about the object of a pass.
+type Event struct {
+	// Type is Normal or Warning.
+	Type string
+	// Reason and Action are in CamelCase, Note is a sentence.
+	Reason, Action, Note string
+}
+
+// Say adds a condition.
+func (r *Report) Say(kind string, status metav1.ConditionStatus, reason, message string) {
+	r.Conditions = append(r.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// write puts a report into the conditions of an object and tells by events what is new. failed is what kept the plan from being
+// carried out or the object from being observed.
+func (b *Base) write(obj Object, plan *Plan, report Report, now time.Time, failed, unobserved error) {
+	conditions := obj.GetConditions()
+	for _, c := range report.Conditions {
+		c.ObservedGeneration = obj.GetGeneration()
+		kube.SetCondition(&conditions, c, now)
+	}
+	for _, kind := range report.Drop {
+		meta.RemoveStatusCondition(&conditions, kind)
+	}
+	problems := append(append(problem.List(nil), plan.Problems...), report.Problems...)
+	parts := report.Parts
+	switch {
+	case len(problems) > 0:
+		parts = nil // The mistakes come first.
+	case unobserved != nil:
+		parts = append(parts, kube.Part{Name: "workload", Reason: kube.ReasonWaiting, Message: "its state could not be read"})
+	}
+	if failed = kube.IgnoreLeaving(failed); apierrors.IsForbidden(failed) {
+		// Nothing in the spec is wrong with that, so that only this tells why nothing happens.
+		parts = append(parts, kube.Part{Name: "objects", Reason: kube.ReasonApplyFailed, Message: strings.ReplaceAll(failed.Error(), "\n", "; ")})
+	}
+	kube.Report(b.Recorder, obj, &conditions, kube.Summary{
+		Generation: obj.GetGeneration(), Now: now, Parts: parts, ReadyReason: report.ReadyReason, Problems: problems,
+	})
+	for _, e := range report.Events {
+		b.Recorder.Eventf(obj, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Note))
+	}
+	obj.SetConditions(conditions)
+}

@@ -1,0 +1,83 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+)
+
+// ensureSecrets creates the Secrets with generated keys that do not exist. made says that one was created, whose keys are read
+// in the next pass.
+func (b *Base) ensureSecrets(ctx context.Context, owner client.Object, secrets []render.Secret) (made bool, err error) {
+	for _, s := range secrets {
+		created, err := b.ensureSecret(ctx, owner, s)
+		if err != nil {
+			return made, err
+		}
+		made = made || created
+	}
+	return made, nil
+}
+
+// ensureSecret creates a Secret when it does not exist, and makes owner one of the owners of one that was generated.
+func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.Secret) (created bool, err error) {
+	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: s.Name}
+	secret, err := b.ReadSecret(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, b.createSecret(ctx, owner, s)
+	case err != nil:
+		return false, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if _, ours := secret.Labels[kube.KeyLabel]; !ours {
+		return false, nil // a user's own, found under the name that would have been generated
+	}
+	owned, err := controllerutil.HasOwnerReference(secret.OwnerReferences, owner, b.Client.Scheme())
+	if err != nil || owned {
+		return false, err
+	}
+	before := secret.DeepCopy()
+	if err := controllerutil.SetOwnerReference(owner, secret, b.Client.Scheme()); err != nil {
+		return false, fmt.Errorf("owning Secret %s: %w", key, err)
+	}
+	if err := b.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("owning Secret %s: %w", key, err)
+	}
+	return false, nil
+}
+
+func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.Secret) error {
+	data, err := generate(s)
+	if err != nil {
+		return fmt.Errorf("generating Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.GetNamespace(), Name: s.Name,
+			Labels: map[string]string{label.ManagedBy: label.Manager, kube.KeyLabel: "generated"},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: data,
+	}
+	if err := controllerutil.SetOwnerReference(owner, secret, b.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
+	}
+	err = b.Client.Create(ctx, secret, client.FieldOwner(kube.FieldManager))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // two owners asked at once
+		return fmt.Errorf("creating Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+)
+
+// ObserveWorkload reads a Deployment or StatefulSet and says as a part how far it is.
+func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj client.Object, part string) (kube.Part, Workload, error) {
+	err := b.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return kube.Part{Name: part, Reason: kube.ReasonRollingOut, Message: "is not created yet"}, Workload{}, nil
+	}
+	if err != nil {
+		return kube.Part{}, Workload{}, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
+	}
+	var w Workload
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		w = Workload{Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
+			Current: o.Status.ObservedGeneration >= o.Generation}
+	case *appsv1.StatefulSet:
+		w = Workload{Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
+			Current: o.Status.ObservedGeneration >= o.Generation}
+	default:
+		return kube.Part{}, Workload{}, errors.New("observing a workload that is neither Deployment nor StatefulSet")
+	}
+	return w.part(part), w, nil
+}
+
+// Workload is how far a Deployment or StatefulSet is.
+type Workload struct {
+	Desired, Replicas, Ready, Updated int32
+	// Current says that the counts belong to the newest spec.
+	Current bool
+}
+
+func (w Workload) part(name string) kube.Part {
+	switch {
+	case !w.Current || w.Updated < w.Desired:
+		return kube.Part{Name: name, Reason: kube.ReasonRollingOut, Message: fmt.Sprintf("%d of %d pods are up to date", w.Updated, w.Desired)}
+	case w.Ready < w.Desired:
+		return kube.Part{Name: name, Reason: kube.ReasonPodsNotReady, Message: fmt.Sprintf("%d of %d pods are ready", w.Ready, w.Desired)}
+	default:
+		return kube.Part{Name: name, Ready: true, Reason: kube.ReasonAvailable, Message: fmt.Sprintf("%d of %d pods are ready", w.Ready, w.Desired)}
+	}
+}
+
+func value(p *int32) int32 {
+	if p == nil {
+		return 1
+	}
+	return *p
+}
