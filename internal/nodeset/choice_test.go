@@ -75,7 +75,7 @@ func TestWhileSlurmIsSilentTheChoiceStands(t *testing.T) {
 		t.Errorf("while Slurm is silent (-want +got):\n%s", diff)
 	}
 	in.Asked = noon
-	if diff := cmp.Diff(nodeset.Plan{Desired: 1, Retire: retire(nodeset.ScaleIn, "w-0"), Reprieve: []string{"w-1"}}, nodeset.Make(in)); diff != "" {
+	if diff := cmp.Diff(nodeset.Plan{Desired: 1, Retire: retire(nodeset.ScaleIn, "w-0"), Unretire: []string{"w-1"}}, nodeset.Make(in)); diff != "" {
 		t.Errorf("when it has answered (-want +got):\n%s", diff)
 	}
 }

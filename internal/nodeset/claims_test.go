@@ -35,7 +35,7 @@ func TestWhoOwnsAClaim(t *testing.T) {
 		{"it goes with a worker that is too many", keep, drop, true, false, nil, refs{pod}, false},
 		{"it goes with the NodeSet while its worker stays", drop, drop, false, false, refs{pod}, refs{set}, false},
 		{"it goes with whichever goes first", drop, drop, true, false, refs{set}, refs{pod}, false},
-		{"a reprieve takes it back", keep, drop, false, false, refs{pod}, nil, false},
+		{"an unretirement takes it back", keep, drop, false, false, refs{pod}, nil, false},
 		{"another policy takes it back", keep, keep, true, false, refs{set, stranger}, refs{stranger}, false},
 		{"without a worker only the NodeSet counts", drop, drop, true, true, nil, refs{set}, false},
 		{"somebody else's is left alone", drop, drop, true, false, refs{controller}, refs{controller}, true},
@@ -62,7 +62,7 @@ func TestWhoOwnsAClaim(t *testing.T) {
 func TestWhoIsScaledIn(t *testing.T) {
 	pods := []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn), aPod(3, scaledIn), aPod(4, updating)}
 	plan := nodeset.Plan{
-		Reprieve: []string{"w-2"},
+		Unretire: []string{"w-2"},
 		Retire:   append(retire(nodeset.ScaleIn, "w-0"), retire(nodeset.Update, "w-3")...),
 	}
 	want := map[string]bool{"w-0": true, "w-1": true, "w-3": false, "w-4": false}

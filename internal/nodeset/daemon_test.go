@@ -62,7 +62,7 @@ func TestDaemonSetMode(t *testing.T) {
 			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
 		{"so does one that is gone", kube(starts), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
 		{"a node that fits again keeps the one that was going", kube(starts, starts), []nodeset.Pod{on("a"), on("b", scaledIn)},
-			nodeset.Plan{Reprieve: []string{"w-b"}}, 2},
+			nodeset.Plan{Unretire: []string{"w-b"}}, 2},
 		{"a worker that never got to its node goes with it", kube(starts), []nodeset.Pod{on("a"), on("b", pending)}, nodeset.Plan{Delete: []string{"w-b"}}, 1},
 		{"a terminating pod keeps its node", kube(starts), []nodeset.Pod{on("a", terminating)}, nodeset.Plan{}, 1},
 		{"of two on one node the one with jobs stays", kube(starts, starts), []nodeset.Pod{on("a"), on("b"), func() nodeset.Pod { p := double; p.Busy = true; return p }()},

@@ -68,9 +68,9 @@ type Plan struct {
 	Create []Place
 	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that is none for them.
 	Delete []string
-	// Retire are workers to mark; Reprieve are marked ones that are wanted after all.
+	// Retire are workers to mark; Unretire are marked ones that are wanted after all.
 	Retire   []Retirement
-	Reprieve []string
+	Unretire []string
 	// Ask are workers of which it has to be known when their jobs end.
 	Ask []string
 	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
@@ -118,7 +118,7 @@ func Make(in Input) Plan {
 		case cause != "" && p.Retired != cause:
 			plan.Retire = append(plan.Retire, Retirement{Pod: p.Name, Cause: cause})
 		case cause == "" && p.Retired != "":
-			plan.Reprieve = append(plan.Reprieve, p.Name)
+			plan.Unretire = append(plan.Unretire, p.Name)
 		}
 	}
 	return plan

@@ -90,13 +90,13 @@ func TestMake(t *testing.T) {
 			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodeset.Plan{}},
 		{"one that turns out to have jobs stays when an idle one can go instead",
 			nodeset.Input{Asked: noon, Listed: noon, Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
-			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0"), Reprieve: []string{"w-2"}}},
+			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0"), Unretire: []string{"w-2"}}},
 		{"of two with jobs the one that was chosen goes, whatever ends first",
 			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodeset.Plan{}},
-		{"one more replica reprieves the last choice",
-			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-1"}}},
-		{"all replicas back reprieve all", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Reprieve: []string{"w-2", "w-1"}}},
-		{"a worker cordoned by a user is not reprieved", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, cordoned)}}, nodeset.Plan{}},
+		{"one more replica unretires the last choice",
+			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-1"}}},
+		{"all replicas back unretire all", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-2", "w-1"}}},
+		{"a worker cordoned by a user is not unretired", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, cordoned)}}, nodeset.Plan{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func places(ordinals ...int) []nodeset.Place {
 
 func check(t *testing.T, in nodeset.Input, want nodeset.Plan) {
 	t.Helper()
-	// Reprieves are a set.
+	// Unretired workers are a set.
 	want.Desired = in.Desired()
 	options := cmp.Options{cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b string) bool { return a < b })}
 	if diff := cmp.Diff(want, nodeset.Make(in), options); diff != "" {
@@ -196,15 +196,15 @@ func TestRollingUpdate(t *testing.T) {
 		{"all old workers that are not ready go, whatever the budget", nodeset.Input{MaxUnavailable: 1, Pods: four(old, unready)},
 			nodeset.Plan{Retire: retire(nodeset.Update, "w-3", "w-2", "w-1", "w-0")}},
 		{"those that came back meanwhile stay, but for as many as may go", nodeset.Input{MaxUnavailable: 1, Pods: four(old, updating)},
-			nodeset.Plan{Reprieve: []string{"w-0", "w-1", "w-2"}}},
+			nodeset.Plan{Unretire: []string{"w-0", "w-1", "w-2"}}},
 		{"a new worker counts as unavailable until it has been ready long enough, and the plan says when that is",
 			nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(20*time.Second)))}, nodeset.Plan{Again: noon.Add(40 * time.Second)}},
 		{"without such a time it counts at once, whatever another clock says since when it is ready",
 			nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, readyFor(-10*time.Minute)))}, nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
 		{"when it has been, the next goes", nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(time.Minute)))},
 			nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
-		{"a rollback reprieves those that are new again", nodeset.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},
-			nodeset.Plan{Reprieve: []string{"w-2", "w-3"}}},
+		{"a rollback unretires those that are new again", nodeset.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},
+			nodeset.Plan{Unretire: []string{"w-2", "w-3"}}},
 		{"surplus workers go as surplus, not as old ones", nodeset.Input{MaxUnavailable: 1, Pods: append(four(old), aPod(4, old))},
 			nodeset.Plan{Retire: append(retire(nodeset.ScaleIn, "w-4"), retire(nodeset.Update, "w-3")...)}},
 		{"a retired old worker that becomes surplus is told so", nodeset.Input{MaxUnavailable: 1, Pods: append(four(), aPod(4, old, updating))},
@@ -223,8 +223,8 @@ func TestRollingUpdate(t *testing.T) {
 		check(t, nodeset.Input{Now: noon, Asked: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []nodeset.Pod{
 			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodeset.Plan{Ask: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
 	})
-	t.Run("OnDelete replaces nobody, and reprieves those that a rolling update chose", func(t *testing.T) {
+	t.Run("OnDelete replaces nobody, and unretires those that a rolling update chose", func(t *testing.T) {
 		check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 4, MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating), aPod(2, old, unready))},
-			nodeset.Plan{Reprieve: []string{"w-3"}})
+			nodeset.Plan{Unretire: []string{"w-3"}})
 	})
 }

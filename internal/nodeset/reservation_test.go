@@ -103,7 +103,7 @@ func TestScheduledUpdate(t *testing.T) {
 	check(t, in, nodeset.Plan{Retire: retire(nodeset.Update, "w-0")})
 	// When it is over, those that still have jobs stay as they are.
 	in.Pods = []nodeset.Pod{aPod(0, old, updating, busy, maintained(node.No)), aPod(1, old), aPod(2), aPod(3, old, maintained(node.Unknown))}
-	check(t, in, nodeset.Plan{Reprieve: []string{"w-0"}})
+	check(t, in, nodeset.Plan{Unretire: []string{"w-0"}})
 }
 
 func TestNodesLeaveAMaintenance(t *testing.T) {

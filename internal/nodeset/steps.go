@@ -19,8 +19,8 @@ const (
 	Delete Deed = "Delete"
 	// Retire drains a worker's node and deletes its pod when nothing runs on it.
 	Retire Deed = "Retire"
-	// Reprieve keeps a worker that was to go.
-	Reprieve Deed = "Reprieve"
+	// Unretire keeps a worker that was to go.
+	Unretire Deed = "Unretire"
 )
 
 // Step is one thing that is going to happen to a worker.
@@ -72,8 +72,8 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		for _, place := range plan.Create {
 			add(Step{Pod: name(place), Deed: Create})
 		}
-		for _, pod := range slices.Sorted(slices.Values(plan.Reprieve)) {
-			add(Step{Pod: pod, Deed: Reprieve, Message: takesItBack})
+		for _, pod := range slices.Sorted(slices.Values(plan.Unretire)) {
+			add(Step{Pod: pod, Deed: Unretire, Message: takesItBack})
 		}
 	}
 	causes := plan.Causes(in.Pods)
@@ -108,7 +108,7 @@ func waitsForJobs(message string) bool {
 func (p Plan) Causes(pods []Pod) map[string]Cause {
 	out := map[string]Cause{}
 	for _, pod := range pods {
-		if pod.Retired != "" && !slices.Contains(p.Reprieve, pod.Name) {
+		if pod.Retired != "" && !slices.Contains(p.Unretire, pod.Name) {
 			out[pod.Name] = pod.Retired
 		}
 	}

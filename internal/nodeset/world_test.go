@@ -184,7 +184,7 @@ func (w *world) plan(steps int) {
 		w.mayUpdate(r, plan.Desired, available)
 		w.mayScaleIn(r)
 	}
-	for _, name := range plan.Reprieve {
+	for _, name := range plan.Unretire {
 		if p := w.pods[name]; w.mute && w.strategy == onSchedule && p.Retired == nodeset.Update && p.Revision != w.revision {
 			w.t.Fatalf("%s is wanted after all, and nobody says whether its maintenance is over", name)
 		}

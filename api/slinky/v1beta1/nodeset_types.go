@@ -324,7 +324,7 @@ type NodeSetStep struct {
 	Pod string `json:"pod"`
 
 	// Action is Create, Delete (nothing runs in it), Retire (its Slurm node is drained, and it is deleted when nothing runs
-	// on it), or Reprieve (it was to go and stays).
+	// on it), or Unretire (it was to go and stays).
 	Action string `json:"action"`
 
 	// Cause is why a worker is retired: scale-in, update, replace (it was made for another scaling mode or host name), or

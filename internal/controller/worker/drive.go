@@ -71,7 +71,7 @@ func (r *reconciler) wantJobs(s *scope) {
 // confirming bounds how long to wait for Slurm's last word.
 const confirming = 30 * time.Second
 
-// delete deletes the very version of the pod that was decided about: it may have been reprieved since. Slurm is asked once
+// delete deletes the very version of the pod that was decided about: it may have been unretired since. Slurm is asked once
 // more before that, and the budget of the cluster has to allow it. Otherwise the action says what is waited for.
 func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err error) {
 	if !s.action.NeverStarted && !r.allowed(ctx, s) {
