@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Deed is what a Step does.
-type Deed string
+// StepAction is what a Step does.
+type StepAction string
 
-// The deeds of a plan.
+// The actions of a plan.
 const (
 	// Create makes a worker.
-	Create Deed = "Create"
+	Create StepAction = "Create"
 	// Delete deletes a pod in which nothing runs.
-	Delete Deed = "Delete"
+	Delete StepAction = "Delete"
 	// Retire drains a worker's node and deletes its pod when nothing runs on it.
-	Retire Deed = "Retire"
+	Retire StepAction = "Retire"
 	// Unretire keeps a worker that was to go.
-	Unretire Deed = "Unretire"
+	Unretire StepAction = "Unretire"
 )
 
 // Step is one thing that is going to happen to a worker.
 type Step struct {
 	// Pod is the worker's pod.
-	Pod   string
-	Deed  Deed
-	Cause Cause
+	Pod    string
+	Action StepAction
+	Cause  Cause
 	// Message says what it waits for.
 	Message string
 }
@@ -67,13 +67,13 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	}
 	if all {
 		for _, pod := range plan.Delete {
-			add(Step{Pod: pod, Deed: Delete, Message: nothingRuns})
+			add(Step{Pod: pod, Action: Delete, Message: nothingRuns})
 		}
 		for _, place := range plan.Create {
-			add(Step{Pod: name(place), Deed: Create})
+			add(Step{Pod: name(place), Action: Create})
 		}
 		for _, pod := range slices.Sorted(slices.Values(plan.Unretire)) {
-			add(Step{Pod: pod, Deed: Unretire, Message: takesItBack})
+			add(Step{Pod: pod, Action: Unretire, Message: takesItBack})
 		}
 	}
 	causes := plan.Causes(in.Pods)
@@ -84,7 +84,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 			if w := waiting[p.Name]; waitsForJobs(w) {
 				message = w
 			}
-			add(Step{Pod: p.Name, Deed: Retire, Cause: cause, Message: message})
+			add(Step{Pod: p.Name, Action: Retire, Cause: cause, Message: message})
 		}
 	}
 	next := itsTurn
@@ -93,7 +93,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	}
 	for _, p := range order {
 		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !slices.Contains(plan.Delete, p.Name) {
-			add(Step{Pod: p.Name, Deed: Retire, Cause: Update, Message: next})
+			add(Step{Pod: p.Name, Action: Retire, Cause: Update, Message: next})
 		}
 	}
 	return steps, total

@@ -18,7 +18,7 @@ func tell(in nodeset.Input, all bool, waiting map[string]string) string {
 	steps, total := nodeset.Steps(in, nodeset.Make(in), all, name, waiting)
 	var b strings.Builder
 	for _, s := range steps {
-		fmt.Fprintf(&b, "%-8s %s %s\n", s.Deed, s.Pod, s.Text())
+		fmt.Fprintf(&b, "%-8s %s %s\n", s.Action, s.Pod, s.Text())
 	}
 	if total > len(steps) {
 		fmt.Fprintf(&b, "and %d more\n", total-len(steps))

@@ -33,8 +33,8 @@ type fault struct {
 	clocks clocks
 	// forgets says that an operator starts that does not know what the one before had seen.
 	forgets bool
-	// otherEnd says that the end may be another one than the reference, moreDeeds that more is to be done until then.
-	otherEnd, moreDeeds bool
+	// otherEnd says that the end may be another one than the reference, moreActions that more is to be done until then.
+	otherEnd, moreActions bool
 }
 
 // lie is how long Slurm does not tell the truth, and stale how long nothing new is seen.
@@ -66,15 +66,15 @@ func faults() []fault {
 			w.after(lie, func() { w.sim.Expire() })
 			return verdict{}
 		}},
-		{name: "two leaders", lasts: 15 * time.Second, forgets: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
+		{name: "two leaders", lasts: 15 * time.Second, forgets: true, moreActions: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.overtake(15 * time.Second) }}
 		}},
-		{name: "an administrator drains", otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},
-		{name: "a job starts", single: true, lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
+		{name: "an administrator drains", otherEnd: true, moreActions: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},
+		{name: "a job starts", single: true, lasts: lie, otherEnd: true, moreActions: true, strike: func(w *world, _ call) verdict {
 			w.job() // after the operator has looked, and before what it writes has an effect
 			return verdict{}
 		}},
-		{name: "the dead come back", single: true, lasts: lie, otherEnd: true, moreDeeds: true, strike: func(w *world, _ call) verdict {
+		{name: "the dead come back", single: true, lasts: lie, otherEnd: true, moreActions: true, strike: func(w *world, _ call) verdict {
 			w.revive()
 			return verdict{}
 		}},
@@ -152,18 +152,18 @@ func lies() []fault {
 		list("Slurm says 500", func() *fake.Fault { return &fake.Fault{Status: http.StatusInternalServerError} }),
 		list("Slurm says 503", func() *fake.Fault { return &fake.Fault{Status: http.StatusServiceUnavailable} }),
 		list("Slurm is silent", func() *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }),
-		{name: "Slurm shows an earlier moment", lasts: stale, moreDeeds: true, strike: func(w *world, _ call) verdict {
+		{name: "Slurm shows an earlier moment", lasts: stale, moreActions: true, strike: func(w *world, _ call) verdict {
 			w.freeze(true)
 			w.after(stale, func() { w.freeze(false) })
 			return verdict{}
 		}},
 		{name: "slurmctld restarts", lasts: lie, strike: func(w *world, _ call) verdict { return verdict{then: func() { w.restartSlurm(true, 0) }} }},
 		// The loss is believed after five minutes, and what Slurm took and does not show is written again after five more.
-		{name: "slurmctld restarts without its state", lasts: 10 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
+		{name: "slurmctld restarts without its state", lasts: 10 * time.Minute, moreActions: true, otherEnd: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.restartSlurm(false, 30*time.Second) }}
 		}},
 		// Long enough for the loss to be believed, and for everything that follows from that.
-		{name: "slurmctld comes up empty", lasts: 20 * time.Minute, moreDeeds: true, otherEnd: true, strike: func(w *world, _ call) verdict {
+		{name: "slurmctld comes up empty", lasts: 20 * time.Minute, moreActions: true, otherEnd: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.restartSlurm(false, 12*time.Minute) }}
 		}},
 	}

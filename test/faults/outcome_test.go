@@ -178,10 +178,10 @@ func (o outcome) compare(ref *reference, s scenario, f fault) []string {
 			wrong = append(wrong, fmt.Sprintf("the end is another one, in %d fields:\n  %s", len(diff), strings.Join(diff[:min(len(diff), 12)], "\n  ")))
 		}
 	}
-	if !f.moreDeeds && !s.anyEnd {
-		for _, deed := range slices.Sorted(maps.Keys(o.counts)) {
-			if o.counts[deed] > ref.counts[deed] {
-				wrong = append(wrong, fmt.Sprintf("%s: %d times, %d in the reference", deed, o.counts[deed], ref.counts[deed]))
+	if !f.moreActions && !s.anyEnd {
+		for _, action := range slices.Sorted(maps.Keys(o.counts)) {
+			if o.counts[action] > ref.counts[action] {
+				wrong = append(wrong, fmt.Sprintf("%s: %d times, %d in the reference", action, o.counts[action], ref.counts[action]))
 			}
 		}
 	}

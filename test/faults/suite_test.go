@@ -255,8 +255,8 @@ func refer(t *testing.T, s scenario, from beginning) *reference {
 			ref.masked[path] = true
 		}
 	}
-	for deed, n := range second.counts {
-		ref.counts[deed] = max(ref.counts[deed], n)
+	for action, n := range second.counts {
+		ref.counts[action] = max(ref.counts[action], n)
 	}
 	ref.took = max(first.took, second.took)
 	return ref
