@@ -24,8 +24,8 @@ type Coming struct {
 // Outdated are the names of the records to delete before workers are made that register with this: those that were registered
 // with something else, or on another machine, or for which the last slurmd offered too little. Held are outdated ones that
 // must stay: jobs are there, or somebody else has a say in them. A record of which it is not known what it was registered with stays.
-func Outdated(records []Remnant, coming []Coming, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
-	byName := make(map[string]Remnant, len(records))
+func Outdated(records []OrphanedNode, coming []Coming, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
+	byName := make(map[string]OrphanedNode, len(records))
 	for _, r := range records {
 		byName[r.Name] = r
 	}
@@ -49,7 +49,7 @@ func Outdated(records []Remnant, coming []Coming, registration string, gone func
 // Held says that somebody else has a say in a node whose worker is gone: it is reserved, or was drained or set down by somebody
 // who is neither us nor Slurm. Slurm appends its own words to the reason of a node that it gives up, and 24.11 to one that was left
 // over; it drains no node for that.
-func (r Remnant) Held() bool {
+func (r OrphanedNode) Held() bool {
 	text := r.Reason.Text
 	switch {
 	case r.Reserved:

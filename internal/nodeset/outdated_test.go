@@ -13,52 +13,52 @@ import (
 
 func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 	const kept, deleted, held = "kept", "deleted", "held"
-	other := func(r *nodeset.Remnant) { r.Comment.Registration = "other" }
-	reason := func(text string) func(*nodeset.Remnant) {
-		return func(r *nodeset.Remnant) { r.Reason.Text, r.Open, r.Drained = text, node.No, node.Yes }
+	other := func(r *nodeset.OrphanedNode) { r.Comment.Registration = "other" }
+	reason := func(text string) func(*nodeset.OrphanedNode) {
+		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.Open, r.Drained = text, node.No, node.Yes }
 	}
-	down := func(text string) func(*nodeset.Remnant) {
-		return func(r *nodeset.Remnant) { r.Reason.Text, r.Open = text, node.No }
+	down := func(text string) func(*nodeset.OrphanedNode) {
+		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.Open = text, node.No }
 	}
-	lost := func(r *nodeset.Remnant) { r.Dead = node.Yes }
+	lost := func(r *nodeset.OrphanedNode) { r.Dead = node.Yes }
 	tests := []struct {
 		name   string
-		record []func(*nodeset.Remnant)
+		record []func(*nodeset.OrphanedNode)
 		bound  string // the Kubernetes node of the worker to be
 		want   string
 	}{
 		{name: "one of the same registration stays", want: kept},
-		{name: "one of another goes", record: []func(*nodeset.Remnant){other}, want: deleted},
-		{name: "also after our own drain", record: []func(*nodeset.Remnant){other, reason("slurm-operator: Pod is terminating")}, want: deleted},
-		{name: "also after Slurm has given the node up", record: []func(*nodeset.Remnant){other, down("Not responding"), lost}, want: deleted},
-		{name: "also after both", record: []func(*nodeset.Remnant){other, reason("slurm-operator: Pod is terminating : Not responding"), lost}, want: deleted},
-		{name: "also when 24.11 had a reason left over", record: []func(*nodeset.Remnant){other, down("was a bad disk : Not responding"), lost}, want: deleted},
-		{name: "an administrator who set it down holds it", record: []func(*nodeset.Remnant){other, down("bad disk")}, want: held},
-		{name: "one of which it is not known stays", record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Comment.Registration = "" }}, want: kept},
-		{name: "jobs hold it", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Busy = node.Yes }}, want: held},
-		{name: "and what may be jobs", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Busy = node.Unknown }}, want: held},
-		{name: "an administrator's drain holds it", record: []func(*nodeset.Remnant){other, reason("bad disk")}, want: held},
-		{name: "also after Slurm has given up the node", record: []func(*nodeset.Remnant){other, reason("bad disk : Not responding"), lost}, want: held},
-		{name: "also one without a reason that Slurm has given up", record: []func(*nodeset.Remnant){other, reason("Not responding"), lost}, want: held},
-		{name: "also without a reason", record: []func(*nodeset.Remnant){other, reason("")}, want: held},
-		{name: "a reason that is left over does not", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Reason.Text = "was a bad disk" }}, want: deleted},
-		{name: "a reservation of somebody's holds it", record: []func(*nodeset.Remnant){other, func(r *nodeset.Remnant) { r.Reserved = true }}, want: held},
+		{name: "one of another goes", record: []func(*nodeset.OrphanedNode){other}, want: deleted},
+		{name: "also after our own drain", record: []func(*nodeset.OrphanedNode){other, reason("slurm-operator: Pod is terminating")}, want: deleted},
+		{name: "also after Slurm has given the node up", record: []func(*nodeset.OrphanedNode){other, down("Not responding"), lost}, want: deleted},
+		{name: "also after both", record: []func(*nodeset.OrphanedNode){other, reason("slurm-operator: Pod is terminating : Not responding"), lost}, want: deleted},
+		{name: "also when 24.11 had a reason left over", record: []func(*nodeset.OrphanedNode){other, down("was a bad disk : Not responding"), lost}, want: deleted},
+		{name: "an administrator who set it down holds it", record: []func(*nodeset.OrphanedNode){other, down("bad disk")}, want: held},
+		{name: "one of which it is not known stays", record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Comment.Registration = "" }}, want: kept},
+		{name: "jobs hold it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Busy = node.Yes }}, want: held},
+		{name: "and what may be jobs", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Busy = node.Unknown }}, want: held},
+		{name: "an administrator's drain holds it", record: []func(*nodeset.OrphanedNode){other, reason("bad disk")}, want: held},
+		{name: "also after Slurm has given up the node", record: []func(*nodeset.OrphanedNode){other, reason("bad disk : Not responding"), lost}, want: held},
+		{name: "also one without a reason that Slurm has given up", record: []func(*nodeset.OrphanedNode){other, reason("Not responding"), lost}, want: held},
+		{name: "also without a reason", record: []func(*nodeset.OrphanedNode){other, reason("")}, want: held},
+		{name: "a reason that is left over does not", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Reason.Text = "was a bad disk" }}, want: deleted},
+		{name: "a reservation of somebody's holds it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Reserved = true }}, want: held},
 		{name: "one for which slurmd offered too little goes, with Slurm's own drain",
-			record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Invalid = node.Yes }, reason("Low RealMemory (reported:400 < 100.00% of configured:600)")}, want: deleted},
+			record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Invalid = node.Yes }, reason("Low RealMemory (reported:400 < 100.00% of configured:600)")}, want: deleted},
 		{name: "one of another machine goes", bound: "k2", want: deleted},
 		{name: "one of the same machine stays", bound: "k1", want: kept},
-		{name: "one of a machine that is gone goes", record: []func(*nodeset.Remnant){func(r *nodeset.Remnant) { r.Comment.Node = "lost" }}, want: deleted},
+		{name: "one of a machine that is gone goes", record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Comment.Node = "lost" }}, want: deleted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := nodeset.Remnant{
+			r := nodeset.OrphanedNode{
 				Name: "w-0", Dead: node.No, Open: node.Yes, Drained: node.No, Busy: node.No, Invalid: node.No,
 				Comment: node.Comment{PodName: "w-0", Node: "k1", NodeSetName: "w", Registration: "same"},
 			}
 			for _, change := range tt.record {
 				change(&r)
 			}
-			outdated, still := nodeset.Outdated([]nodeset.Remnant{r, {Name: "w-1", Open: node.Yes, Busy: node.No}},
+			outdated, still := nodeset.Outdated([]nodeset.OrphanedNode{r, {Name: "w-1", Open: node.Yes, Busy: node.No}},
 				[]nodeset.Coming{{Slurm: "w-0", Node: tt.bound}, {Slurm: "w-2"}}, "same", func(name string) bool { return name == "lost" })
 			got := kept
 			switch {

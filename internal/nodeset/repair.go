@@ -128,8 +128,8 @@ func Kept(all []Pod) node.Answer {
 	return node.Yes
 }
 
-// Remnant is what Slurm has on a node.
-type Remnant struct {
+// OrphanedNode is what Slurm has on a node whose worker is gone.
+type OrphanedNode struct {
 	Name string
 	// Dead says that it is DOWN and does not respond.
 	Dead node.Answer
@@ -147,10 +147,10 @@ type Remnant struct {
 	Comment node.Comment
 }
 
-// Vacant are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither
+// OrphanedNodesToDrain are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither
 // there nor about to be made, and to which Slurm would give jobs all the same, such as a slurmctld that comes back with the
 // state of another day. A job that is sent to such a node hangs until SlurmdTimeout is over.
-func Vacant(records []Remnant, nodeSet string, pods func(name string) bool) []string {
+func OrphanedNodesToDrain(records []OrphanedNode, nodeSet string, pods func(name string) bool) []string {
 	var out []string
 	for _, r := range records {
 		if r.Open == node.Yes && r.Comment.NodeSetName == nodeSet && r.Comment.PodName != "" && !pods(r.Comment.PodName) {
@@ -161,10 +161,10 @@ func Vacant(records []Remnant, nodeSet string, pods func(name string) bool) []st
 	return out
 }
 
-// Defunct are the names of the records to delete: those of nodes that are dead, were workers of the NodeSet by this name and
+// OrphanedNodesToDelete are the names of the records to delete: those of nodes that are dead, were workers of the NodeSet by this name and
 // UID, have no pod, and whose Kubernetes node is gone or has another host name by now. One that is in an active reservation has its
 // turn when that is over: Slurm refuses it until then, and all that are named with it.
-func Defunct(records []Remnant, nodeSet, uid string, in Input) []string {
+func OrphanedNodesToDelete(records []OrphanedNode, nodeSet, uid string, in Input) []string {
 	nodes := in.nodes()
 	names := hostlist.SetOf()
 	for _, p := range in.Pods {

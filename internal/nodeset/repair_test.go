@@ -185,8 +185,8 @@ func TestWhetherSlurmHasKeptItsState(t *testing.T) {
 }
 
 func TestDefunct(t *testing.T) {
-	record := func(name, kubeNode string, dead node.Answer) nodeset.Remnant {
-		return nodeset.Remnant{Name: name, Dead: dead, Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
+	record := func(name, kubeNode string, dead node.Answer) nodeset.OrphanedNode {
+		return nodeset.OrphanedNode{Name: name, Dead: dead, Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
 	}
 	other := record("f", "gone", node.Yes)
 	other.Comment.NodeSetUID = "another"
@@ -194,7 +194,7 @@ func TestDefunct(t *testing.T) {
 	in.Nodes[1].Hostname = "renamed"
 	reserved := record("i", "gone", node.Yes)
 	reserved.Locked = true
-	got := nodeset.Defunct([]nodeset.Remnant{
+	got := nodeset.OrphanedNodesToDelete([]nodeset.OrphanedNode{
 		reserved,                          // Slurm would refuse it, and all others with it
 		record("e", "gone", node.Yes),     // its Kubernetes node is gone
 		record("b", "b", node.Yes),        // its Kubernetes node has another host name
@@ -210,10 +210,10 @@ func TestDefunct(t *testing.T) {
 }
 
 func TestVacant(t *testing.T) {
-	record := func(name, set, pod string, open node.Answer) nodeset.Remnant {
-		return nodeset.Remnant{Name: name, Open: open, Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
+	record := func(name, set, pod string, open node.Answer) nodeset.OrphanedNode {
+		return nodeset.OrphanedNode{Name: name, Open: open, Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
 	}
-	got := nodeset.Vacant([]nodeset.Remnant{
+	got := nodeset.OrphanedNodesToDrain([]nodeset.OrphanedNode{
 		record("w-10", "w", "w-10", node.Yes), // it takes jobs and has no pod
 		record("w-2", "w", "w-2", node.Yes),
 		record("w-1", "w", "w-1", node.Yes),     // it has a pod

@@ -35,9 +35,9 @@ import (
 // and shows no change then that would wake the NodeSet.
 const tidied = 5 * time.Second
 
-// tidy looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
+// cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
 // and those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
-func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
+func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
 		return again, nil
@@ -46,40 +46,40 @@ func (r *reconciler) tidy(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []
 	for i := range pods {
 		workers[workerpod.SlurmNode(&pods[i])] = true
 	}
-	var records []plans.Remnant
+	var records []plans.OrphanedNode
 	for found := range l.Snapshot().Nodes() {
 		if workers[found.Name] {
 			continue
 		}
-		if record, ok := remnantOf(found); ok && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
+		if record, ok := orphanedNodeOf(found); ok && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
 			records = append(records, record)
 		}
 	}
 	if len(records) == 0 {
 		return again, nil
 	}
-	var pruned, vacated bool
+	var pruned, drained bool
 	again, err = r.talk(ctx, n, func(ctx context.Context) error {
-		var vacateErr, pruneErr error
-		vacated, vacateErr = r.vacate(ctx, l, n, records, plan) // first what concerns jobs
-		pruned, pruneErr = r.prune(ctx, l, n, records, facts)
-		return errors.Join(vacateErr, pruneErr)
+		var drainErr, pruneErr error
+		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // first what concerns jobs
+		pruned, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)
+		return errors.Join(drainErr, pruneErr)
 	})
 	if errors.Is(err, link.ErrClosed) {
 		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
 	}
-	if pruned || vacated {
+	if pruned || drained {
 		again = r.Clock.Now().Add(tidied)
 	}
 	return again, err
 }
 
-// prune deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, and says whether there were any.
-func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, facts plans.Input) (bool, error) {
+// deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, and says whether there were any.
+func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, facts plans.Input) (bool, error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
 		return false, nil
 	}
-	defunct := plans.Defunct(records, n.Name, string(n.UID), facts)
+	defunct := plans.OrphanedNodesToDelete(records, n.Name, string(n.UID), facts)
 	if len(defunct) == 0 {
 		return false, nil
 	}
@@ -94,15 +94,15 @@ func (r *reconciler) prune(ctx context.Context, l *link.Link, n *slinkyv1beta1.N
 	return true, failures.Err()
 }
 
-// vacate drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when
+// drainOrphanedNodes drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when
 // such a worker comes back.
-func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.Remnant, plan plans.Plan) (bool, error) {
+func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, plan plans.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
 		expected[renderworker.Identity(place).PodName(n)] = true
 	}
 	var failure error
-	vacant := plans.Vacant(records, n.Name, func(name string) bool {
+	undrained := plans.OrphanedNodesToDrain(records, n.Name, func(name string) bool {
 		if expected[name] {
 			return true
 		}
@@ -110,16 +110,16 @@ func (r *reconciler) vacate(ctx context.Context, l *link.Link, n *slinkyv1beta1.
 		failure = errors.Join(failure, err)
 		return there
 	})
-	if failure != nil || len(vacant) == 0 {
+	if failure != nil || len(undrained) == 0 {
 		return false, failure
 	}
-	failures := l.Drain(ctx, vacant, node.OurReason("Pod is gone"))
-	vacant = slices.DeleteFunc(vacant, func(name string) bool { return errors.Is(failures[name], link.ErrHeld) })
+	failures := l.Drain(ctx, undrained, node.OurReason("Pod is gone"))
+	undrained = slices.DeleteFunc(undrained, func(name string) bool { return errors.Is(failures[name], link.ErrHeld) })
 	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) })
-	if err := failures.Err(); err != nil || len(vacant) == 0 {
+	if err := failures.Err(); err != nil || len(undrained) == 0 {
 		return false, err
 	}
-	names := hostlist.Compress(vacant)
+	names := hostlist.Compress(undrained)
 	log.FromContext(ctx).Info("Drained Slurm nodes that have no pods", "nodes", names)
 	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Drained", "Drain", "Drained Slurm nodes %s, whose pods are gone", names)
 	return true, nil
@@ -137,11 +137,11 @@ func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (
 	return true, nil
 }
 
-// remnantOf reads the record of a node that was a worker of some NodeSet.
-func remnantOf(n *rest.Node) (plans.Remnant, bool) {
+// orphanedNodeOf reads the record of a node that was a worker of some NodeSet.
+func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	state := node.Parse(n.State)
-	return plans.Remnant{
+	return plans.OrphanedNode{
 		Name: n.Name, Dead: dead(state), Open: open(state), Drained: state.Drain(), Locked: locked(state), Comment: comment,
 		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
 		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
@@ -175,7 +175,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if found == nil {
 		return
 	}
-	record, ok := remnantOf(found)
+	record, ok := orphanedNodeOf(found)
 	if !ok || record.Comment.Namespace != change.Link.Namespace {
 		return
 	}
