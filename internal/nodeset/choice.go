@@ -14,7 +14,7 @@ const hearing = 10 * time.Second
 
 // scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only
 // in when their jobs end, none goes before that is known of all of them, or has been waited for long enough; meanwhile
-// Plan.Ask names them.
+// Plan.WantJobs names them.
 func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan *Plan) {
 	n = min(max(0, n), len(candidates))
 	if in.Asked.IsZero() {
@@ -22,7 +22,7 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 		slices.SortStableFunc(candidates, func(a, b Pod) int { return -boolean(a.Retired == ScaleIn, b.Retired == ScaleIn) })
 	}
 	if group := in.undecided(candidates, n); len(group) > 0 {
-		since := in.AskedJobs
+		since := in.JobsWantedSince
 		if since.IsZero() {
 			since = in.Now
 		}
@@ -30,7 +30,7 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 			plan.wake(until)
 			n = slices.IndexFunc(candidates, func(p Pod) bool { return p.Name == group[0].Name })
 			for _, p := range group {
-				plan.Ask = append(plan.Ask, p.Name)
+				plan.WantJobs = append(plan.WantJobs, p.Name)
 				if p.Retired == ScaleIn { // it stays so
 					retired[p.Name] = ScaleIn
 				}

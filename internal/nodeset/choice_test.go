@@ -30,9 +30,9 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 		want     nodeset.Plan
 	}{
 		{name: "which of two busy ones goes is not decided before it is known when their jobs end", replicas: 1, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard)},
-			want: nodeset.Plan{Ask: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
+			want: nodeset.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
 		{name: "of both", replicas: 1, pods: []nodeset.Pod{aPod(0, until(time.Hour)), aPod(1, unheard)},
-			want: nodeset.Plan{Ask: []string{"w-0", "w-1"}, Again: noon.Add(10 * time.Second)}},
+			want: nodeset.Plan{WantJobs: []string{"w-0", "w-1"}, Again: noon.Add(10 * time.Second)}},
 		{name: "then the one goes whose jobs end soonest", replicas: 1, pods: []nodeset.Pod{aPod(0, until(time.Minute)), aPod(1, until(time.Hour))},
 			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0")}},
 		{name: "rather than one whose jobs have no end", replicas: 1, pods: []nodeset.Pod{aPod(0, until(time.Hour)), aPod(1, endless)},
@@ -42,9 +42,9 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 		{name: "but it does not wait for long", replicas: 1, since: 10 * time.Second, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard)},
 			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-1")}},
 		{name: "counted from when it began to", replicas: 1, since: 4 * time.Second, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard)},
-			want: nodeset.Plan{Ask: []string{"w-1", "w-0"}, Again: noon.Add(6 * time.Second)}},
+			want: nodeset.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(6 * time.Second)}},
 		{name: "idle ones go meanwhile", replicas: 1, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard), aPod(2)},
-			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-2"), Ask: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
+			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-2"), WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
 		{name: "there is nothing to wait for when idle ones are enough", replicas: 2, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard), aPod(2)},
 			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-2")}},
 		{name: "nor when all go", replicas: 0, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard)},
@@ -53,13 +53,13 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 			want: nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0")}},
 		{name: "nor when the choice was made before", replicas: 1, pods: []nodeset.Pod{aPod(0, unheard), aPod(1, unheard, scaledIn)}},
 		{name: "which of two that were to go stays is not decided before either", replicas: 1, pods: []nodeset.Pod{aPod(0, unheard, scaledIn), aPod(1, unheard, scaledIn)},
-			want: nodeset.Plan{Ask: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
+			want: nodeset.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			in := nodeset.Input{Now: noon, Asked: noon, Listed: noon, Revision: "new", Replicas: tt.replicas, Pods: tt.pods}
 			if tt.since > 0 {
-				in.AskedJobs = noon.Add(-tt.since)
+				in.JobsWantedSince = noon.Add(-tt.since)
 			}
 			check(t, in, tt.want)
 		})

@@ -35,9 +35,9 @@ type Input struct {
 	Asked time.Time
 	// Listed is when it was asked for its last list of nodes: what is not in it was not there then.
 	Listed time.Time
-	// AskedJobs is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it
+	// JobsWantedSince is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it
 	// named none.
-	AskedJobs time.Time
+	JobsWantedSince time.Time
 	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
 	Others []Pod
 	// Lost says that Slurm was found to have lost its state, and that workers have been missing there since.
@@ -71,8 +71,8 @@ type Plan struct {
 	// Retire are workers to mark; Unretire are marked ones that are wanted after all.
 	Retire   []Retirement
 	Unretire []string
-	// Ask are workers of which it has to be known when their jobs end.
-	Ask []string
+	// WantJobs are workers of which it has to be known when their jobs end.
+	WantJobs []string
 	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
 	Lost int
 	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that some are absent.

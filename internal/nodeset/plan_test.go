@@ -221,7 +221,7 @@ func TestRollingUpdate(t *testing.T) {
 	unheard := func(p *nodeset.Pod) { p.Busy = true }
 	t.Run("no more while a scale-in waits to hear when jobs end, though more serve than are wanted", func(t *testing.T) {
 		check(t, nodeset.Input{Now: noon, Asked: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []nodeset.Pod{
-			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodeset.Plan{Ask: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
+			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodeset.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
 	})
 	t.Run("OnDelete replaces nobody, and unretires those that a rolling update chose", func(t *testing.T) {
 		check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 4, MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating), aPod(2, old, unready))},

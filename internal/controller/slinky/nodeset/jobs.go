@@ -18,28 +18,28 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// asking are the NodeSets that wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
-type asking struct {
+// jobInterest is which NodeSets wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
+type jobInterest struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]question
+	of map[types.NamespacedName]interestedIn
 }
 
-// question is what one NodeSet wants to hear.
-type question struct {
+// interestedIn is the Slurm nodes about whose jobs one NodeSet waits to hear.
+type interestedIn struct {
 	link  link.Key
 	since time.Time
 	nodes hostlist.Set
 }
 
 // since is since when a NodeSet asks; zero when it does not.
-func (a *asking) since(set types.NamespacedName) time.Time {
+func (a *jobInterest) since(set types.NamespacedName) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.of[set].since
 }
 
 // about are the NodeSets that asked about what changed.
-func (a *asking) about(change link.Change) []types.NamespacedName {
+func (a *jobInterest) about(change link.Change) []types.NamespacedName {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []types.NamespacedName
@@ -51,33 +51,33 @@ func (a *asking) about(change link.Change) []types.NamespacedName {
 	return out
 }
 
-// askJobs lets the link ask for the jobs of the workers that the plan names, and for no others.
-func (r *reconciler) askJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, now time.Time) {
+// wantJobs lets the link ask for the jobs of the workers that the plan names, and for no others.
+func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, now time.Time) {
 	key := client.ObjectKeyFromObject(n)
 	who := "NodeSet " + key.String()
 	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
-	named := hostlist.SetOf(plan.Ask...)
+	named := hostlist.SetOf(plan.WantJobs...)
 	var nodes []string
 	for i := range pods {
 		if named.Contains(pods[i].Name) {
 			nodes = append(nodes, workerpod.SlurmNode(&pods[i]))
 		}
 	}
-	r.asking.mu.Lock()
-	before, asked := r.asking.of[key]
+	r.interest.mu.Lock()
+	before, asked := r.interest.of[key]
 	switch {
 	case len(nodes) == 0:
-		delete(r.asking.of, key)
+		delete(r.interest.of, key)
 	default:
 		if !asked {
 			before.since = now
 		}
-		if r.asking.of == nil {
-			r.asking.of = map[types.NamespacedName]question{}
+		if r.interest.of == nil {
+			r.interest.of = map[types.NamespacedName]interestedIn{}
 		}
-		r.asking.of[key] = question{link: cluster, since: before.since, nodes: hostlist.SetOf(nodes...)}
+		r.interest.of[key] = interestedIn{link: cluster, since: before.since, nodes: hostlist.SetOf(nodes...)}
 	}
-	r.asking.mu.Unlock()
+	r.interest.mu.Unlock()
 	if l, ok := r.links.Get(cluster); ok && (asked || len(nodes) > 0) {
 		l.WantJobs(who, nodes...)
 	}

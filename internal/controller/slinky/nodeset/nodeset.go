@@ -39,7 +39,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links    *link.Registry
-	asking   asking
+	interest jobInterest
 	absences absences
 	pace     pace
 	talks    talks

@@ -160,7 +160,7 @@ func open(state node.State) node.Answer { return state.Down().Not().And(state.Dr
 // wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
 // and the NodeSets that wait to hear of its jobs. What Slurm says counts for all NodeSets again when it is trusted again.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	for _, key := range r.asking.about(change) {
+	for _, key := range r.interest.about(change) {
 		queue.Add(ctrl.Request{NamespacedName: key})
 	}
 	l, ok := r.links.Get(change.Link)

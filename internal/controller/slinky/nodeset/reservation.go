@@ -202,7 +202,7 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 // finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. Where Slurm cannot be asked any more, because the
 // RestApi is gone, nobody waits for it.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	r.askJobs(n, nil, plans.Plan{}, r.Clock.Now())
+	r.wantJobs(n, nil, plans.Plan{}, r.Clock.Now())
 	if gone, again, err := r.depart(ctx, n); err != nil || !gone {
 		return again, err
 	}

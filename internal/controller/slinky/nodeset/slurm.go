@@ -27,7 +27,7 @@ func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
 // fresh answer everything stays Unknown.
 func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
-	facts.Lost, facts.AskedJobs = workerpod.Lost(n), r.asking.since(client.ObjectKeyFromObject(n))
+	facts.Lost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
 	l, ok := r.linkOf(n)
 	if !ok {
 		return registered, nil
