@@ -93,7 +93,7 @@ func Make(in Input) Plan {
 		switch {
 		case p.Terminating:
 		case p.finished():
-			in.bury(p, &plan)
+			in.deleteFinished(p, &plan)
 		case in.waitsInVain(p):
 			plan.Delete = append(plan.Delete, p.Name)
 		case p.Daemon != in.Daemon:
@@ -147,13 +147,13 @@ func (in Input) Desired() int {
 	return desired
 }
 
-// shortLife is how long a pod must have existed for its end to be no reason to wait with its successor. Where pods fail at
+// minPodLifetime is how long a pod must have existed for its end to be no reason to wait with its successor. Where pods fail at
 // once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds.
-const shortLife = 5 * time.Second
+const minPodLifetime = 5 * time.Second
 
-// bury deletes a finished pod, when its time has come.
-func (in Input) bury(p Pod, plan *Plan) {
-	if at := p.Created.Add(shortLife); in.Now.Before(at) {
+// deleteFinished deletes a finished pod, once it has existed for minPodLifetime.
+func (in Input) deleteFinished(p Pod, plan *Plan) {
+	if at := p.Created.Add(minPodLifetime); in.Now.Before(at) {
 		plan.wake(at)
 		return
 	}
