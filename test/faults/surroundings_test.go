@@ -142,7 +142,7 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 	case lost:
 	case pod.GetDeletionTimestamp() != nil:
 		if isWorker(pod) {
-			w.goodbye(pod)
+			w.preStop(pod)
 			w.recall(slurmName(pod))
 		}
 		w.sim.Remove(podKind, pod.GetNamespace(), pod.GetName())
@@ -176,8 +176,8 @@ func (w *world) schedulable(name string) bool {
 	return true
 }
 
-// goodbye does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone. Then slurmd ends.
-func (w *world) goodbye(pod *unstructured.Unstructured) {
+// preStop does what a worker does before it ends: it marks its node DOWN, and leaves the reasons of others alone. Then slurmd ends.
+func (w *world) preStop(pod *unstructured.Unstructured) {
 	name, slurm := slurmName(pod), w.slurmOf(clusterOf(pod))
 	status, known := slurm.Node(name)
 	reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}

@@ -22,10 +22,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// goodbye marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
+// preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
 // said about the node stays, or its drain would look like ours afterwards. Without a whole answer of slurmctld it is not known
 // what was said, and nothing is changed. The end of the pod is not held up.
-const goodbye = `name=${POD_NODE_NAME:-$(hostname)}
+const preStop = `name=${POD_NODE_NAME:-$(hostname)}
 node=$(timeout 5 scontrol show node "$name") || exit 0
 case $node in
 *Reason=slurm-operator:*) ;;
@@ -104,7 +104,7 @@ func slurmd(in Input) (corev1.Container, error) {
 		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", goodbye}},
+			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", preStop}},
 		}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
