@@ -41,7 +41,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	if err != nil {
 		return err
 	}
-	return (&farewell{Base: base}).setup(mgr)
+	return (&keptClaimsReporter{Base: base}).setup(mgr)
 }
 
 func (r *reconciler) kind() *reconcile.Kind[*nebiusv1.SlurmCluster, facts, *plan, Seen] {

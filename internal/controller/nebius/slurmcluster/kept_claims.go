@@ -30,40 +30,40 @@ import (
 // ReasonClaimsKept is the reason of the event that names the claims which a deleted SlurmCluster leaves behind.
 const ReasonClaimsKept = "PersistentVolumeClaimsKept"
 
-// departure is a SlurmCluster that has been deleted.
-type departure struct {
+// deletedCluster is a SlurmCluster that has been deleted.
+type deletedCluster struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// farewell says which claims stay behind when a SlurmCluster has gone: the state of slurmctld, the database, disks of
+// keptClaimsReporter says which claims stay behind when a SlurmCluster has gone: the state of slurmctld, the database, disks of
 // workers. It needs no finalizer, which would keep clusters from being deleted while the operator is away; if it is away
 // at that moment, nobody is told.
-type farewell struct{ reconcile.Base }
+type keptClaimsReporter struct{ reconcile.Base }
 
-func (f *farewell) setup(mgr ctrl.Manager) error {
-	deleted := handler.TypedFuncs[*nebiusv1.SlurmCluster, departure]{
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*nebiusv1.SlurmCluster], q workqueue.TypedRateLimitingInterface[departure]) {
-			q.Add(departure{namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID})
+func (r *keptClaimsReporter) setup(mgr ctrl.Manager) error {
+	deleted := handler.TypedFuncs[*nebiusv1.SlurmCluster, deletedCluster]{
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*nebiusv1.SlurmCluster], q workqueue.TypedRateLimitingInterface[deletedCluster]) {
+			q.Add(deletedCluster{namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID})
 		},
 	}
-	err := builder.TypedControllerManagedBy[departure](mgr).
-		Named("SlurmClusterFarewell").
+	err := builder.TypedControllerManagedBy[deletedCluster](mgr).
+		Named("SlurmClusterKeptClaims").
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &nebiusv1.SlurmCluster{}, deleted)).
-		Complete(ctrlreconcile.TypedFunc[departure](f.say))
+		Complete(ctrlreconcile.TypedFunc[deletedCluster](r.report))
 	if err != nil {
-		return fmt.Errorf("setting up the farewell of SlurmClusters: %w", err)
+		return fmt.Errorf("setting up the report of claims that SlurmClusters leave: %w", err)
 	}
 	return nil
 }
 
-// say names the claims in an event and in the log.
-func (f *farewell) say(ctx context.Context, gone departure) (ctrl.Result, error) {
+// report names the claims in an event and in the log.
+func (r *keptClaimsReporter) report(ctx context.Context, gone deletedCluster) (ctrl.Result, error) {
 	var claims corev1.PersistentVolumeClaimList
-	if err := f.Live.List(ctx, &claims, client.InNamespace(gone.namespace)); err != nil {
+	if err := r.Live.List(ctx, &claims, client.InNamespace(gone.namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the claims that SlurmCluster %s/%s leaves: %w", gone.namespace, gone.name, err)
 	}
-	names := left(claims.Items, gone.name)
+	names := keptClaims(claims.Items, gone.name)
 	if len(names) == 0 {
 		return ctrl.Result{}, nil
 	}
@@ -75,14 +75,14 @@ func (f *farewell) say(ctx context.Context, gone departure) (ctrl.Result, error)
 	if len(list) > 800 {
 		list = list[:800] + " …"
 	}
-	f.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, ReasonClaimsKept, "Delete",
+	r.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, ReasonClaimsKept, "Delete",
 		"The data of the cluster is kept in %d PersistentVolumeClaims, for a new cluster of the same name; delete them when it is not needed: %s", len(names), list)
 	log.FromContext(ctx).Info("Kept the claims of a deleted SlurmCluster", "cluster", gone.namespace+"/"+gone.name, "claims", names)
 	return ctrl.Result{}, nil
 }
 
-// left returns the names of the claims of a cluster that nothing deletes, sorted.
-func left(claims []corev1.PersistentVolumeClaim, cluster string) []string {
+// keptClaims returns the names of the claims of a cluster that nothing deletes, sorted.
+func keptClaims(claims []corev1.PersistentVolumeClaim, cluster string) []string {
 	var names []string
 	for i := range claims {
 		claim := &claims[i]
