@@ -42,7 +42,7 @@ type reconciler struct {
 	interest jobInterest
 	absences absences
 	pace     pace
-	talks    talks
+	calls    slurmCalls
 	renewals renewals
 	// sealed are digests by what they were made of, see sssd.
 	sealed *lru.Cache

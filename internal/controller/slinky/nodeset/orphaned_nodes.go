@@ -59,7 +59,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 		return again, nil
 	}
 	var pruned, drained bool
-	again, err = r.talk(ctx, n, func(ctx context.Context) error {
+	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
 		var drainErr, pruneErr error
 		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // first what concerns jobs
 		pruned, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)

@@ -59,7 +59,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 	}
 	var failures link.Failures
 	var maintained hostlist.Set
-	busy, err := r.talk(ctx, n, func(ctx context.Context) error {
+	busy, err := r.callSlurm(ctx, n, func(ctx context.Context) error {
 		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have had a say since
 		if err != nil {
 			failures = unconfirmed(outdated, err)

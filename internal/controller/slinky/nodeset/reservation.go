@@ -214,7 +214,7 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (ag
 		if l.Snapshot().Trust != link.Fresh {
 			return time.Time{}, nil // the NodeSet is woken when Slurm is trusted again
 		}
-		again, err := r.talk(ctx, n, func(ctx context.Context) error { return l.DeleteReservation(ctx, name) })
+		again, err := r.callSlurm(ctx, n, func(ctx context.Context) error { return l.DeleteReservation(ctx, name) })
 		if err != nil {
 			return time.Time{}, fmt.Errorf("deleting the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
