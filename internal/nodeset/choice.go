@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// hearing is how long a choice waits to hear when jobs end. A scale-in is not urgent, and a Slurm with so many jobs that it
+// maxJobEndsWait is how long a choice waits to hear when jobs end. A scale-in is not urgent, and a Slurm with so many jobs that it
 // takes longer is not asked for them again soon.
-const hearing = 10 * time.Second
+const maxJobEndsWait = 10 * time.Second
 
 // scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only
 // in when their jobs end, none goes before that is known of all of them, or has been waited for long enough; meanwhile
@@ -26,7 +26,7 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 		if since.IsZero() {
 			since = in.Now
 		}
-		if until := since.Add(hearing); in.Now.Before(until) {
+		if until := since.Add(maxJobEndsWait); in.Now.Before(until) {
 			plan.wake(until)
 			n = slices.IndexFunc(candidates, func(p Pod) bool { return p.Name == group[0].Name })
 			for _, p := range group {

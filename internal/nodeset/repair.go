@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// unregisteredFor is how long a ready worker may be unknown to Slurm before it is made anew. slurmd registers within a
+// registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. slurmd registers within a
 // second; a slurmctld that restarts takes up to a minute to know all nodes again.
-const unregisteredFor = 2 * time.Minute
+const registrationTimeout = 2 * time.Minute
 
 // repair retires workers that run and that Slurm does not have, because somebody deleted the node's record: slurmd does
 // not register again by itself. No more go at once than may be unavailable. When Slurm has lost its state, jobs may still
@@ -77,7 +77,7 @@ func (in Input) outdated() bool {
 }
 
 // due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
-func (p Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(unregisteredFor) }
+func (p Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
 
 // lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
 // workers of the cluster, or when one has vanished with most of them. Single records are deleted by people, and with care; a

@@ -44,8 +44,8 @@ func (s Step) Text() string {
 // Brief says that what the step waits for takes a moment.
 func (s Step) Brief() bool { return s.Message == drainedFirst }
 
-// MostSteps is how many steps are told; the others are counted.
-const MostSteps = 32
+// MaxSteps is how many steps are told; the others are counted.
+const MaxSteps = 32
 
 // What a step waits for.
 const (
@@ -61,7 +61,7 @@ const (
 // what the worker says that it waits for. total counts the steps that are left out too.
 func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
 	add := func(s Step) {
-		if total++; len(steps) < MostSteps {
+		if total++; len(steps) < MaxSteps {
 			steps = append(steps, s)
 		}
 	}

@@ -31,9 +31,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// tidied is how long after a write Slurm is to show it. A slurmctld that starts or reads its configuration anew may lose it,
+// orphanCheckInterval is how long after a write Slurm is to show it. A slurmctld that starts or reads its configuration anew may lose it,
 // and shows no change then that would wake the NodeSet.
-const tidied = 5 * time.Second
+const orphanCheckInterval = 5 * time.Second
 
 // cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
 // and those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
@@ -69,7 +69,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
 	}
 	if pruned || drained {
-		again = r.Clock.Now().Add(tidied)
+		again = r.Clock.Now().Add(orphanCheckInterval)
 	}
 	return again, err
 }

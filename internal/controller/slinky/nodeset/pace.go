@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// pausePerWorker is how long a NodeSet is left alone after it was looked at, for each worker it has. Every change of a
+	// minIntervalPerWorker is how long a NodeSet is left alone after it was looked at, for each worker it has. Every change of a
 	// worker concerns it, and looking at it takes the longer, the more workers it has: when all of them change, that would be
 	// most of what the operator does, and a write of the status each time.
-	pausePerWorker = 500 * time.Microsecond
-	longestPause   = time.Second
+	minIntervalPerWorker = 500 * time.Microsecond
+	maxInterval          = time.Second
 )
 
 // pace is until when NodeSets are left alone. It may be lost.
@@ -31,7 +31,7 @@ func (p *pace) looked(set types.NamespacedName, workers int, now time.Time) {
 	if p.until == nil {
 		p.until = map[types.NamespacedName]time.Time{}
 	}
-	p.until[set] = now.Add(min(longestPause, time.Duration(workers)*pausePerWorker))
+	p.until[set] = now.Add(min(maxInterval, time.Duration(workers)*minIntervalPerWorker))
 }
 
 // pause is how long a NodeSet is to be left alone yet.

@@ -133,10 +133,10 @@ func held(err error) bool {
 }
 
 const (
-	// retrying is how long the deletion of a record is tried again before the worker is made all the same, each time after retry.
+	// maxRecordDeleteRetryTime is how long the deletion of a record is tried again before the worker is made all the same, each time after recordDeleteRetryInterval.
 	// It is longer than a call without an answer lasts.
-	retrying = 90 * time.Second
-	retry    = 2 * time.Second
+	maxRecordDeleteRetryTime  = 90 * time.Second
+	recordDeleteRetryInterval = 2 * time.Second
 )
 
 // renewals are since when records of NodeSets could not be deleted. It may be lost.
@@ -151,7 +151,7 @@ func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) 
 	defer r.mu.Unlock()
 	since, before := r.since[set]
 	switch {
-	case !failed, before && now.Sub(since) >= retrying:
+	case !failed, before && now.Sub(since) >= maxRecordDeleteRetryTime:
 		delete(r.since, set)
 		return time.Time{}
 	case r.since == nil:
@@ -160,7 +160,7 @@ func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) 
 	case !before:
 		r.since[set] = now
 	}
-	return now.Add(retry)
+	return now.Add(recordDeleteRetryInterval)
 }
 
 // trying says when to look again while the deletion of records is being tried, as long as it is worth it; zero otherwise. Not to know
@@ -169,7 +169,7 @@ func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable boo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known := r.since[set]
-	worth := known && now.Sub(since) < retrying
+	worth := known && now.Sub(since) < maxRecordDeleteRetryTime
 	if !worth && reachable {
 		if r.since == nil {
 			r.since = map[types.NamespacedName]time.Time{}
@@ -179,7 +179,7 @@ func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable boo
 	if !worth {
 		return time.Time{}
 	}
-	return now.Add(retry)
+	return now.Add(recordDeleteRetryInterval)
 }
 
 // outdated are the records that stand in the way of workers that are about to be made.

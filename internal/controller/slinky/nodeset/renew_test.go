@@ -19,9 +19,9 @@ func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
 		failed bool
 		again  bool
 	}{
-		{0, true, true}, {retry, true, true}, {2 * retry, false, false}, // it was deleted
-		{retrying, true, true}, {2*retrying - retry, true, true}, {2 * retrying, true, false}, // the worker is made all the same
-		{2*retrying + retry, true, true}, // and another one later
+		{0, true, true}, {recordDeleteRetryInterval, true, true}, {2 * recordDeleteRetryInterval, false, false}, // it was deleted
+		{maxRecordDeleteRetryTime, true, true}, {2*maxRecordDeleteRetryTime - recordDeleteRetryInterval, true, true}, {2 * maxRecordDeleteRetryTime, true, false}, // the worker is made all the same
+		{2*maxRecordDeleteRetryTime + recordDeleteRetryInterval, true, true}, // and another one later
 	} {
 		if got := r.failed(set, now.Add(step.after), step.failed); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)
@@ -44,8 +44,8 @@ func TestHowLongSlurmIsWaitedForThatIsNotHeardOf(t *testing.T) {
 	}{
 		{0, false, false}, // a cluster that begins does not wait
 		{time.Second, true, true}, {20 * time.Second, false, true},
-		{retrying, false, true}, {retrying + time.Second, false, false}, // the worker is made all the same
-		{2 * retrying, true, true}, // Slurm was back, and is lost again
+		{maxRecordDeleteRetryTime, false, true}, {maxRecordDeleteRetryTime + time.Second, false, false}, // the worker is made all the same
+		{2 * maxRecordDeleteRetryTime, true, true}, // Slurm was back, and is lost again
 	} {
 		if got := r.trying(set, now.Add(step.after), step.reachable); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)

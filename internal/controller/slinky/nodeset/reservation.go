@@ -27,8 +27,8 @@ import (
 // slurmUser may use the reservation: Slurm wants somebody who may.
 const slurmUser = "slurm"
 
-// mostNodes bounds what a hostlist of Slurm is expanded to.
-const mostNodes = 100_000
+// maxHostListNodes bounds what a hostlist of Slurm is expanded to.
+const maxHostListNodes = 100_000
 
 // reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns
 // when to look again. NodeSets that never had one ask Slurm nothing.
@@ -170,7 +170,7 @@ func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Win
 	if i < 0 {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
-	nodes, err := hostlist.ParseSet(all[i].Nodes, mostNodes)
+	nodes, err := hostlist.ParseSet(all[i].Nodes, maxHostListNodes)
 	if err != nil {
 		return nil, err
 	}

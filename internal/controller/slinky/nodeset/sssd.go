@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// digestsRemembered bounds of how many pairs of Secrets the digests are kept. Forgetting one costs two reads.
-const digestsRemembered = 1024
+// maxDigests bounds of how many pairs of Secrets the digests are kept. Forgetting one costs two reads.
+const maxDigests = 1024
 
 // madeOf are the versions of the Secrets that a digest was made of.
 type madeOf struct {

@@ -77,8 +77,8 @@ func countNode(s *slinkyv1beta1.NodeSetStatus, p *corev1.Pod) {
 	}
 }
 
-// most is how many retired workers the message tells about.
-const most = 3
+// maxRetiringShown is how many retired workers the message tells about.
+const maxRetiringShown = 3
 
 // retiring says what the retired workers wait for: "; worker-3 retires: waiting for jobs to end".
 func retiring(pods []corev1.Pod) string {
@@ -89,7 +89,7 @@ func retiring(pods []corev1.Pod) string {
 		c := workerpod.Condition(p, slinkyv1beta1.PodConditionRetiring)
 		switch {
 		case plans.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]) == "" || p.DeletionTimestamp != nil || c == nil:
-		case told < most:
+		case told < maxRetiringShown:
 			fmt.Fprintf(&b, "; %s retires: %s", p.Name, c.Message)
 			told++
 		default:
