@@ -68,8 +68,8 @@ func (r *reconciler) wantJobs(s *scope) {
 	}
 }
 
-// confirming bounds how long to wait for Slurm's last word.
-const confirming = 30 * time.Second
+// confirmTimeout bounds how long to wait for Slurm's last word.
+const confirmTimeout = 30 * time.Second
 
 // delete deletes the very version of the pod that was decided about: it may have been unretired since. Slurm is asked once
 // more before that, and the budget of the cluster has to allow it. Otherwise the action says what is waited for.
@@ -95,13 +95,13 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 
 // allowed asks Slurm once more, and the budget.
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
-	if !r.asking.begin(s.link.Key()) {
+	if !r.confirming.begin(s.link.Key()) {
 		s.action.Delete = false
 		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false
 	}
-	defer r.asking.end(s.link.Key())
-	limited, cancel := context.WithTimeout(ctx, confirming)
+	defer r.confirming.end(s.link.Key())
+	limited, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	snapshot, err := s.link.Confirm(limited, s.node)
 	now := r.Clock.Now()

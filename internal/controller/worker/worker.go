@@ -54,7 +54,7 @@ type reconciler struct {
 	memory     memory
 	written    written
 	turns      turns
-	asking     asking
+	confirming confirmations
 	news       *news
 }
 
