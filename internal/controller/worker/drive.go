@@ -34,8 +34,8 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		if marked, err := r.mark(ctx, s); !marked || err != nil {
 			return err
 		}
-		// The write to Slurm waits for those of others, and needs no turn.
-		r.turns.end(client.ObjectKeyFromObject(s.pod), mostWrites)
+		// The write to Slurm waits for those of others, and needs no permit.
+		r.writes.end(client.ObjectKeyFromObject(s.pod), maxWrites)
 	}
 	r.wantJobs(s)
 	if s.action.Relist {

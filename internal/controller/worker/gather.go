@@ -32,8 +32,8 @@ type scope struct {
 	link *link.Link
 	// node is its name in Slurm.
 	node string
-	// most is how many pods may be written to at once now.
-	most int
+	// maxWrites is how many pods may be written to at once now.
+	maxWrites int
 	// pending says that Slurm has not been asked since we last changed the node, or deleted its record: only then is there
 	// something to decide.
 	pending bool
@@ -50,7 +50,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), most: mostWrites, version: pod.ResourceVersion}
+	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), maxWrites: maxWrites, version: pod.ResourceVersion}
 	s.worker = worker.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
 		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
@@ -77,7 +77,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if l, ok := r.links.Get(key); ok {
 		s.link = l
 		if l.Draining() || workerpod.Growing(set) {
-			s.most = fewWrites
+			s.maxWrites = maxWritesWhileDraining
 		}
 		r.look(ctx, s, l.Snapshot())
 	} else {

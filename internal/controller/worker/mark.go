@@ -30,7 +30,7 @@ const owner = kube.FieldManager + "-worker"
 type marks struct{ labels, annotations map[string]string }
 
 // mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off. It says whether
-// the pod has them: when it waits for its turn, or has changed meanwhile, it has not. The protection is put on here, before
+// the pod has them: when it waits for a permit, or has changed meanwhile, it has not. The protection is put on here, before
 // a job can start, and goes with what is shown.
 func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
@@ -53,11 +53,11 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	}
 	// Jobs may start on a node that somebody else has undrained.
 	used := s.action.Opens()
-	most := s.most
+	limit := s.maxWrites
 	if used {
-		most = mostWrites // or the undrains that are under way would slow down the others
+		limit = maxWrites // or the undrains that are under way would slow down the others
 	}
-	if !r.turns.take(client.ObjectKeyFromObject(pod), most, wanted && !is && !used) {
+	if !r.writes.take(client.ObjectKeyFromObject(pod), limit, wanted && !is && !used) {
 		return false, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)

@@ -42,7 +42,7 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 		t.Helper()
 		r := &reconciler{} // another process each time
 		r.Client, r.Clock = c, clock.RealClock{}
-		marked, err := r.mark(t.Context(), &scope{pod: seen, set: &slinkyv1beta1.NodeSet{}, node: "w-0", most: mostWrites, action: action})
+		marked, err := r.mark(t.Context(), &scope{pod: seen, set: &slinkyv1beta1.NodeSet{}, node: "w-0", maxWrites: maxWrites, action: action})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ import (
 func (r *reconciler) show(ctx context.Context, s *scope) error {
 	pod := s.pod
 	patch := showing(s, r.Clock.Now())
-	if patch == nil || !r.turns.take(client.ObjectKeyFromObject(pod), s.most, false) {
+	if patch == nil || !r.writes.take(client.ObjectKeyFromObject(pod), s.maxWrites, false) {
 		return nil
 	}
 	text, err := json.Marshal(patch)

@@ -31,10 +31,10 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// wakeWhenItsTurn lets pods come back that waited for a turn.
-func (r *reconciler) wakeWhenItsTurn() source.Source {
+// wakeWhenPermitted lets pods come back that waited for a permit.
+func (r *reconciler) wakeWhenPermitted() source.Source {
 	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
-		r.turns.wake = func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) }
+		r.writes.wake = func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) }
 		return nil
 	})
 }

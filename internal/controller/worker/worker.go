@@ -43,7 +43,7 @@ const (
 
 // concurrency is how many workers are looked after at once. Most of the time of a reconcile is waiting for a write to Slurm
 // that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls. How many write
-// to the API server is limited by turns.
+// to the API server is limited by a semaphore.
 const concurrency = 512
 
 type reconciler struct {
@@ -53,7 +53,7 @@ type reconciler struct {
 	propagated []string
 	memory     memory
 	written    written
-	turns      turns
+	writes     semaphore
 	confirming confirmations
 	news       *news
 }
@@ -92,7 +92,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 		Watches(&corev1.Node{}, first(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).
-		WatchesRawSource(r.wakeWhenItsTurn()).
+		WatchesRawSource(r.wakeWhenPermitted()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)
 	if err != nil {
@@ -108,10 +108,10 @@ func nodeKey(cluster, node string) string { return cluster + "/" + node }
 
 // Reconcile brings one worker a step further.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	most := mostWrites
+	limit := maxWrites
 	defer func() {
 		result.Priority = new(usual) // whatever it comes back for is not urgent any more
-		r.turns.end(req.NamespacedName, most)
+		r.writes.end(req.NamespacedName, limit)
 	}()
 	// Here and below, what the cache has is only read.
 	var pod corev1.Pod
@@ -137,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	most = scope.most
+	limit = scope.maxWrites
 	if scope.pending {
 		// A list that was asked for before the change may show it already; then no other change follows.
 		return ctrl.Result{RequeueAfter: time.Second}, nil

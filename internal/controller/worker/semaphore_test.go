@@ -20,30 +20,30 @@ func podNamed(i int) types.NamespacedName {
 
 func TestWhoWaitsLongestIsNext(t *testing.T) {
 	var woken []string
-	turns := turns{wake: func(pod types.NamespacedName) { woken = append(woken, pod.Name) }}
+	writes := semaphore{wake: func(pod types.NamespacedName) { woken = append(woken, pod.Name) }}
 	for i, want := range []bool{true, true, false, false, false} {
-		if got := turns.take(podNamed(i), 2, false); got != want {
+		if got := writes.take(podNamed(i), 2, false); got != want {
 			t.Errorf("w-%d has a turn: %t", i, got)
 		}
 	}
-	if !turns.take(podNamed(0), 2, false) {
+	if !writes.take(podNamed(0), 2, false) {
 		t.Error("who has a turn has lost it")
 	}
-	if !turns.take(podNamed(9), 2, true) {
+	if !writes.take(podNamed(9), 2, true) {
 		t.Error("who comes first stands in line")
 	}
-	turns.end(podNamed(4), 2) // it has none
-	turns.end(podNamed(9), 2)
-	turns.end(podNamed(0), 2)
-	turns.end(podNamed(1), 1)
+	writes.end(podNamed(4), 2) // it has none
+	writes.end(podNamed(9), 2)
+	writes.end(podNamed(0), 2)
+	writes.end(podNamed(1), 1)
 	if want := []string{"w-2", "w-3"}; !slices.Equal(woken, want[:1]) {
 		t.Errorf("woken are %v, want %v", woken, want[:1])
 	}
-	turns.end(podNamed(2), 2)
+	writes.end(podNamed(2), 2)
 	if want := []string{"w-2", "w-3", "w-4"}; !slices.Equal(woken, want) {
 		t.Errorf("woken are %v, want %v", woken, want)
 	}
-	if !turns.take(podNamed(3), 1, false) {
+	if !writes.take(podNamed(3), 1, false) {
 		t.Error("who was woken has no turn")
 	}
 }
@@ -52,18 +52,18 @@ func TestWhoWaitsLongestIsNext(t *testing.T) {
 func TestNobodyWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var queue []types.NamespacedName
-		turns := turns{wake: func(pod types.NamespacedName) { queue = append(queue, pod) }}
+		writes := semaphore{wake: func(pod types.NamespacedName) { queue = append(queue, pod) }}
 		const pods = 20
 		served, running := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 		for i := range pods {
 			queue = append(queue, podNamed(i))
 		}
-		most := func() int { return rapid.IntRange(1, 5).Draw(t, "most") }
+		limit := func() int { return rapid.IntRange(1, 5).Draw(t, "limit") }
 		for len(queue)+len(running) > 0 {
 			if len(running) > 0 && (len(queue) == 0 || rapid.Bool().Draw(t, "end")) {
 				pod := slices.MinFunc(slices.Collect(maps.Keys(running)), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) })
 				delete(running, pod)
-				turns.end(pod, most())
+				writes.end(pod, limit())
 				continue
 			}
 			pod := queue[0]
@@ -71,15 +71,15 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			// A reconcile that finds nothing to write any more gives its turn back.
 			if rapid.IntRange(0, 9).Draw(t, "idle") == 0 {
 				served[pod] = true
-				turns.end(pod, most())
+				writes.end(pod, limit())
 				continue
 			}
-			if turns.take(pod, most(), rapid.IntRange(0, 9).Draw(t, "first") == 0) {
+			if writes.take(pod, limit(), rapid.IntRange(0, 9).Draw(t, "first") == 0) {
 				served[pod], running[pod] = true, true
 			}
 		}
-		if len(served) != pods || len(turns.held)+len(turns.waiting)+len(turns.waits) > 0 {
-			t.Fatalf("%d of %d were served; left are %+v", len(served), pods, &turns)
+		if len(served) != pods || len(writes.held)+len(writes.waiting)+len(writes.waits) > 0 {
+			t.Fatalf("%d of %d were served; left are %+v", len(served), pods, &writes)
 		}
 	})
 }
