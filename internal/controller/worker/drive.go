@@ -86,7 +86,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 	}
 	r.written.deleted(s.pod)
 	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
-	r.news.tell(s.set, s.pod, s.pod.Name, story{
+	r.events.add(s.set, s.pod, s.pod.Name, eventText{
 		reason: cmp.Or(s.action.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",
 		text: ": " + s.action.Message, gone: true,
 	})

@@ -21,7 +21,7 @@ import (
 type stateChange struct {
 	// what is it in the log, and told what an Event says of it.
 	what string
-	told story
+	told eventText
 	// reason is the one of a drain.
 	reason string
 	// opens says that it lets jobs onto the node.
@@ -34,7 +34,7 @@ type stateChange struct {
 func stateChangeOf(s *scope) (stateChange, bool) {
 	switch a := s.action; {
 	case a.Drain != "":
-		c := stateChange{what: "draining", reason: a.Drain, told: story{
+		c := stateChange{what: "draining", reason: a.Drain, told: eventText{
 			reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": " + a.Drain,
 		}}
 		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
@@ -43,11 +43,11 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		c.write = func(l *link.Link, name string, _ time.Time, told func(error)) { l.DrainLater(name, a.Drain, told) }
 		return c, true
 	case a.Undrain:
-		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: story{
+		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
 		}}, true
 	case a.Revive:
-		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: story{
+		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
 			text: ": another slurmd stands behind each",
 		}}, true
@@ -103,7 +103,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		settled()
 		r.memory.changed(key, ended, "")
 		logger.Info("Changed the state of a Slurm node")
-		r.news.tell(s.set, s.pod, s.node, c.told)
+		r.events.add(s.set, s.pod, s.node, c.told)
 	})
 	return true
 }

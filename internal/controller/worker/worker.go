@@ -55,14 +55,14 @@ type reconciler struct {
 	written    written
 	writes     semaphore
 	confirming confirmations
-	news       *news
+	events     *eventJoiner
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
 // according to its conditions of the propagated types.
 func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string) error {
-	r := &reconciler{Base: base, links: links, propagated: propagated, memory: memory{process: base.Process}, news: &news{recorder: base.Recorder}}
-	if err := mgr.Add(r.news); err != nil {
+	r := &reconciler{Base: base, links: links, propagated: propagated, memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder}}
+	if err := mgr.Add(r.events); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
 	}
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeIndex, func(o client.Object) []string {

@@ -50,15 +50,15 @@ func (l *told) all() []string {
 func TestAThousandThatDrainAreOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events told
-		n := &news{recorder: &events}
+		n := &eventJoiner{recorder: &events}
 		set := func(name string) *slinkyv1beta1.NodeSet {
 			return &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 		}
-		tell := func(set *slinkyv1beta1.NodeSet, name string, s story) {
-			n.tell(set, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, name, s)
+		tell := func(set *slinkyv1beta1.NodeSet, name string, s eventText) {
+			n.add(set, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, name, s)
 		}
-		drains := story{reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": why"}
-		deleted := story{reason: "Deleted", action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s", gone: true}
+		drains := eventText{reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": why"}
+		deleted := eventText{reason: "Deleted", action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s", gone: true}
 		w := set("w")
 		for i := range 1000 {
 			tell(w, fmt.Sprintf("w-%d", 999-i), drains)
@@ -68,7 +68,7 @@ func TestAThousandThatDrainAreOneEvent(t *testing.T) {
 		if got := events.all(); len(got) > 0 {
 			t.Errorf("at once: %q", got)
 		}
-		time.Sleep(joining)
+		time.Sleep(eventJoinInterval)
 		synctest.Wait()
 		want := []string{
 			"w (w-0) Drained SetState: 1000 Slurm nodes w-[0-999] drain: why", "v-0 (v) Drained SetState: Slurm node v-0 drains: why",

@@ -19,20 +19,20 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// joining is how long an Event waits for others that say the same. Each is a write, and nobody waits for it as somebody may
+// eventJoinInterval is how long an Event waits for others that say the same. Each is a write, and nobody waits for it as somebody may
 // for what else is written at the same time.
-const joining = 2 * time.Second
+const eventJoinInterval = 2 * time.Second
 
-// news joins what is told of single workers by Events: of a thousand that drain, a few Events of their NodeSet tell.
-type news struct {
+// eventJoiner joins Events of single workers: of a thousand that drain, a few Events of their NodeSet tell.
+type eventJoiner struct {
 	recorder events.EventRecorder
 
 	mu      sync.Mutex
-	waiting []*report
+	waiting []*joinedEvent
 }
 
-// story is what happened, without to whom.
-type story struct {
+// eventText is what happened, without to whom.
+type eventText struct {
 	// reason and action are those of the Event.
 	reason, action string
 	// what is told with a name in it, as "Slurm node %s drains", and many of several, as "%d Slurm nodes %s drain". text is added
@@ -42,9 +42,9 @@ type story struct {
 	gone bool
 }
 
-// report is a story about workers of one NodeSet.
-type report struct {
-	story
+// joinedEvent is one text about workers of one NodeSet.
+type joinedEvent struct {
+	eventText
 	set *slinkyv1beta1.NodeSet
 	// first is the pod of the first name, which tells an Event from the next one: the API server's clients count those that are
 	// alike instead of writing them.
@@ -52,17 +52,17 @@ type report struct {
 	names []string
 }
 
-// tell notes what happened to a worker, which is told by a name: that of the pod, or of the Slurm node.
-func (n *news) tell(set *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, s story) {
+// add notes what happened to a worker, which is told by a name: that of the pod, or of the Slurm node.
+func (n *eventJoiner) add(set *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, s eventText) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.waiting) == 0 {
-		time.AfterFunc(joining, n.publish)
+		time.AfterFunc(eventJoinInterval, n.publish)
 	}
-	i := slices.IndexFunc(n.waiting, func(r *report) bool { return r.set.UID == set.UID && r.story == s })
+	i := slices.IndexFunc(n.waiting, func(r *joinedEvent) bool { return r.set.UID == set.UID && r.eventText == s })
 	if i < 0 {
 		i = len(n.waiting)
-		n.waiting = append(n.waiting, &report{story: s, set: set})
+		n.waiting = append(n.waiting, &joinedEvent{eventText: s, set: set})
 	}
 	told := n.waiting[i]
 	if told.names = append(told.names, name); told.first == nil || pod.Name < told.first.Name {
@@ -70,8 +70,8 @@ func (n *news) tell(set *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, s 
 	}
 }
 
-// publish tells what has been noted.
-func (n *news) publish() {
+// publish writes the Events that were noted.
+func (n *eventJoiner) publish() {
 	n.mu.Lock()
 	waiting := n.waiting
 	n.waiting = nil
@@ -81,8 +81,8 @@ func (n *news) publish() {
 		text := fmt.Sprintf(r.one, r.names[0])
 		if len(r.names) > 1 {
 			list := hostlist.Compress(r.names)
-			if len(list) > longestList {
-				list = list[:longestList] + "…"
+			if len(list) > maxEventListLength {
+				list = list[:maxEventListLength] + "…"
 			}
 			text = fmt.Sprintf(r.many, len(r.names), list)
 		} else if !r.gone {
@@ -92,11 +92,11 @@ func (n *news) publish() {
 	}
 }
 
-// longestList is how much of a host list fits into an Event beside what it says.
-const longestList = 512
+// maxEventListLength is how much of a host list fits into an Event beside what it says.
+const maxEventListLength = 512
 
-// Start tells the rest at the end of the operator.
-func (n *news) Start(ctx context.Context) error {
+// Start writes the rest at the end of the operator.
+func (n *eventJoiner) Start(ctx context.Context) error {
 	<-ctx.Done()
 	n.publish()
 	return nil
