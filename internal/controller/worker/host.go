@@ -42,8 +42,8 @@ func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error)
 
 func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	h := worker.Host{
-		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || condemned(n)), Ready: node.Unknown,
-		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], wrong(n, r.propagated)),
+		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
+		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], conditionReasons(n, r.propagated)),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
@@ -58,16 +58,16 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	return h
 }
 
-// condemned says that an autoscaler is taking the Kubernetes node away: cluster-autoscaler and Karpenter taint it instead of
+// takenByAutoscaler says that an autoscaler is taking the Kubernetes node away: cluster-autoscaler and Karpenter taint it instead of
 // cordoning it, and then evict what is there until that succeeds.
-func condemned(n *corev1.Node) bool {
+func takenByAutoscaler(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted"
 	})
 }
 
-// wrong says what is wrong with a Kubernetes node, as far as these condition types say: "(Reason: Message); (…)".
-func wrong(n *corev1.Node, types []string) string {
+// conditionReasons says what is wrong with a Kubernetes node, as far as these condition types say: "(Reason: Message); (…)".
+func conditionReasons(n *corev1.Node, types []string) string {
 	var all []string
 	for _, c := range n.Status.Conditions {
 		is := corev1.ConditionTrue // of most conditions, such as MemoryPressure

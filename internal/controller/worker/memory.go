@@ -99,13 +99,13 @@ func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string)
 	}
 	p.refused = failed
 	if failed != "" {
-		p.retry = now.Add(min(time.Second<<min(p.failures, 10), longestRetry))
+		p.retry = now.Add(min(time.Second<<min(p.failures, 10), maxRetryInterval))
 		p.failures++
 	}
 }
 
-// longestRetry is how long a change that goes on failing is not tried again.
-const longestRetry = 5 * time.Minute
+// maxRetryInterval is how long a change that goes on failing is not tried again.
+const maxRetryInterval = 5 * time.Minute
 
 // refused says until when a change is not to be tried again; zero when it may.
 func (m *memory) refused(pod types.NamespacedName, change string, now time.Time) (until time.Time) {
@@ -209,7 +209,7 @@ func (w *writing) told(err error, now time.Time) {
 	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
 		w.past.tried.Unanswered = true
 	case err != nil:
-		w.past.tried.Problem = words(err)
+		w.past.tried.Problem = slurmMessage(err)
 	}
 }
 

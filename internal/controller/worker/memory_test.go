@@ -203,7 +203,7 @@ func TestAChangeThatIsRefusedIsTriedAgainLaterEachTime(t *testing.T) {
 	for range 20 {
 		m.changed(pod("w-0"), at, "undraining")
 	}
-	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(longestRetry)) {
+	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(maxRetryInterval)) {
 		t.Errorf("it waits until %v", until)
 	}
 	m.changed(pod("w-0"), at, "")

@@ -19,8 +19,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// terms are what a NodeSet says to each of its workers.
-type terms struct {
+// settings are what a NodeSet says to each of its workers.
+type settings struct {
 	drainTimeout string
 	protection   worker.Protection
 	departs      bool
@@ -28,12 +28,12 @@ type terms struct {
 	dryRun       bool
 }
 
-func termsOf(n *slinkyv1beta1.NodeSet) terms {
-	t := terms{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n)}
+func settingsOf(n *slinkyv1beta1.NodeSet) settings {
+	s := settings{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n)}
 	if n.Spec.DrainTimeout != nil {
-		t.drainTimeout = n.Spec.DrainTimeout.Duration.String()
+		s.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}
-	return t
+	return s
 }
 
 // nodeSetChanges lets through the changes of NodeSets that concern every single worker.
@@ -44,7 +44,7 @@ func nodeSetChanges() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*slinkyv1beta1.NodeSet)
 			after, okay := e.ObjectNew.(*slinkyv1beta1.NodeSet)
-			return !ok || !okay || termsOf(before) != termsOf(after)
+			return !ok || !okay || settingsOf(before) != settingsOf(after)
 		},
 	}
 }

@@ -46,8 +46,8 @@ func (r *reconciler) writeParts(l *link.Link, node string, w *writing, parts []l
 	})
 }
 
-// words are what Slurm said, without what differs from one call to the next.
-func words(err error) string {
+// slurmMessage is what Slurm said, without what differs from one call to the next.
+func slurmMessage(err error) string {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Message != "" {
 		return refusal.Message
 	}

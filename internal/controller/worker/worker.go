@@ -88,8 +88,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
-		Watches(&corev1.Pod{}, first(itself), builder.WithPredicates(cordons())).
-		Watches(&corev1.Node{}, first(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
+		Watches(&corev1.Pod{}, withHighPriority(itself), builder.WithPredicates(cordons())).
+		Watches(&corev1.Node{}, withHighPriority(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).
 		WatchesRawSource(r.wakeWhenPermitted()).
@@ -110,7 +110,7 @@ func nodeKey(cluster, node string) string { return cluster + "/" + node }
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	limit := maxWrites
 	defer func() {
-		result.Priority = new(usual) // whatever it comes back for is not urgent any more
+		result.Priority = new(defaultPriority) // whatever it comes back for may wait
 		r.writes.end(req.NamespacedName, limit)
 	}()
 	// Here and below, what the cache has is only read.

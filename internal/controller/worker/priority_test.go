@@ -24,11 +24,11 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 		queue.Add(ctrl.Request{NamespacedName: pod(fmt.Sprintf("w-%d", i))})
 	}
 	cordoned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-99"}}
-	first(itself).Update(t.Context(), event.UpdateEvent{ObjectNew: cordoned}, queue)
-	if next, priority, _ := queue.GetWithPriority(); next.Name != "w-99" || priority != urgent {
+	withHighPriority(itself).Update(t.Context(), event.UpdateEvent{ObjectNew: cordoned}, queue)
+	if next, priority, _ := queue.GetWithPriority(); next.Name != "w-99" || priority != highPriority {
 		t.Errorf("next is %s with priority %d", next.Name, priority)
 	}
-	if next, priority, _ := queue.GetWithPriority(); next.Name == "w-99" || priority != usual {
+	if next, priority, _ := queue.GetWithPriority(); next.Name == "w-99" || priority != defaultPriority {
 		t.Errorf("then comes %s with priority %d", next.Name, priority)
 	}
 }
@@ -36,7 +36,7 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 func TestWhatAWorkerComesBackForIsNotUrgent(t *testing.T) {
 	r := &reconciler{links: link.NewRegistry(link.Options{})}
 	r.Client = &lagging{}
-	if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil || result.Priority == nil || *result.Priority != usual {
+	if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil || result.Priority == nil || *result.Priority != defaultPriority {
 		t.Errorf("the result is %+v, %v", result, err)
 	}
 }

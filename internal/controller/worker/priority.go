@@ -17,19 +17,19 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// urgent is the priority of a worker that may have to be drained, and usual that of all others. Showing what Slurm says is
+// highPriority is that of a worker that may have to be drained, and defaultPriority that of all others. Showing what Slurm says is
 // most of the work: when a thousand nodes are cordoned, the last drain must not wait for what is shown of the first.
 const (
-	usual  = 0
-	urgent = 10
+	defaultPriority = 0
+	highPriority    = 10
 )
 
-// first wakes workers before all others.
-func first(find handler.MapFunc) handler.EventHandler {
+// withHighPriority wakes workers before all others.
+func withHighPriority(find handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request], o client.Object) {
 		for _, request := range find(ctx, o) {
 			if q, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
-				q.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgent)}, request)
+				q.AddWithOpts(priorityqueue.AddOpts{Priority: new(highPriority)}, request)
 			} else {
 				queue.Add(request)
 			}
