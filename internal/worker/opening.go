@@ -34,11 +34,11 @@ func ParseOpening(text string) Opening {
 }
 
 const (
-	// Announced is how long after an Opening the write to Slurm may leave.
-	Announced = time.Minute
-	// landing is how long after an Opening that write may still arrive: it leaves within Announced, the client gives it up after a
+	// AnnouncementTimeout is how long after an Opening the write to Slurm may leave.
+	AnnouncementTimeout = time.Minute
+	// maxOpeningDuration is how long after an Opening that write may still arrive: it leaves within AnnouncementTimeout, the client gives it up after a
 	// minute, and the clocks of two operators may differ by as much.
-	landing = 3 * time.Minute
+	maxOpeningDuration = 3 * time.Minute
 )
 
 // Over is when nothing is under way any more that followed the Opening; zero for the zero Opening.
@@ -46,7 +46,7 @@ func (o Opening) Over() time.Time {
 	if o.At.IsZero() {
 		return time.Time{}
 	}
-	return o.At.Add(landing)
+	return o.At.Add(maxOpeningDuration)
 }
 
 // announce has the pod say that jobs are about to be let onto the node, unless it says so already. Another operator that believes to
@@ -59,7 +59,7 @@ func announce(w Worker, action *Action) {
 
 // announced says that an Opening of this process is good for one more write to Slurm.
 func (w Worker) announced() bool {
-	return !w.Announced.IsZero() && w.Now.Before(w.Announced.Add(Announced))
+	return !w.Announced.IsZero() && w.Now.Before(w.Announced.Add(AnnouncementTimeout))
 }
 
 // opening says that jobs may be let onto the node at any moment by a write that is under way.

@@ -22,8 +22,8 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 		undrain, announce bool
 	}{
 		"nothing has been said":                 {func(*worker.Worker) {}, true, true},
-		"it has been said just now":             {func(w *worker.Worker) { w.Announced = noon.Add(-worker.Announced / 2) }, true, false},
-		"it has been said too long ago":         {func(w *worker.Worker) { w.Announced = noon.Add(-worker.Announced) }, true, true},
+		"it has been said just now":             {func(w *worker.Worker) { w.Announced = noon.Add(-worker.AnnouncementTimeout / 2) }, true, false},
+		"it has been said too long ago":         {func(w *worker.Worker) { w.Announced = noon.Add(-worker.AnnouncementTimeout) }, true, true},
 		"the mark of the cordon goes first":     {func(w *worker.Worker) { w.NodeMarked = true }, false, true},
 		"the Kubernetes node is still cordoned": {func(w *worker.Worker) { w.Host.Cordoned = node.Yes }, false, false},
 	} {

@@ -93,7 +93,7 @@ func (w Worker) arriving(action *Action) bool {
 	if w.Pod.Phase == "Pending" {
 		return true
 	}
-	arrived := nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registering)
+	arrived := nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
 	if w.State.Drain() == node.Yes && !w.opensSoon() || !w.Now.Before(arrived) {
 		return false
 	}

@@ -57,12 +57,12 @@ type Attempt struct {
 	Unanswered bool
 }
 
-// patience is how long not to try again what did not help. What Slurm refuses becomes right by a change of its
+// recordRetryInterval is how long not to try again what did not help. What Slurm refuses becomes right by a change of its
 // configuration, of which nobody tells us.
-const patience = 5 * time.Minute
+const recordRetryInterval = 5 * time.Minute
 
-// unanswered is how long to wait when Slurm did not answer, unless it is heard of before.
-const unanswered = 10 * time.Second
+// unansweredRetryInterval is how long to wait when Slurm did not answer, unless it is heard of before.
+const unansweredRetryInterval = 10 * time.Second
 
 // record decides what to write about a worker into the record of its Slurm node: contract slinky.md §4.8 and §4.15.
 func record(w Worker, action *Action) {
@@ -92,11 +92,11 @@ func (w Worker) worthTrying(update RecordUpdate, action *Action) bool {
 	same, shown, again := w.Tried.Update == update.String(), w.Asked.After(w.Recorded), time.Time{}
 	switch {
 	case same && w.Tried.Unanswered:
-		again = w.Tried.At.Add(unanswered)
+		again = w.Tried.At.Add(unansweredRetryInterval)
 	case same && (w.Tried.Problem != "" || shown && !w.Recording):
 		action.trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not take %s into the record of node %s: %s; it is tried again every %s",
-			update, w.Slurm, cmp.Or(w.Tried.Problem, "it is not shown afterwards"), patience)
-		again = w.Tried.At.Add(patience)
+			update, w.Slurm, cmp.Or(w.Tried.Problem, "it is not shown afterwards"), recordRetryInterval)
+		again = w.Tried.At.Add(recordRetryInterval)
 	case !shown: // what Slurm says then shows what became of it
 		again = w.Now.Add(time.Second)
 	}

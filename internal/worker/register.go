@@ -12,12 +12,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// registering is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
+// registrationTimeout is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
 // As long an absence has to last to be believed: a list may lack a node by mistake.
-const registering = time.Minute
+const registrationTimeout = time.Minute
 
-// doubt is how long to wait for another look when it cannot be told whether Slurm has lost its state.
-const doubt = 10 * time.Second
+// lostRecheckInterval is how long to wait for another look when it cannot be told whether Slurm has lost its state.
+const lostRecheckInterval = 10 * time.Second
 
 // missing decides about a worker that Slurm, asked just now, does not have.
 func missing(w Worker, action *Action) {
@@ -35,7 +35,7 @@ func missing(w Worker, action *Action) {
 	case w.Lost == node.No:
 		gone = true
 	case w.DrainTimeout == 0:
-		action.wake(w.Now.Add(doubt))
+		action.wake(w.Now.Add(lostRecheckInterval))
 	case w.Listed.Before(w.timeout()):
 		action.until(w.timeout(), w)
 	default:
@@ -80,7 +80,7 @@ func (a *Action) until(at time.Time, w Worker) {
 // Settled says that an absence has lasted long enough to be believed, if Slurm has not lost its state.
 func (w Worker) Settled() bool { return !w.Listed.Before(w.settled()) }
 
-func (w Worker) settled() time.Time { return w.since().Add(registering) }
+func (w Worker) settled() time.Time { return w.since().Add(registrationTimeout) }
 
 // timeout is when jobs that Slurm has forgotten, or may have, have had the time of drainTimeout.
 func (w Worker) timeout() time.Time {

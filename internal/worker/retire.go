@@ -35,7 +35,7 @@ func retire(w Worker, action *Action) {
 		return
 	}
 	action.Message = waiting(w)
-	if shown := nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(moment); w.looksFree() && w.Occupied() == node.Unknown && w.Now.Before(shown) {
+	if shown := nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(minWaitShown); w.looksFree() && w.Occupied() == node.Unknown && w.Now.Before(shown) {
 		action.Brief = true
 		action.wake(shown)
 	}
@@ -51,8 +51,8 @@ func retire(w Worker, action *Action) {
 	}
 }
 
-// moment is how long what a retired worker waits for is not shown. Of many that are scaled in, most would be written to just before they go.
-const moment = 5 * time.Second
+// minWaitShown is how long what a retired worker waits for is not shown. Of many that are scaled in, most would be written to just before they go.
+const minWaitShown = 5 * time.Second
 
 // retiring is the reason to drain the node of a retired worker with. What somebody else says about a node that is DOWN stays
 // readable in it.

@@ -25,16 +25,16 @@ func TroubleBySlurm(reason string) bool {
 	return reason != slinkyv1beta1.ReasonStuckTerminating && reason != slinkyv1beta1.ReasonKubernetesNodeNotReady
 }
 
-// lingering is how long after the end of its grace period a pod may still be there.
-const lingering = time.Minute
+// stuckTerminatingTimeout is how long after the end of its grace period a pod may still be there.
+const stuckTerminatingTimeout = time.Minute
 
-// leaving is about a pod that is being deleted: whoever did that, nothing is left to decide.
-func leaving(w Worker) Action {
+// terminating is about a pod that is being deleted: whoever did that, nothing is left to decide.
+func terminating(w Worker) Action {
 	action := Action{Message: "the pod is being deleted"}
 	if w.Gone.IsZero() {
 		return action
 	}
-	if late := w.Gone.Add(lingering); w.Now.Before(late) {
+	if late := w.Gone.Add(stuckTerminatingTimeout); w.Now.Before(late) {
 		action.wake(late)
 		return action
 	}
@@ -44,8 +44,8 @@ func leaving(w Worker) Action {
 	return action
 }
 
-// surroundings tells of a Kubernetes node that is not ready.
-func surroundings(w Worker, action *Action) {
+// kubernetesNodeTrouble tells of a Kubernetes node that is not ready.
+func kubernetesNodeTrouble(w Worker, action *Action) {
 	if w.Host.Ready == node.No {
 		action.trouble(slinkyv1beta1.ReasonKubernetesNodeNotReady, "Kubernetes node %s is not ready; slurmd and jobs may go on there, so nothing is deleted. "+
 			"If the machine is lost, delete Node %s: its pods go with it and are made anew elsewhere", w.Host.Name, w.Host.Name)

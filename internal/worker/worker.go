@@ -119,7 +119,7 @@ func (a Action) Opens() bool { return a.Undrain || a.Revive }
 // Next decides about one worker. It never deletes on an unknown answer, and never touches a drain that is not ours.
 func Next(w Worker) Action {
 	if w.Pod.Terminating {
-		return leaving(w)
+		return terminating(w)
 	}
 	action := Action{NodeMark: w.Host.Cordoned}
 	if w.Host.HasTopology {
@@ -128,7 +128,7 @@ func Next(w Worker) Action {
 	if w.Protection == Unprotected {
 		action.Protected = node.No
 	}
-	surroundings(w, &action)
+	kubernetesNodeTrouble(w, &action)
 	switch {
 	case w.Pod.Retired != "" && !w.Pod.Scheduled && w.Pod.Phase == "Pending":
 		// No Slurm can know a pod that has never had a place to run.
@@ -163,7 +163,7 @@ func known(w Worker, action *Action) {
 	}
 	announce(w, action)
 	protect(w, action)
-	misfits(w, action)
+	recordMismatch(w, action)
 	if !action.Delete {
 		record(w, action)
 	}
@@ -173,7 +173,7 @@ func known(w Worker, action *Action) {
 // or because Slurm heard of this pod's slurmd before we heard that the pod runs. Either is over in seconds and would be one
 // more write for each worker. Zero says that it is the state of this pod, or that it has lasted too long.
 func (w Worker) succeeds() (until time.Time) {
-	until = w.Pod.Created.Add(registering)
+	until = w.Pod.Created.Add(registrationTimeout)
 	left := w.State.Down() == node.Yes && !w.Record.Started.IsZero() && w.Record.Started.Before(w.Pod.Created)
 	if !w.Now.Before(until) || !left && w.Pod.Phase != "Pending" {
 		return time.Time{}

@@ -80,7 +80,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.settled(key, before) }
 	}
-	c.write(s.link, s.node, s.worker.Announced.Add(worker.Announced), func(err error) {
+	c.write(s.link, s.node, s.worker.Announced.Add(worker.AnnouncementTimeout), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that

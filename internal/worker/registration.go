@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// misfits tells of a worker whose Slurm node has the record of another registration.
-func misfits(w Worker, action *Action) {
+// recordMismatch tells of a worker whose Slurm node has the record of another registration.
+func recordMismatch(w Worker, action *Action) {
 	if w.Pod.Retired != "" || !w.Pod.Ready {
 		return
 	}
