@@ -157,7 +157,7 @@ func ours() []mutation {
 			name: "a silent slurmrestd stalls the NodeSets of all clusters",
 			edits: []edit{
 				{"internal/controller/slinky/nodeset/slurm_calls.go", `slurmCallTimeout = 5 * time.Second`, `slurmCallTimeout = 5 * time.Minute`},
-				{"internal/controller/slinky/nodeset/talk.go", `if !r.talks.begin(cluster) {`, `if !r.talks.begin(cluster) && cluster.Name == "" {`},
+				{"internal/controller/slinky/nodeset/slurm_calls.go", `if !r.calls.begin(cluster) {`, `if !r.calls.begin(cluster) && cluster.Name == "" {`},
 			},
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},

@@ -83,7 +83,7 @@ func TestScaleInTakesTheBusyWorkerWhoseJobsEndSoonest(t *testing.T) {
 	}
 }
 
-func TestScalingBackUpReprievesAndUndrains(t *testing.T) {
+func TestScalingBackUpUnretiresAndUndrains(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 2, `partition: {enabled: true}`)
 	for _, n := range operator.WorkerNames(2) {
