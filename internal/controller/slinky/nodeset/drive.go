@@ -47,7 +47,7 @@ func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f fact
 		return errors.Join(applyErr, err)
 	}
 	seen.driven = true
-	r.askJobs(n, f.pods, p.workers, f.workers.Now)
+	r.wantJobs(n, f.pods, p.workers, f.workers.Now)
 	if workerpod.DryRun(n) {
 		return applyErr
 	}
@@ -55,7 +55,7 @@ func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f fact
 	renewed, renewErr := r.renew(ctx, f.input, seen, &now)
 	err := errors.Join(renewErr, r.execute(ctx, f, p, now))
 	again, reserveErr := r.reserve(ctx, n, f.registered, p.workers.Desired, seen)
-	tidied, tidyErr := r.tidy(ctx, n, f.pods, f.workers, p.workers)
-	seen.again = plans.Sooner(renewed, plans.Sooner(again, tidied))
-	return errors.Join(applyErr, err, tidyErr, reserveErr)
+	cleanUpAgain, cleanUpErr := r.cleanUpOrphanedNodes(ctx, n, f.pods, f.workers, p.workers)
+	seen.again = plans.Sooner(renewed, plans.Sooner(again, cleanUpAgain))
+	return errors.Join(applyErr, err, cleanUpErr, reserveErr)
 }

@@ -42,9 +42,9 @@ func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Pl
 		r.createAll(ctx, f.input, now.Create, p.revision),
 		r.deleteAll(ctx, n, now.Delete, byName),
 		r.retireAll(ctx, n, now.Retire, byName, p.texts),
-		kube.SlowStart(len(now.Reprieve), func(i int) error {
-			name := now.Reprieve[i]
-			return wrap(r.mark(ctx, n, byName[name], r.marks(byName[name], "", p.texts[name])), "reprieving", n, name)
+		kube.SlowStart(len(now.Unretire), func(i int) error {
+			name := now.Unretire[i]
+			return wrap(r.mark(ctx, n, byName[name], r.marks(byName[name], "", p.texts[name])), "unretiring", n, name)
 		}),
 		r.annotate(ctx, f, p, now),
 	)

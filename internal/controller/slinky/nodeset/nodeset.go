@@ -55,7 +55,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 
 // Setup registers the controller of NodeSets.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links, sealed: lru.New(digestsRemembered)}
+	r := &reconciler{Base: base, links: links, sealed: lru.New(maxDigests)}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{
 		Base:     &r.Base,
 		New:      func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },

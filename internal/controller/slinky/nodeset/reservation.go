@@ -53,7 +53,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	case l.Snapshot().Trust != link.Fresh:
 		return time.Time{}, nil // What was known stays; the NodeSet is woken when Slurm is trusted again.
 	default:
-		again, err := r.talk(ctx, n, func(ctx context.Context) (err error) {
+		again, err := r.callSlurm(ctx, n, func(ctx context.Context) (err error) {
 			booking, err = r.book(ctx, n, l, wanted, workers, seen)
 			return err
 		})

@@ -32,7 +32,7 @@ func tell(f facts, p *plan) {
 	steps, total := plans.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
 	p.planned, p.texts = int32(total), map[string]string{} //nolint:gosec // a number of pods
 	for _, s := range steps {
-		p.steps = append(p.steps, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Deed), Cause: string(s.Cause), Message: s.Message})
+		p.steps = append(p.steps, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Action), Cause: string(s.Cause), Message: s.Message})
 		p.texts[s.Pod] = s.Text()
 		if text, retired := before[s.Pod]; retired && s.Brief() {
 			p.texts[s.Pod] = text // it has gone before that is written
@@ -64,10 +64,10 @@ func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plan
 	for _, retirement := range now.Retire {
 		told[retirement.Pod] = true
 	}
-	for _, name := range now.Reprieve {
+	for _, name := range now.Unretire {
 		told[name] = true
 	}
-	whole := int(plan.planned) <= plans.MostSteps
+	whole := int(plan.planned) <= plans.MaxSteps
 	var changed []*corev1.Pod
 	for i := range f.pods {
 		p := &f.pods[i]
