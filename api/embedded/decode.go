@@ -4,6 +4,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,32 +14,65 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// decode reads raw as a T and complains about every field that T does not have. Nothing written is a nil T. What is empty
-// counts as not written, and a field that is to be deleted is not there.
-func decode[T any](raw []byte) (*T, error) {
-	raw, err := withoutDeletions(raw, reflect.TypeFor[T]())
-	if err != nil {
-		return nil, err
+// Piece is what a user wrote, decoded once. What is empty counts as not written, see WithoutEmpty.
+type Piece[T any] struct {
+	// Value is the piece as its type; nil when nothing is written. A field that is to be deleted is not there.
+	Value *T
+	// Fields are the same by their names, as a patch needs them. A field that is to be deleted says so, see Deletes. Whoever
+	// reads a piece may change them.
+	Fields map[string]any
+}
+
+// read decodes raw and complains about every field that T does not have. With such a complaint the piece has no fields.
+func read[T any](raw []byte) (Piece[T], error) {
+	fields, err := object(raw)
+	if err != nil || fields == nil {
+		return Piece[T]{}, err
 	}
-	written, err := Fields[T](raw)
-	if err != nil || written == nil {
-		return nil, err
+	if raw, err = withoutDeletions(raw, fields, reflect.TypeFor[T]()); err != nil {
+		return Piece[T]{}, err
 	}
-	out := new(T)
-	strict, err := kjson.UnmarshalStrict(raw, out)
+	value := new(T)
+	strict, err := kjson.UnmarshalStrict(raw, value)
 	if err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
+		return Piece[T]{}, fmt.Errorf("decoding: %w", err)
 	}
 	if len(strict) > 0 {
-		return out, errors.Join(strict...)
+		return Piece[T]{Value: value}, errors.Join(strict...)
 	}
-	said, err := json.Marshal(written)
+	clean(fields, reflect.TypeFor[T](), reflect.ValueOf(value).Elem())
+	return Piece[T]{Value: value, Fields: fields}, nil
+}
+
+// decode is read for those who need no more than the value.
+func decode[T any](raw []byte) (*T, error) {
+	piece, err := read[T](raw)
+	return piece.Value, err
+}
+
+// object decodes a JSON object; nothing and null are nil.
+func object(raw []byte) (map[string]any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var out map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	return out, nil
+}
+
+// withoutDeletions returns a piece of type t without the fields that ask for a generated one to be deleted, which no type
+// knows. fields is the piece decoded, and stays as it is.
+func withoutDeletions(raw []byte, fields map[string]any, t reflect.Type) ([]byte, error) {
+	if !bytes.Contains(raw, []byte(directive)) {
+		return raw, nil
+	}
+	kept := runtime.DeepCopyJSON(fields)
+	dropDeletions(kept, t)
+	out, err := json.Marshal(kept)
 	if err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
-	}
-	out = new(T)
-	if err := json.Unmarshal(said, out); err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	return out, nil
 }

@@ -36,6 +36,9 @@ type Container struct {
 // Decode returns the container. An unknown, repeated or mistyped field is an error that names its path.
 func (c *Container) Decode() (*corev1.Container, error) { return decode[corev1.Container](c.raw()) }
 
+// Read is Decode with the names of the fields that are written.
+func (c *Container) Read() (Piece[corev1.Container], error) { return read[corev1.Container](c.raw()) }
+
 func (c *Container) raw() []byte {
 	if c == nil {
 		return nil
@@ -53,6 +56,9 @@ type PodSpec struct {
 
 // Decode returns the pod spec. An unknown, repeated or mistyped field is an error that names its path.
 func (p *PodSpec) Decode() (*corev1.PodSpec, error) { return decode[corev1.PodSpec](p.raw()) }
+
+// Read is Decode with the names of the fields that are written.
+func (p *PodSpec) Read() (Piece[corev1.PodSpec], error) { return read[corev1.PodSpec](p.raw()) }
 
 func (p *PodSpec) raw() []byte {
 	if p == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
@@ -34,6 +35,13 @@ func TestDecode(t *testing.T) {
 			name: "known fields arrive",
 			raw:  `{"image":"slurmd:1","ports":[{"containerPort":6818}]}`,
 			want: &corev1.Container{Image: "slurmd:1", Ports: []corev1.ContainerPort{{ContainerPort: 6818}}},
+		},
+		{
+			name: "a key without a value is not there",
+			raw:  `{"resources":{"limits":{"cpu":null,"memory":"1Gi"},"requests":{"cpu":null}}}`,
+			want: &corev1.Container{Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			}},
 		},
 		{
 			name: "an unknown field is named with its path",

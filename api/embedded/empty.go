@@ -4,9 +4,7 @@
 package embedded
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -14,34 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields returns what is written in a piece of type T, without what says nothing: see WithoutEmpty. Nothing written is nil.
-func Fields[T any](raw []byte) (map[string]any, error) {
-	written, err := object(raw)
-	if err == nil {
-		WithoutEmpty[T](written)
-	}
-	return written, err
-}
-
-// object reads a JSON object; nothing and null are nil. Numbers stay as they are written.
-func object(raw []byte) (map[string]any, error) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var out map[string]any
-	if err := decoder.Decode(&out); err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
-	}
-	return out, nil
-}
-
 // WithoutEmpty removes from a piece of type T, decoded from JSON, what clients write who mean nothing by it. Programs with Go
 // types and charts write null, "", 0, [] and {} for fields that nobody has filled in. The piece then means the same as one
 // without these fields. What is empty on purpose stays: items of lists, values of maps and variables, a zero that T tells
 // from an absent one (a pointer), and the objects and texts of meantEmpty.
-func WithoutEmpty[T any](written map[string]any) { fieldsWithoutEmpty(written, reflect.TypeFor[T]()) }
+func WithoutEmpty[T any](written map[string]any) {
+	clean(written, reflect.TypeFor[T](), reflect.Value{})
+}
 
 // Deletes says whether the value of a field asks for the generated one to be deleted: {"$patch": "delete"}, as in a
 // strategic merge patch. It is for objects outside of lists: probes, a lifecycle, a security context.
@@ -51,24 +28,6 @@ func Deletes(value any) bool {
 }
 
 const directive = "$patch"
-
-// withoutDeletions returns a piece of type t without the fields that ask for a generated one to be deleted, which no type
-// knows.
-func withoutDeletions(raw []byte, t reflect.Type) ([]byte, error) {
-	if !bytes.Contains(raw, []byte(directive)) {
-		return raw, nil
-	}
-	written, err := object(raw)
-	if err != nil {
-		return nil, err
-	}
-	dropDeletions(written, t)
-	out, err := json.Marshal(written)
-	if err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	return out, nil
-}
 
 func dropDeletions(written map[string]any, t reflect.Type) {
 	for field := range t.Fields() {
@@ -90,55 +49,73 @@ func dropDeletions(written map[string]any, t reflect.Type) {
 	}
 }
 
-func fieldsWithoutEmpty(written map[string]any, t reflect.Type) {
+// clean is WithoutEmpty for a piece of type t and for the same piece decoded as t, unless decoded is the zero Value.
+func clean(written map[string]any, t reflect.Type, decoded reflect.Value) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		inside := reflect.Value{}
+		if decoded.IsValid() {
+			inside = decoded.FieldByIndex(field.Index)
+		}
 		if name == "" && field.Anonymous {
-			fieldsWithoutEmpty(written, field.Type)
+			clean(written, field.Type, inside)
 			continue
 		}
 		value, present := written[name]
 		if !present {
 			continue
 		}
-		value = valueWithoutEmpty(value, field.Type)
+		cleanValue(value, field.Type, inside)
 		if saysNothing(value, field.Type) && !meantEmpty(t, field, value) {
 			delete(written, name)
-			continue
+			if inside.IsValid() {
+				inside.SetZero()
+			}
 		}
-		written[name] = value
 	}
 }
 
-// valueWithoutEmpty cleans what is inside of a value of type t.
-func valueWithoutEmpty(value any, t reflect.Type) any {
+// cleanValue is clean for what is inside of a value of type t.
+func cleanValue(value any, t reflect.Type, decoded reflect.Value) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
+		if decoded.IsValid() {
+			decoded = decoded.Elem()
+		}
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		switch {
 		case encodesItself(t):
 		case t.Kind() == reflect.Struct:
-			fieldsWithoutEmpty(value, t)
+			clean(value, t, decoded)
 		case t.Kind() == reflect.Map:
-			for key, item := range value {
-				if item == nil {
-					delete(value, key)
-				}
-			}
+			cleanMap(value, t, decoded)
 		}
-		return value
 	case []any:
 		if t.Kind() != reflect.Slice {
-			return value
+			return
 		}
 		for i := range value {
-			value[i] = valueWithoutEmpty(value[i], t.Elem())
+			item := reflect.Value{}
+			if decoded.IsValid() {
+				item = decoded.Index(i)
+			}
+			cleanValue(value[i], t.Elem(), item)
 		}
-		return value
-	default:
-		return value
+	}
+}
+
+// cleanMap removes the keys without a value from a map of type t.
+func cleanMap(written map[string]any, t reflect.Type, decoded reflect.Value) {
+	for key, item := range written {
+		if item != nil {
+			continue
+		}
+		delete(written, key)
+		if decoded.IsValid() {
+			decoded.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), reflect.Value{})
+		}
 	}
 }
 
@@ -149,7 +126,11 @@ func saysNothing(value any, t reflect.Type) bool {
 		return true
 	case string:
 		return value == ""
-	case json.Number:
+	case int64:
+		return value == 0 && t.Kind() != reflect.Pointer
+	case float64:
+		return value == 0 && t.Kind() != reflect.Pointer
+	case json.Number: // which those decode to who keep numbers as they are written
 		number, err := value.Float64()
 		return err == nil && number == 0 && t.Kind() != reflect.Pointer
 	case map[string]any:

@@ -4,13 +4,15 @@
 package compose
 
 import (
-	"encoding/json"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -146,13 +148,22 @@ func overlay(value any) []byte {
 }
 
 func overlayFields(value any) map[string]any {
-	fields := map[string]any{}
-	// What embedded.From has written can be read.
-	_ = json.Unmarshal(embedded.From(value).Raw, &fields)
+	fields := fieldsOf(value)
 	maps.DeleteFunc(fields, func(_ string, v any) bool {
 		m, isMap := v.(map[string]any)
 		return v == nil || v == "" || isMap && len(m) == 0
 	})
+	return fields
+}
+
+// fieldsOf are the fields of a struct as JSON has them, without a text in between.
+func fieldsOf(value any) map[string]any {
+	pointer := reflect.New(reflect.TypeOf(value))
+	pointer.Elem().Set(reflect.ValueOf(value))
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pointer.Interface())
+	if err != nil {
+		panic(fmt.Sprintf("reading the fields of a %T: %v", value, err)) // which no type of an API can bring about
+	}
 	return fields
 }
 

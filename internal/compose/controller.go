@@ -82,7 +82,7 @@ func (c *composer) persistence(out *slinkyv1beta1.Controller, spool *nebiusv1.No
 		return
 	}
 	volume := map[string]any{"name": stateVolume, "emptyDir": nil}
-	maps.Copy(volume, membersOf(source))
+	maps.Copy(volume, fieldsOf(*source))
 	volumes, _ := fields["volumes"].([]any)
 	fields["volumes"] = append(volumes, volume)
 }

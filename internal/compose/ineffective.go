@@ -4,7 +4,6 @@
 package compose
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
@@ -196,8 +194,7 @@ func defaultExporter() nebiusv1.Exporter {
 // differs lists what in a block without effect is set to something else than by default: one member by its path, several
 // after the path of the block. The API server cuts off what is too long for its warnings, and charts write whole blocks.
 func (f *findings) differs(path string, value, byDefault any) {
-	members, _ := plain(value).(map[string]any)
-	defaults, _ := plain(byDefault).(map[string]any)
+	members, defaults := fieldsOf(value), fieldsOf(byDefault)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return !differing(members[name], defaults[name]) })
 	if len(names) == 1 {
 		f.ignore(true, path+"."+names[0])
@@ -233,12 +230,4 @@ func isZero(value any) bool {
 		return len(value) == 0
 	}
 	return false
-}
-
-// plain is value as JSON has it.
-func plain(value any) any {
-	var out any
-	// What embedded.From has written can be read.
-	_ = json.Unmarshal(embedded.From(value).Raw, &out)
-	return out
 }

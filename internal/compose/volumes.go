@@ -4,7 +4,6 @@
 package compose
 
 import (
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -57,21 +56,13 @@ func (f *findings) volumeSource(source *embedded.VolumeSource, at string) *corev
 	}
 	members := 0
 	if decoded != nil {
-		members = len(membersOf(decoded))
+		members = len(fieldsOf(*decoded))
 	}
 	if members != 1 {
 		f.fail(at, "must have exactly one member that says what the volume is, such as persistentVolumeClaim or nfs; it has %d", members)
 		return nil
 	}
 	return decoded
-}
-
-// membersOf are the members of a volume source that are set, even to {}.
-func membersOf(source *corev1.VolumeSource) map[string]any {
-	members := map[string]any{}
-	// What embedded.From has written can be read.
-	_ = json.Unmarshal(embedded.From(source).Raw, &members)
-	return members
 }
 
 // source resolves a volumeSourceName.

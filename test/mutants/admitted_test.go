@@ -18,7 +18,7 @@ func admitted() []mutation {
 		},
 		{
 			name:   "an empty list of a chart removes the tolerations of workers",
-			edits:  []edit{{"internal/render/overlay/overlay.go", `patch, err := embedded.Fields[corev1.PodSpec](user.Raw)`, `patch := map[string]any{}; err = json.Unmarshal(user.Raw, &patch)`}},
+			edits:  []edit{{"api/embedded/decode.go", `clean(fields, reflect.TypeFor[T](), reflect.ValueOf(value).Elem())`, ``}},
 			suite:  "internal/render/overlay",
 			caught: "TestListsOfUsersAreAddedToTheGeneratedOnes",
 		},

@@ -46,6 +46,7 @@ func TestEmptyIsAsIfNotWritten(t *testing.T) {
 			generated.Name = ""
 			piece := &embedded.Container{}
 			piece.Raw = user
+			saysTheSame(t, piece.Read)
 			return Container(generated, piece, "spec")
 		}, "name")
 	})
@@ -53,6 +54,7 @@ func TestEmptyIsAsIfNotWritten(t *testing.T) {
 		everyLeaf(t, func(generated corev1.PodSpec, user []byte) (corev1.PodSpec, error) {
 			piece := &embedded.PodSpec{}
 			piece.Raw = user
+			saysTheSame(t, piece.Read)
 			return PodSpec(generated, piece, "spec")
 		}, "ephemeralContainers")
 	})
@@ -63,6 +65,22 @@ func TestEmptyIsAsIfNotWritten(t *testing.T) {
 			return ServiceSpec(piece, nil, corev1.ServicePort{Name: "generated", Port: 1}, "spec")
 		}, "externalIPs")
 	})
+}
+
+// saysTheSame checks that the fields of a piece, decoded again, are its value.
+func saysTheSame[T any](t *testing.T, read func() (embedded.Piece[T], error)) {
+	t.Helper()
+	piece, err := read()
+	if err != nil {
+		return // which whoever lays the piece over tells
+	}
+	want := new(T)
+	if err := json.Unmarshal([]byte(show(piece.Fields)), want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, piece.Value); diff != "" {
+		t.Errorf("the value of a piece is not what its fields say (-fields +value):\n%s", diff)
+	}
 }
 
 func everyLeaf[T any](t *testing.T, lay func(T, []byte) (T, error), without ...string) {

@@ -10,12 +10,12 @@
 package overlay
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
@@ -28,20 +28,17 @@ const ReasonInvalid = slinkyv1beta1.ReasonInvalidOverlay
 
 // Container returns base with the user's container laid over it. The error is a problem.Problem at path.
 func Container(base corev1.Container, user *embedded.Container, path string) (corev1.Container, error) {
-	decoded, err := user.Decode()
+	piece, err := user.Read()
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
+	decoded, patch := piece.Value, piece.Fields
 	if decoded == nil {
 		return base, nil
 	}
 	if decoded.Name != "" && decoded.Name != base.Name {
 		return base, problem.Errorf(path+".name", ReasonInvalid,
 			"this container is called %q; leave the name out (it was %q)", base.Name, decoded.Name)
-	}
-	patch, err := embedded.Fields[corev1.Container](user.Raw)
-	if err != nil {
-		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
 	delete(patch, "args")
 	replaceParts(patch)
@@ -55,16 +52,13 @@ func Container(base corev1.Container, user *embedded.Container, path string) (co
 
 // PodSpec returns base with the user's pod spec laid over it. The error is a problem.Problem at path.
 func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.PodSpec, error) {
-	decoded, err := user.Decode()
+	piece, err := user.Read()
 	if err != nil {
 		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
+	decoded, patch := piece.Value, piece.Fields
 	if decoded == nil {
 		return base, nil
-	}
-	patch, err := embedded.Fields[corev1.PodSpec](user.Raw)
-	if err != nil {
-		return base, problem.Errorf(path, ReasonInvalid, "%v", err)
 	}
 	for _, list := range []string{"containers", "initContainers"} {
 		for _, container := range items(patch[list]) {
@@ -191,23 +185,20 @@ func deletions(patch map[string]any) {
 	}
 }
 
+// merge lays a patch over what was generated. Neither becomes text on the way, and the patch is used up.
 func merge[T any](base T, patch map[string]any) (T, error) {
 	var out T
 	deletions(patch)
-	baseJSON, err := json.Marshal(base)
+	generated, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&base)
 	if err != nil {
-		return out, fmt.Errorf("encoding the generated object: %w", err)
+		return out, fmt.Errorf("reading the generated object: %w", err)
 	}
-	patchJSON, err := json.Marshal(patch)
-	if err != nil {
-		return out, fmt.Errorf("encoding the user's object: %w", err)
-	}
-	merged, err := strategicpatch.StrategicMergePatch(baseJSON, patchJSON, out)
+	merged, err := strategicpatch.StrategicMergeMapPatch(generated, patch, out)
 	if err != nil {
 		return out, fmt.Errorf("merging: %w", err)
 	}
-	if err := json.Unmarshal(merged, &out); err != nil {
-		return out, fmt.Errorf("decoding the merged object: %w", err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged, &out); err != nil {
+		return out, fmt.Errorf("reading the merged object: %w", err)
 	}
 	return out, nil
 }
