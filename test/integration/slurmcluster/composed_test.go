@@ -18,6 +18,7 @@ import (
 )
 
 func TestAClusterIsComposedAndRolledUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", demoSpec())
 	controller := &slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")}
@@ -70,6 +71,7 @@ func TestAClusterIsComposedAndRolledUp(t *testing.T) {
 }
 
 func TestWhatIsNoLongerWantedGoes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", demoSpec())
 	accounting := &slinkyv1beta1.Accounting{ObjectMeta: w.meta("demo")}
@@ -89,6 +91,7 @@ func TestWhatIsNoLongerWantedGoes(t *testing.T) {
 }
 
 func TestAMistakeChangesNothingButTheStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", demoSpec())
 	controller := &slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")}
@@ -121,6 +124,7 @@ func TestAMistakeChangesNothingButTheStatus(t *testing.T) {
 }
 
 func TestADeletedClusterNamesTheClaimsItLeaves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", nebiusv1.SlurmClusterSpec{})
 	w.exists(&slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")})
@@ -146,6 +150,7 @@ func TestADeletedClusterNamesTheClaimsItLeaves(t *testing.T) {
 }
 
 func TestAForeignObjectIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("demo-slurm-configs"), Data: map[string]string{"mine": "yes"}})
 	c := w.cluster("demo", nebiusv1.SlurmClusterSpec{})
@@ -160,6 +165,7 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 }
 
 func TestAChangeThatTheComponentForbidsIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", nebiusv1.SlurmClusterSpec{})
 	w.exists(&slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")})

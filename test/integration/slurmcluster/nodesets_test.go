@@ -18,6 +18,7 @@ import (
 )
 
 func TestNodeSetsJoinTheirCluster(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.cluster("demo", nebiusv1.SlurmClusterSpec{PartitionConfiguration: nebiusv1.PartitionConfiguration{
 		ConfigType: nebiusv1.PartitionConfigStructured,
@@ -79,6 +80,7 @@ func TestNodeSetsJoinTheirCluster(t *testing.T) {
 }
 
 func TestANodeSetThatNamesNoClusterBelongsToTheOldest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	set := &nebiusv1alpha1.NodeSet{ObjectMeta: w.meta("a")}
 	w.create(set)

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package accounting
+package component
 
 import (
 	"errors"
@@ -36,6 +36,7 @@ func template(o *operator.Operator) map[string]string {
 }
 
 func TestAnotherPasswordReachesSlurmdbdAndRestartsIt(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting")
 	operator.Create[corev1.Secret](o, `{metadata: {name: db}, stringData: {pw: first}}`)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {storageConfig: {host: db.example, passwordKeyRef: {name: db, key: pw}}}}`)
@@ -61,6 +62,7 @@ func TestAnotherPasswordReachesSlurmdbdAndRestartsIt(t *testing.T) {
 }
 
 func TestSlurmdbdThatMovesOutLeavesNoPasswordBehind(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting")
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {embeddedDatabase: {}}}`)
 	apiserver.Eventually(t, func() error {
@@ -117,6 +119,7 @@ func asKubelet(o *operator.Operator, t *testing.T, watcher, slurmdbd bool) {
 }
 
 func TestTheDatabaseIsReachableWhenTheSidecarSaysSo(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting")
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {storageConfig: {host: db.example, passwordKeyRef: {name: db, key: pw}}}}`)
 	expect := func(status metav1.ConditionStatus, reason string) {
@@ -141,6 +144,7 @@ func TestTheDatabaseIsReachableWhenTheSidecarSaysSo(t *testing.T) {
 }
 
 func TestCertificatesThatAreNoneAreRefusedAndHeal(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting")
 	operator.Create[corev1.Secret](o, `{metadata: {name: db}, stringData: {pw: first}}`)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {storageConfig: {host: db.example, passwordKeyRef: {name: db, key: pw},

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package restapi
+package component
 
 import (
 	"errors"
@@ -27,6 +27,7 @@ func connection(o *operator.Operator) string {
 }
 
 func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "controller", "restapi")
 	operator.Create[slinkyv1beta1.RestApi](o, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}}`)
@@ -57,6 +58,7 @@ func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
 }
 
 func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting", "controller", "restapi")
 	operator.Create[corev1.Secret](o, `{metadata: {name: db}, stringData: {pw: first}}`)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {storageConfig: {host: db.example, passwordKeyRef: {name: db, key: pw}}}}`)

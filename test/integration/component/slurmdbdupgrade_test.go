@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package accounting
+package component
 
 import (
 	"fmt"
@@ -30,6 +30,7 @@ func image(name string) *embedded.Container {
 }
 
 func TestSlurmdbdGetsANewReleaseBeforeSlurmctld(t *testing.T) {
+	t.Parallel()
 	o := operator.Start(t, "accounting", "controller")
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: demo}, spec: {embeddedDatabase: {}, slurmdbd: {image: "dbd:1"}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {accountingRef: {name: demo}, slurmctld: {image: "ctld:1"}}}`)
