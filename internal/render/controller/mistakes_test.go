@@ -1,0 +1,190 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		with       func(t testing.TB, in *controller.Input)
+		want       []string
+	}{
+		{name: "a key that the operator owns", spec: `{extraConf: "MaxNodeCount=2048\nClusterName=mine\n"}`,
+			want: []string{"spec.extraConf: line 2: ClusterName: it is set by the operator and cannot be set to something else; remove the line"}},
+		{name: "an item that the operator owns", spec: `{extraConf: "AuthAltParameters=jwt_key=/tmp/key"}`,
+			want: []string{"spec.extraConf: line 1: AuthAltParameters: jwt_key is set by the operator and cannot be set to something else; remove it"}},
+		{name: "a line without a value", spec: `{extraConf: "this is not configuration"}`,
+			want: []string{`spec.extraConf: line 1: "this is not configuration": this is not Key=Value`}},
+		{name: "a value that slurmctld ends with", spec: `{extraConf: "KillWait=30\nSlurmctldTimeout=soon\n"}`,
+			want: []string{`spec.extraConf: line 2: SlurmctldTimeout: "soon" is not a number`}},
+		{name: "a misspelt key", spec: `{extraConf: "MaxJobCout=5"}`,
+			want: []string{"spec.extraConf: line 1: MaxJobCout: slurm.conf is not known to have this key; did you mean MaxJobCount?"}},
+		{name: "a misspelt key in cgroup.conf, and one that the operator owns in a file that is included",
+			spec: `{extraConf: "include more.conf", configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "cgroup.conf", "ConstrainCore=yes"}, {"mine", "more.conf", "KillWait=30\nSlurmUser=root\nMaxJobCount=x"}}
+			},
+			want: []string{
+				"spec.configFileRefs: ConfigMap mine, cgroup.conf: line 1: ConstrainCore: cgroup.conf is not known to have this key; did you mean ConstrainCores?",
+				`spec.configFileRefs: ConfigMap mine, more.conf: line 2: SlurmUser: it is set by the operator and cannot be set to something else; remove the line`,
+				`spec.configFileRefs: ConfigMap mine, more.conf: line 3: MaxJobCount: "x" is not a number`,
+			}},
+		{name: "files that nobody brings", spec: `{extraConf: "include more.conf\nPrologSlurmctld=/etc/slurm/start.sh"}`,
+			want: []string{
+				"spec.extraConf: line 1: include: no ConfigMap that the spec refers to has a file more.conf",
+				"spec.extraConf: line 2: PrologSlurmctld: no ConfigMap that the spec refers to has a file start.sh",
+			}},
+		{name: "a partition of a NodeSet with a misspelt option", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Stat=UP MaxTime=never"}}`)}
+			},
+			want: []string{
+				`NodeSet a, spec.partition.config: PartitionName=a MaxTime: "never" is not a time; write minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED`,
+				"NodeSet a, spec.partition.config: PartitionName=a Stat: PartitionName is not known to have this option; did you mean State?",
+			}},
+		{name: "a file of the operator's in a ConfigMap", spec: `{configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "slurm.conf", ""}, {"mine", "jwt.key", ""}, {"mine", "jwks.json", ""}}
+			},
+			want: []string{
+				"spec.configFileRefs: ConfigMap mine has a key jwks.json, which the operator writes itself",
+				"spec.configFileRefs: ConfigMap mine has a key jwt.key, which the operator writes itself",
+				"spec.configFileRefs: ConfigMap mine has a key slurm.conf, which the operator writes itself; use spec.extraConf",
+			}},
+		{name: "the same file in two ConfigMaps", spec: `{configFileRefs: [{name: a}], prologScriptRefs: [{name: b}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"a", "x", ""}}
+				in.Files.Prolog = []controller.File{{"b", "x", ""}}
+			},
+			want: []string{"spec.prologScriptRefs: ConfigMaps a and b both have a key x"}},
+		{name: "cgroup.conf among scripts", spec: `{prologScriptRefs: [{name: b}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Prolog = []controller.File{{"b", "cgroup.conf", ""}}
+			},
+			want: []string{"spec.prologScriptRefs: ConfigMap b has a key cgroup.conf, which belongs into spec.configFileRefs"}},
+		{name: "two NodeSets of one name in Slurm", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "b", `{template: {spec: {hostname: gpu}}}`), aNodeSet(t, "a", `{template: {spec: {hostname: gpu-}}}`)}
+			},
+			want: []string{"NodeSets a and b are both called gpu in Slurm; give one of them another spec.template.spec.hostname"}},
+		{name: "a partition line that is none", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Default"}}`)}
+			},
+			want: []string{`NodeSet a, spec.partition.config: "Default": this is not Key=Value`}},
+		{name: "a partition line that leaves its line", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "a", `{partition: {enabled: true, config: "Default=YES\nAuthType=auth/none"}}`)}
+			},
+			want: []string{"NodeSet a, spec.partition.config: the options stand on more than one line"}},
+		{name: "a NodeSet whose name is a word of Slurm's", spec: `{}`,
+			with: func(t testing.TB, in *controller.Input) {
+				in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "all", `{partition: {enabled: true}}`), aNodeSet(t, "b", `{template: {spec: {hostname: "x y"}}}`)}
+			},
+			want: []string{
+				`NodeSet all, spec.template.spec.hostname: host name "all" is a reserved word of Slurm`,
+				`NodeSet b, spec.template.spec.hostname: host name "x y" has ' ' at position 2: letters, digits, '-', '_' and '.' are allowed`,
+			}},
+		{name: "a mistyped field in a container", spec: `{slurmctld: {imagePulPolicy: Never}}`,
+			want: []string{`spec.slurmctld: unknown field "imagePulPolicy"`}},
+		{name: "another name for the container", spec: `{slurmctld: {name: ctl}}`,
+			want: []string{`spec.slurmctld.name: this container is called "slurmctld"; leave the name out (it was "ctl")`}},
+		{name: "mistakes in every container and in the pod", spec: `{inplaceReconfigure: true, slurmctld: {a: 1}, logfile: {b: 1}, reconfigure: {c: 1}, template: {spec: {d: 1}}}`,
+			want: []string{
+				`spec.logfile: unknown field "b"`, `spec.reconfigure: unknown field "c"`,
+				`spec.slurmctld: unknown field "a"`, `spec.template.spec: unknown field "d"`,
+			}},
+		{name: "external IPs", spec: `{service: {spec: {externalIPs: [192.0.2.1]}}}`,
+			want: []string{"spec.service.spec.externalIPs: external IPs are not taken over; use a LoadBalancer or a NodePort"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			if tt.with != nil {
+				tt.with(t, &in)
+			}
+			out := controller.Render(in)
+			var got []string
+			for _, p := range out.Problems.Sorted() {
+				got = append(got, p.Error())
+				if p.Waiting {
+					t.Errorf("%s heals by itself, it says", p.Error())
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			for _, o := range out.Objects {
+				if o.GetName() == "" {
+					t.Errorf("there is an object without a name: %T", o)
+				}
+			}
+		})
+	}
+}
+
+func TestConfigurationThatNoConfigMapHoldsIsRefused(t *testing.T) {
+	in := input(t, `{}`)
+	in.Controller.Spec.ExtraConf = "Licenses=" + strings.Repeat("x", 1<<20)
+	problems := controller.Render(in).Problems
+	if want := " and a ConfigMap holds 1032192; move parts of it to configFileRefs"; len(problems) != 1 || !strings.HasSuffix(problems.Message(), want) {
+		t.Errorf("%.300s", problems.Message())
+	}
+}
+
+// Keys of next year pass as long as slurmctld may know them.
+func TestUnknownKeys(t *testing.T) {
+	for _, tt := range []struct {
+		name, release, key string
+		refused, doubted   bool
+	}{
+		{name: "before slurmctld has told its release, a strange key passes with a doubt", key: "KeyOfNextYear", doubted: true},
+		{name: "and one that is nearly another one is refused", key: "KillWeit", refused: true},
+		{name: "a release whose keys are known refuses all others", release: "26.05.3", key: "KeyOfNextYear", refused: true},
+		{name: "a newer one may know them", release: "26.11.0", key: "KillWeit", doubted: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, `{extraConf: "`+tt.key+`=1"}`)
+			in.Controller.Status.SlurmVersion = tt.release
+			out := controller.Render(in)
+			if (len(out.Problems) > 0) != tt.refused || (len(out.Doubts) > 0) != tt.doubted {
+				t.Errorf("problems %v, doubts %v", out.Problems, out.Doubts)
+			}
+		})
+	}
+}
+
+func TestPartitionsOfNodesThatDoNotExistWait(t *testing.T) {
+	in := input(t, `{extraConf: "PartitionName=all Nodes=gpu,cpu-[0-3]"}`)
+	out := controller.Render(in)
+	want := "spec.extraConf: line 1: PartitionName=all Nodes: there is no node and no NodeSet gpu; give it a NodeName or NodeSet line, or name another one"
+	if len(out.Problems) != 1 || out.Problems.Stalled() || out.Problems[0].Error() != want {
+		t.Errorf("%v", out.Problems)
+	}
+	in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "demo-gpu", `{template: {spec: {hostname: gpu-}}}`), aNodeSet(t, "cpu", `{}`)}
+	if out := controller.Render(in); len(out.Problems) > 0 {
+		t.Errorf("%v", out.Problems)
+	}
+}
+
+func TestIgnoredFieldsAreNamed(t *testing.T) {
+	out := controller.Render(input(t, `{metrics: {serviceMonitor: {enabled: true}}}`))
+	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor (without spec.metrics.enabled)"}, out.Ignored); diff != "" {
+		t.Error(diff)
+	}
+	external := `{external: true, externalConfig: {host: h, port: 1}, slurmctld: {image: a}, extraConf: "A=1", epilogScriptRefs: [{name: a}], metrics: {enabled: true}}`
+	want := []string{"spec.extraConf (slurmctld runs elsewhere)", "spec.epilogScriptRefs (slurmctld runs elsewhere)", "spec.metrics (slurmctld runs elsewhere)"}
+	if diff := cmp.Diff(want, controller.Render(input(t, external)).Ignored); diff != "" {
+		t.Error(diff)
+	}
+}
