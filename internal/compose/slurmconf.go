@@ -137,8 +137,8 @@ func (c *composer) fixedKeys(d *document, cgroupsDisabled bool) {
 		d.set(kv[0], kv[1], "spec")
 	}
 	nodes := c.nodes()
-	if most := powerOfTwo(2 * nodes); most > 1024 {
-		d.set("SlurmctldParameters", "conmgr_max_connections="+strconv.Itoa(most), "spec")
+	if connections := powerOfTwo(2 * nodes); connections > 1024 {
+		d.set("SlurmctldParameters", "conmgr_max_connections="+strconv.Itoa(connections), "spec")
 	}
 	d.set("MaxArraySize", strconv.Itoa(max(1024, 5*nodes)), "spec")
 	if !cgroupsDisabled {

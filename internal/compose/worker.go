@@ -142,12 +142,12 @@ func loginUsers(cluster *nebiusv1.SlurmCluster) (corev1.Volume, corev1.VolumeMou
 }
 
 // checkMaxUnavailable refuses what a NodeSet does not take: it would never finish an update.
-func (f *findings) checkMaxUnavailable(most *intstr.IntOrString, path string) {
-	if most == nil || most.Type == intstr.Int && most.IntVal > 0 {
+func (f *findings) checkMaxUnavailable(limit *intstr.IntOrString, path string) {
+	if limit == nil || limit.Type == intstr.Int && limit.IntVal > 0 {
 		return
 	}
-	percent, ok := strings.CutSuffix(most.StrVal, "%")
-	if n, err := strconv.Atoi(percent); most.Type == intstr.String && ok && err == nil && n >= 1 && n <= 100 && strconv.Itoa(n) == percent {
+	percent, ok := strings.CutSuffix(limit.StrVal, "%")
+	if n, err := strconv.Atoi(percent); limit.Type == intstr.String && ok && err == nil && n >= 1 && n <= 100 && strconv.Itoa(n) == percent {
 		return
 	}
 	f.fail(path, "must be a number from 1, or a percentage from 1%% to 100%%")

@@ -9,23 +9,23 @@ import (
 	"sync/atomic"
 )
 
-// mostAtOnce is how many calls of one batch are under way at a time. The API server takes no more from one client by
+// maxInFlight is how many calls of one batch are under way at a time. The API server takes no more from one client by
 // default (priority and fairness), and what waits there waits as well here.
-const mostAtOnce = 100
+const maxInFlight = 100
 
 // SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on, until always as many are under way as may
 // be. What fails for all alike, such as a pod that admission refuses, so fails once and not n times: after a failure no
 // other begins but those of its batch. The error joins those that failed.
 func SlowStart(n int, do func(i int) error) error {
 	from := 0
-	for size := 1; from < n && size < mostAtOnce; size *= 2 {
+	for size := 1; from < n && size < maxInFlight; size *= 2 {
 		size = min(size, n-from)
 		if err := atOnce(from, from+size, size, do); err != nil {
 			return err
 		}
 		from += size
 	}
-	return atOnce(from, n, mostAtOnce, do)
+	return atOnce(from, n, maxInFlight, do)
 }
 
 // atOnce calls do for from to to-1, so many at a time, until one fails.

@@ -300,11 +300,11 @@ func lastOf(path string) string {
 
 // shown is a value for a message: text, numbers and switches only, cut to 80 characters.
 func shown(object map[string]any, path string) string {
-	const most = 80
+	const maxLength = 80
 	value, _ := at(object, path)
 	switch value.(type) {
 	case string, bool, int64, float64:
-		return fmt.Sprintf("%.*s", most, fmt.Sprint(value))
+		return fmt.Sprintf("%.*s", maxLength, fmt.Sprint(value))
 	}
 	return ""
 }

@@ -78,7 +78,7 @@ func (l List) Reason() string {
 
 // Message joins all problems into one text of at most 1,024 bytes and says how many it left out.
 func (l List) Message() string {
-	const most = 1024
+	const maxLength = 1024
 	sorted := l.Sorted()
 	var b strings.Builder
 	for i, p := range sorted {
@@ -86,7 +86,7 @@ func (l List) Message() string {
 		if i > 0 {
 			text = "; " + text
 		}
-		if i > 0 && b.Len()+len(text) > most {
+		if i > 0 && b.Len()+len(text) > maxLength {
 			fmt.Fprintf(&b, "; and %d more", len(sorted)-i)
 			break
 		}

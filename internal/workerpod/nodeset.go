@@ -27,9 +27,9 @@ func Growing(n *slinkyv1beta1.NodeSet) bool {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
 		wanted = n.Replicas()
 	}
-	most := func(have int32) bool { return 10*have >= 9*wanted }
+	nineTenths := func(have int32) bool { return 10*have >= 9*wanted }
 	updated := n.Status.UpdatedReplicas == n.Status.Replicas
-	return !most(n.Status.Replicas) || updated && !most(n.Status.ReadyReplicas)
+	return !nineTenths(n.Status.Replicas) || updated && !nineTenths(n.Status.ReadyReplicas)
 }
 
 // Protection is how far a NodeSet wants its workers kept from being evicted.

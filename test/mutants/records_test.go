@@ -26,13 +26,13 @@ func records() []mutation {
 		},
 		{
 			name:   "the table of nodes becomes smaller with the NodeSets",
-			edits:  []edit{{"internal/render/controller/maxnodes.go", `most := max(leastNodes, in.MaxNodeCount)`, `most := leastNodes`}},
+			edits:  []edit{{"internal/render/controller/maxnodes.go", `size := max(minNodeCount, in.MaxNodeCount)`, `size := minNodeCount`}},
 			suite:  "internal/render/controller",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},
 		{
 			name:   "the table of nodes does not follow the NodeSets",
-			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*most < 5*need; {`, `for need := 0; 4*most < 5*need; {`}},
+			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*size < 5*need; {`, `for need := 0; 4*size < 5*need; {`}},
 			suite:  "internal/render/controller",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},

@@ -14,18 +14,18 @@ import (
 
 const (
 	maxNodeCount = "MaxNodeCount"
-	// leastNodes is the size of slurmctld's table of nodes in a small cluster.
-	leastNodes = 1024
+	// minNodeCount is the size of slurmctld's table of nodes in a small cluster.
+	minNodeCount = 1024
 )
 
-// tableOfNodes is the size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there are to
+// tableOfNodes is the smallest size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there are to
 // be. It never becomes smaller: a slurmctld that reads a smaller one than it has nodes forgets the others without a word.
 func tableOfNodes(in Input) int {
-	most := max(leastNodes, in.MaxNodeCount)
-	for need := nodesToBe(in); 4*most < 5*need; {
-		most *= 2
+	size := max(minNodeCount, in.MaxNodeCount)
+	for need := nodesToBe(in); 4*size < 5*need; {
+		size *= 2
 	}
-	return most
+	return size
 }
 
 // nodesToBe is the number of nodes that slurmctld will have. It keeps the records of workers that are gone.
@@ -55,18 +55,18 @@ func workersOf(n *slinkyv1beta1.NodeSet) int {
 // the workers to come is doubtful.
 func (p *preflight) checkTable(d *conf.Document) {
 	value, _ := d.Get(maxNodeCount)
-	most, err := strconv.Atoi(value)
+	size, err := strconv.Atoi(value)
 	if err != nil {
 		return // CheckValues tells of that
 	}
 	const out = "leave it out, and the operator has it follow the NodeSets"
 	switch need := nodesToBe(p.in); {
-	case most < p.in.SlurmNodes:
+	case size < p.in.SlurmNodes:
 		p.problems = append(p.problems, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
-			"MaxNodeCount=%d is less than the %d nodes that Slurm has, and slurmctld would forget those that do not fit; %s", most, p.in.SlurmNodes, out))
-	case most < need:
+			"MaxNodeCount=%d is less than the %d nodes that Slurm has, and slurmctld would forget those that do not fit; %s", size, p.in.SlurmNodes, out))
+	case size < need:
 		p.doubts = append(p.doubts, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
-			"MaxNodeCount=%d is less than the %d nodes that there are to be, and those that do not fit cannot register; %s", most, need, out))
+			"MaxNodeCount=%d is less than the %d nodes that there are to be, and those that do not fit cannot register; %s", size, need, out))
 	}
 }
 
@@ -78,9 +78,9 @@ func TableOfNodes(files map[string]string) int {
 		return 0
 	}
 	value, _ := d.Get(maxNodeCount)
-	most, err := strconv.Atoi(value)
-	if err != nil || most < leastNodes || most&(most-1) != 0 {
+	size, err := strconv.Atoi(value)
+	if err != nil || size < minNodeCount || size&(size-1) != 0 {
 		return 0
 	}
-	return most
+	return size
 }

@@ -24,8 +24,8 @@ const (
 	issuer = "slurm-operator"
 	// tolerance is how far in the future a token may have been issued, by an operator whose clock was ahead.
 	tolerance = time.Minute
-	// leastInterval keeps tokens of seconds from being replaced without a pause.
-	leastInterval = time.Second
+	// minRenewalInterval keeps tokens of seconds from being replaced without a pause.
+	minRenewalInterval = time.Second
 )
 
 // Input is a Token and what is known about its surroundings.
@@ -139,7 +139,7 @@ func lifetime(t *slinkyv1beta1.Token) time.Duration {
 
 // due is when four fifths of the lifetime are over.
 func due(c slurmtoken.Claims) time.Time {
-	return c.IssuedAt.Add(max(leastInterval, c.Lifetime()/5*4))
+	return c.IssuedAt.Add(max(minRenewalInterval, c.Lifetime()/5*4))
 }
 
 // Message says what the Secret of a Token holds. It names no claim that would help a thief.

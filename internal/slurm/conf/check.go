@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// mostNodes is how many node names are looked at one by one; beyond it duplicates and unknown names go unnoticed here.
-const mostNodes = 100_000
+// maxNodeNames is how many node names are looked at one by one; beyond it duplicates and unknown names go unnoticed here.
+const maxNodeNames = 100_000
 
 // CheckValues reports values of a type that a slurmctld of the newest release known to this package would end with. It
 // is no proof that slurmctld starts, and it leaves out what only slurmctld can know. Keys that nobody knows are reported
@@ -142,7 +142,7 @@ func (n *nodeNames) add(e Entry) *Problem {
 	if err != nil {
 		return &Problem{Line: e.Line, Key: e.Key, Message: err.Error()}
 	}
-	if len(n.names)+expr.Len() > mostNodes {
+	if len(n.names)+expr.Len() > maxNodeNames {
 		n.complete = false
 		return nil
 	}
@@ -161,7 +161,7 @@ func (n nodeNames) missing(list string, dynamic func(string) bool) (string, erro
 		return "", nil
 	}
 	expr, err := hostlist.Parse(list)
-	if err != nil || !n.complete || expr.Len() > mostNodes {
+	if err != nil || !n.complete || expr.Len() > maxNodeNames {
 		return "", err
 	}
 	for name := range expr.All() {

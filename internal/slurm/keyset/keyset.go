@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// leastBytes is the length that a key must exceed.
-const leastBytes = 16
+// minKeyBytes is the length that a key must exceed.
+const minKeyBytes = 16
 
 type set struct {
 	Keys []key `json:"keys"`
@@ -86,8 +86,8 @@ func (k key) check() error {
 		return errors.New("kid must not be empty")
 	case err != nil:
 		return errors.New("k must be base64")
-	case len(value) <= leastBytes:
-		return fmt.Errorf("k must have more than %d bytes", leastBytes)
+	case len(value) <= minKeyBytes:
+		return fmt.Errorf("k must have more than %d bytes", minKeyBytes)
 	case k.Use != "" && k.Use != "default":
 		return errors.New("use must be default or left out")
 	}

@@ -17,9 +17,9 @@ const (
 	maxEntries = 1 << 14
 	// maxKept is how many bytes of texts are kept of one answer: 1 KiB for each of the most nodes.
 	maxKept = 64 << 20
-	// longestNodes and longestOther are how many bytes lists of nodes, and all but those and lists of jobs, may have.
-	longestNodes = 512 << 20
-	longestOther = 64 << 20
+	// maxNodesBytes and maxOtherBytes are how many bytes lists of nodes, and all but those and lists of jobs, may have.
+	maxNodesBytes = 512 << 20
+	maxOtherBytes = 64 << 20
 )
 
 // A Bound is the cause of an Error about an answer that has more than is accepted. It says which bound that is.
@@ -38,9 +38,9 @@ func (r *reader) exceeds(format string, args ...any) {
 }
 
 // admit counts one more of what a list has, and says whether it may be kept.
-func (r *reader) admit(have, most int, what string) bool {
-	if have >= most {
-		r.exceeds("%d %s", most, what)
+func (r *reader) admit(have, limit int, what string) bool {
+	if have >= limit {
+		r.exceeds("%d %s", limit, what)
 	}
 	return r.err == nil
 }

@@ -227,7 +227,7 @@ func (c *Client) classify(response *http.Response, call call, secret string) (un
 		}
 		return false, &Error{Kind: Malformed, Status: status, Message: "unchanged, without having been asked"}
 	case status == http.StatusOK:
-		errs, err := call.decode(newReader(newScanner(response.Body, min(c.options.MaxBytes, cmp.Or(call.longest, longestOther)))))
+		errs, err := call.decode(newReader(newScanner(response.Body, min(c.options.MaxBytes, cmp.Or(call.longest, maxOtherBytes)))))
 		switch {
 		case err != nil:
 			return false, &Error{Kind: kindOfRead(err), Status: status, Err: err}

@@ -85,7 +85,7 @@ type NodeList struct {
 // No nodes are an answer only when the answer has a time; see the package comment.
 func (c *Client) Nodes(ctx context.Context, since time.Time) (NodeList, error) {
 	var list NodeList
-	unchanged, err := c.list(ctx, "nodes/", since, longestNodes, func(r *reader, conditional bool) (errs []slurmError, err error) {
+	unchanged, err := c.list(ctx, "nodes/", since, maxNodesBytes, func(r *reader, conditional bool) (errs []slurmError, err error) {
 		list, errs, err = decodeNodes(r, conditional)
 		return errs, err
 	})

@@ -23,7 +23,7 @@ type Partition struct {
 // Partitions lists all partitions.
 func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 	var list []Partition
-	_, err := c.list(ctx, "partitions/", time.Time{}, longestOther, func(r *reader, _ bool) (errs []slurmError, err error) {
+	_, err := c.list(ctx, "partitions/", time.Time{}, maxOtherBytes, func(r *reader, _ bool) (errs []slurmError, err error) {
 		list, errs, err = decodeDated(r, "partitions", (*reader).partition)
 		return errs, err
 	})

@@ -37,7 +37,7 @@ type Reservation struct {
 // Reservations lists all reservations.
 func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
 	var list []Reservation
-	_, err := c.list(ctx, "reservations/", time.Time{}, longestOther, func(r *reader, _ bool) (errs []slurmError, err error) {
+	_, err := c.list(ctx, "reservations/", time.Time{}, maxOtherBytes, func(r *reader, _ bool) (errs []slurmError, err error) {
 		list, errs, err = decodeDated(r, "reservations", (*reader).reservation)
 		return errs, err
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// leastRSA is the size in bits below which RFC 7518 section 3.3 forbids RS256.
-const leastRSA = 2048
+// minRSABits is the size in bits below which RFC 7518 section 3.3 forbids RS256.
+const minRSABits = 2048
 
 // Claims are what a token that is handed out says.
 type Claims struct {
@@ -57,8 +57,8 @@ func NewRS256(text []byte, id string) (*Key, error) {
 	switch {
 	case err != nil:
 		return nil, errors.New("reading an RS256 key: it is not an RSA private key in PEM")
-	case private.N.BitLen() < leastRSA:
-		return nil, fmt.Errorf("reading an RS256 key: it has %d bits and needs at least %d", private.N.BitLen(), leastRSA)
+	case private.N.BitLen() < minRSABits:
+		return nil, fmt.Errorf("reading an RS256 key: it has %d bits and needs at least %d", private.N.BitLen(), minRSABits)
 	case id == "":
 		return nil, errors.New("reading an RS256 key: the key id is empty")
 	}

@@ -78,10 +78,10 @@ func (p *process) died() error {
 	if err != nil {
 		log = []byte(err.Error())
 	}
-	const most = 15
+	const maxLines = 15
 	lines := bytes.Split(bytes.TrimSpace(log), []byte("\n"))
-	if len(lines) > most {
-		lines = lines[len(lines)-most:]
+	if len(lines) > maxLines {
+		lines = lines[len(lines)-maxLines:]
 	}
 	return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, bytes.Join(lines, []byte("\n")))
 }

@@ -16,9 +16,9 @@ import (
 	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
-// settling is the time in which a slurmdbd that has just started connects to its database and the kubelet notices. Until it
+// databaseSettleTimeout is the time in which a slurmdbd that has just started connects to its database and the kubelet notices. Until it
 // is over, "not connected" says nothing.
-const settling = 20 * time.Second
+const databaseSettleTimeout = 20 * time.Second
 
 // Sight is what is seen of a slurmdbd and its database.
 type Sight struct {
@@ -118,5 +118,5 @@ func containersReady(pod *corev1.Pod) bool {
 }
 
 func settled(watcher corev1.ContainerStatus) time.Time {
-	return watcher.State.Running.StartedAt.Add(settling)
+	return watcher.State.Running.StartedAt.Add(databaseSettleTimeout)
 }

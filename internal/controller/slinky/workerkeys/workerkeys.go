@@ -39,8 +39,8 @@ import (
 const (
 	// fieldManager owns AnnotationWantedKey and nothing else.
 	fieldManager = "coxswain-keys"
-	// mostStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
-	mostStamps = 1000
+	// maxStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
+	maxStamps = 1000
 )
 
 type reconciler struct {
@@ -105,7 +105,7 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 		if p.DeletionTimestamp != nil || p.Annotations[slinkyv1beta1.AnnotationWantedKey] == digest {
 			continue
 		}
-		if stamped == mostStamps {
+		if stamped == maxStamps {
 			break
 		}
 		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{slinkyv1beta1.AnnotationWantedKey: digest})
