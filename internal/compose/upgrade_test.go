@@ -52,7 +52,7 @@ func TestAnUpgradeOfTheOperatorRestartsNoPods(t *testing.T) {
 	if t.Failed() {
 		t.Log("An upgrade to this version of the operator would restart the pods of these lines in everybody's clusters: " +
 			"slurmctld is away for seconds, ssh sessions end, workers are drained. The golden files of internal/render show what changed in them. " +
-			"If it cannot be avoided, write it into docs/administrators/operations.md (Upgrade) and accept it with " +
+			"If it cannot be avoided, write it into docs/administrators/operations.md (Upgrade the operator) and accept it with " +
 			"'go test ./internal/compose -run Upgrade -update'.")
 	}
 }

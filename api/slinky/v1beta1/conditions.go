@@ -43,8 +43,8 @@ const (
 	ConditionDatabaseReachable = "DatabaseReachable"
 	// ConditionReservationCreated, on NodeSet, is True while the maintenance reservation of a ScheduledUpdate exists.
 	ConditionReservationCreated = "ReservationCreated"
-	// ConditionWorkersUnknown, on NodeSet, is True from when workers run that Slurm, which seems to have lost its state, does
-	// not have, until it has all of them. Meanwhile none of those is deleted.
+	// ConditionWorkersUnknown, on NodeSet, is True when Slurm lacks workers that run and seems to have lost its state. It stays True
+	// until Slurm has all of them. Meanwhile the operator deletes none of those.
 	ConditionWorkersUnknown = "WorkersUnknown"
 )
 
