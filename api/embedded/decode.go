@@ -15,6 +15,8 @@ import (
 )
 
 // Piece is what a user wrote, decoded once. What is empty counts as not written, see WithoutEmpty.
+//
+// +kubebuilder:object:generate=false
 type Piece[T any] struct {
 	// Value is the piece as its type; nil when nothing is written. A field that is to be deleted is not there.
 	Value *T
