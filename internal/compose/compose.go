@@ -8,6 +8,10 @@
 // Composing is pure: no client, no clock. What a user got wrong comes back as problems with the path of the field in the
 // SlurmCluster (never in a composed object, which the user did not write), and what is set but has no effect in this
 // version as a list of paths: nothing is ignored in silence.
+//
+// Slurm's configuration files are documents of package conf here. What a user wrote is parsed once, when composing begins. A
+// document becomes a text once, when it is put into a composed object: files into the ConfigMap, the rest into extraConf. The
+// spec of a component is an API, so that its renderer parses extraConf again, as it does what users of that API write.
 package compose
 
 import (
@@ -23,7 +27,9 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // Input is a SlurmCluster and the NodeSets that belong to it, see OwnerOf. Their order does not matter.
@@ -89,7 +95,10 @@ type composer struct {
 	spec     *nebiusv1.SlurmClusterSpec
 	nodeSets []nebiusv1alpha1.NodeSet
 	sources  map[string]corev1.VolumeSource
-	out      Output
+	// custom is spec.customSlurmConfig, and gres the lines of gres.conf by NodeSet.
+	custom config.Text
+	gres   map[string][]gresLine
+	out    Output
 }
 
 // Cluster composes a SlurmCluster. It always returns what it could; with any problem the objects are not to be applied.
@@ -97,12 +106,18 @@ func Cluster(in Input) Output {
 	c := &composer{cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets)}
 	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	c.readVolumeSources()
+	c.custom = config.Read(conf.Slurm, c.spec.CustomSlurmConfig, "spec.customSlurmConfig")
+	c.gres = map[string][]gresLine{}
+	for i := range c.nodeSets {
+		c.gres[c.nodeSets[i].Name] = gresLines(&c.nodeSets[i])
+	}
 
 	parts := &c.out.Components
 	c.composeWorkers()
 	parts.Accounting = c.accounting()
-	files := c.configFiles()
-	parts.Controller = c.controller(parts.Accounting, files)
+	docs := c.configFiles()
+	files := c.configMap(docs)
+	parts.Controller = c.controller(parts.Accounting, files, docs)
 	parts.RestAPI = c.restAPI()
 	parts.LoginSet = c.login()
 

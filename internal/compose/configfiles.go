@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -23,30 +25,62 @@ const (
 	plugstackConf = "plugstack.conf"
 )
 
-// configFiles is the ConfigMap with the files beside slurm.conf. Slurm ships them to the workers itself. There is no
-// mpi.conf among them: its one key, PMIxEnv, is refused by a Slurm without the PMIx plugin, which Debian's lacks.
-func (c *composer) configFiles() *corev1.ConfigMap {
-	files := map[string]string{cgroupConf: c.cgroupConf()}
-	if text := c.gresConf(); text != "" {
-		files[gresConf] = text
+// documents are the files beside slurm.conf. Slurm ships them to the workers itself. There is no mpi.conf among them: its one
+// key, PMIxEnv, is refused by a Slurm without the PMIx plugin, which Debian's lacks.
+type documents struct {
+	// gres is nil when there is none, and plugstack, which has no keys, is empty then.
+	cgroup, gres *conf.Document
+	plugstack    string
+}
+
+func (c *composer) configFiles() documents {
+	return documents{cgroup: c.cgroupConf(), gres: c.gresConf(), plugstack: c.plugstackConf()}
+}
+
+// names are those of the files that there are.
+func (d documents) names() []string {
+	out := []string{cgroupConf}
+	if d.gres != nil {
+		out = append(out, gresConf)
 	}
-	if text := c.plugstackConf(); text != "" {
-		files[plugstackConf] = text
+	if d.plugstack != "" {
+		out = append(out, plugstackConf)
+	}
+	return out
+}
+
+// configMap is the ConfigMap with the files.
+func (c *composer) configMap(d documents) *corev1.ConfigMap {
+	files := map[string]string{}
+	for _, name := range d.names() {
+		switch name {
+		case cgroupConf:
+			files[name] = c.file(d.cgroup, "spec.customCgroupConfig")
+		case gresConf:
+			files[name] = c.file(d.gres, "spec")
+		case plugstackConf:
+			files[name] = d.plugstack
+		}
 	}
 	return &corev1.ConfigMap{ObjectMeta: c.meta(c.cluster.Name+"-slurm-configs", "controller"), Data: files}
 }
 
+// file writes a document whose values come from the field at path.
+func (c *composer) file(d *conf.Document, path string) string {
+	data, err := d.Bytes()
+	c.failIf(path, err)
+	return string(data)
+}
+
 // cgroupConf is cgroup.conf(5): the generated keys with the user's lines over them.
-func (c *composer) cgroupConf() string {
+func (c *composer) cgroupConf() *conf.Document {
 	user := c.parse(conf.Cgroup, c.spec.CustomCgroupConfig, "spec.customCgroupConfig")
 	base := conf.New(conf.Cgroup)
-	if plugin, _ := user.Get("CgroupPlugin"); !strings.EqualFold(plugin, "disabled") {
+	if !rendercontroller.CgroupsDisabled(user) {
 		c.cgroupKeys(base)
 	}
 	merged, _ := conf.Merge(base, user, nil)
-	data, err := merged.Bytes()
-	c.failIf("spec.customCgroupConfig", err)
-	return string(data)
+	return merged
 }
 
 func (c *composer) cgroupKeys(d *conf.Document) {
@@ -76,31 +110,25 @@ func (c *composer) cgroupV1() bool {
 	return v1
 }
 
-// cgroupsDisabled says whether the composed cgroup.conf turns control groups off.
-func cgroupsDisabled(files *corev1.ConfigMap) bool {
-	d, _ := conf.Parse(conf.Cgroup, files.Data[cgroupConf])
-	plugin, _ := d.Get("CgroupPlugin")
-	return strings.EqualFold(plugin, "disabled")
-}
-
 // gresConf is gres.conf(5): automatic detection where workers ask Kubernetes for GPUs, and the lines of the NodeSets.
-func (c *composer) gresConf() string {
+func (c *composer) gresConf() *conf.Document {
 	d := conf.New(conf.Gres)
 	if c.hasGPUs() {
 		d.Add("AutoDetect", "nvidia")
 	}
 	for i := range c.nodeSets {
 		set := &c.nodeSets[i]
-		for _, line := range set.Spec.NodeConfig.GresConfig {
+		for _, line := range c.gres[set.Name] {
 			// Mistakes are those of the NodeSet and reported there.
-			if options, err := gresOptions(line); err == nil && len(options) > 0 {
-				d.Add("NodeName", gresNodes(set.Name, replicas(set)), options...)
+			if line.err == nil && len(line.options) > 0 {
+				d.Add("NodeName", gresNodes(set.Name, replicas(set)), line.options...)
 			}
 		}
 	}
-	data, err := d.Bytes()
-	c.failIf("spec", err)
-	return string(data)
+	if len(d.Entries()) == 0 {
+		return nil
+	}
+	return d
 }
 
 // gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two: with the exact number, a new
@@ -109,27 +137,41 @@ func gresNodes(name string, n int32) string {
 	return fmt.Sprintf("%s-[0-%d]", name, max(64, powerOfTwo(int(n)))-1)
 }
 
-// gresOptions reads one entry of nodeConfig.gresConfig.
-func gresOptions(line string) ([]conf.Option, error) {
-	options, err := conf.ParseOptions(line)
-	if err != nil {
-		return nil, err
+// gresLine is one entry of nodeConfig.gresConfig. With an error it is not to be used.
+type gresLine struct {
+	options []conf.Option
+	err     error
+}
+
+// gresLines reads nodeConfig.gresConfig of a NodeSet.
+func gresLines(set *nebiusv1alpha1.NodeSet) []gresLine {
+	out := make([]gresLine, 0, len(set.Spec.NodeConfig.GresConfig))
+	for _, text := range set.Spec.NodeConfig.GresConfig {
+		options, err := conf.ParseOptions(text)
+		if err == nil {
+			err = checkGres(options)
+		}
+		out = append(out, gresLine{options: options, err: err})
 	}
+	return out
+}
+
+func checkGres(options []conf.Option) error {
 	if slices.ContainsFunc(options, func(o conf.Option) bool { return strings.EqualFold(o.Key, "NodeName") }) {
-		return nil, errors.New("the line is for the nodes of this NodeSet; remove NodeName")
+		return errors.New("the line is for the nodes of this NodeSet; remove NodeName")
 	}
 	trial := conf.New(conf.Gres)
 	trial.Add("NodeName", "n", options...)
-	if _, err = trial.Bytes(); err != nil {
-		return nil, err
+	if err := trial.Check(); err != nil {
+		return err
 	}
 	for _, unknown := range trial.Unknown() {
 		// Anything else may come from a newer Slurm, which only the Controller knows.
 		if unknown.Meant != "" {
-			return nil, unknown
+			return unknown
 		}
 	}
-	return options, nil
+	return nil
 }
 
 // plugstackConf is plugstack.conf, see spank(7), with the user's plugins. Those of the contract come with the jail.

@@ -19,7 +19,7 @@ const controllerPath = "spec.slurmNodes.controller"
 const stateVolume = "statesave"
 
 // controller composes slurmctld and the configuration of the whole cluster.
-func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap) *slinkyv1beta1.Controller {
+func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap, docs documents) *slinkyv1beta1.Controller {
 	node := &c.spec.SlurmNodes.Controller
 	container := c.container(node.Slurmctld, controllerPath+".slurmctld", withoutCPU)
 	pod := c.podSpec(node.SlurmNode, node.HostUsers, node.Slurmctld, controllerPath)
@@ -52,7 +52,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	if len(fields) > 0 {
 		out.Spec.Template.Spec = &embedded.PodSpec{RawExtension: embedded.From(fields)}
 	}
-	out.Spec.ExtraConf = c.slurmConf(out, accounting, files)
+	out.Spec.ExtraConf = c.slurmConf(out, accounting, docs)
 	return out
 }
 

@@ -20,7 +20,7 @@ type document struct {
 func (d *document) set(key, value, path string, options ...conf.Option) {
 	trial := conf.New(d.File())
 	trial.Add(key, value, options...)
-	if _, err := trial.Bytes(); err != nil {
+	if err := trial.Check(); err != nil {
 		d.fail(path, "%v", err)
 		return
 	}

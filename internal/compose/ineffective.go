@@ -15,7 +15,6 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this
@@ -68,8 +67,7 @@ func (c *composer) ineffectiveSlurmConfig() {
 	s := &c.spec.SlurmConfig
 	c.note(value(s.TopologyPlugin) == topologyTree, "spec.slurmConfig.topologyPlugin: topology/tree makes no topology.conf in this version: Slurm takes the network to be flat")
 	// Slurm powers nothing down without a program for that.
-	custom, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig)
-	_, program := custom.Get("SuspendProgram")
+	_, program := c.custom.Document.Get("SuspendProgram")
 	c.ignore(s.SuspendTime != nil && *s.SuspendTime != neverSuspend && !program, "spec.slurmConfig.suspendTime (without SuspendProgram in spec.customSlurmConfig)")
 }
 

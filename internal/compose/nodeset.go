@@ -59,6 +59,11 @@ const maxNodeSetName = 57
 
 // NodeSet composes one NodeSet of a cluster.
 func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSetOutput {
+	return nodeSet(cluster, set, gresLines(set))
+}
+
+// nodeSet is NodeSet with the lines of gres.conf read.
+func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSetOutput {
 	c := &composer{cluster: cluster, spec: &cluster.Spec}
 	spec := &set.Spec
 	w := workers{
@@ -84,9 +89,8 @@ func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSe
 			WhenDeleted: slinkyv1beta1.ClaimRetention(policy.WhenDeleted), WhenScaled: slinkyv1beta1.ClaimRetention(policy.WhenScaled),
 		}
 	}
-	for i, line := range spec.NodeConfig.GresConfig {
-		_, err := gresOptions(line)
-		c.failIf(index("spec.nodeConfig.gresConfig", i), err)
+	for i, line := range gres {
+		c.failIf(index("spec.nodeConfig.gresConfig", i), line.err)
 	}
 	object := w.build(&c.findings, cluster)
 	object.Labels = label.Merge(c.labels("nodeset"), map[string]string{LabelNodeSet: set.Name})

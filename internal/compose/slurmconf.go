@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
@@ -21,18 +20,18 @@ import (
 // slurmConf is what a SlurmCluster adds to the slurm.conf that its Controller generates: the keys of the contract
 // (soperator.md §3.1.1 in its newest form, without those that need the jail or a patched Slurm), the partitions, and over
 // all the user's own text.
-func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap) string {
+func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) string {
 	d := &document{findings: &c.findings, Document: conf.New(conf.Slurm)}
+	cgroupsDisabled := rendercontroller.CgroupsDisabled(docs.cgroup)
 	c.generalKeys(d)
-	c.fixedKeys(d, cgroupsDisabled(files))
+	c.fixedKeys(d, cgroupsDisabled)
 	if accounting != nil {
-		c.accountingKeys(d, cgroupsDisabled(files))
+		c.accountingKeys(d, cgroupsDisabled)
 	}
 	c.partitions(d)
 
-	c.checkCustomConfig(controller, accounting, files)
-	user, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig)
-	merged, _ := conf.Merge(d.Document, user, nil)
+	c.checkCustomConfig(controller, accounting, docs)
+	merged, _ := conf.Merge(d.Document, c.custom.Document, nil)
 	data, err := merged.Bytes()
 	// Every value has been checked where it came from; what is left is a defect.
 	c.failIf("spec", err)
@@ -41,17 +40,23 @@ func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *s
 
 // checkCustomConfig finds the lines of the user's text that cannot be used, with their numbers. The Controller's renderer
 // is asked, since it decides which keys are the operator's; merged with ours, the lines would lose their numbers.
-func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, files *corev1.ConfigMap) {
-	trial := controller.DeepCopy()
-	trial.Spec.ExtraConf = c.spec.CustomSlurmConfig
-	in := rendercontroller.Input{Controller: trial, Accounting: accounting}
-	for name, content := range files.Data {
-		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: files.Name, Name: name, Content: content})
+func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) {
+	in := rendercontroller.Input{Controller: controller, Accounting: accounting}
+	user := rendercontroller.Texts{ExtraConf: c.custom, Files: map[string]config.Text{}}
+	for _, name := range docs.names() {
+		file := rendercontroller.File{Name: name}
+		in.Files.Config = append(in.Files.Config, file)
+		switch name {
+		case cgroupConf:
+			user.Files[file.Path()] = config.Text{Document: docs.cgroup}
+		case gresConf:
+			user.Files[file.Path()] = config.Text{Document: docs.gres}
+		}
 	}
-	for _, p := range rendercontroller.Render(in).Problems {
+	for _, p := range rendercontroller.CheckConfiguration(in, user) {
 		// What waits is told by the Controller: here nobody knows which NodeSets there are.
-		if p.Path == "spec.extraConf" && !p.Waiting {
-			c.problems = append(c.problems, problem.Problem{Path: "spec.customSlurmConfig", Reason: ReasonInvalid, Message: p.Message})
+		if p.Path == c.custom.Path && !p.Waiting {
+			c.problems = append(c.problems, problem.Problem{Path: p.Path, Reason: ReasonInvalid, Message: p.Message})
 		}
 	}
 }
@@ -183,9 +188,8 @@ func (c *composer) gresTypes() []string {
 		out = append(out, "gpu")
 	}
 	for i := range c.nodeSets {
-		for _, line := range c.nodeSets[i].Spec.NodeConfig.GresConfig {
-			options, _ := conf.ParseOptions(line)
-			for _, o := range options {
+		for _, line := range c.gres[c.nodeSets[i].Name] {
+			for _, o := range line.options {
 				if strings.EqualFold(o.Key, "Name") && !slices.Contains(out, o.Value) {
 					out = append(out, o.Value)
 				}

@@ -14,11 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // Input is an Accounting and what is known about its surroundings.
@@ -59,26 +62,38 @@ func Render(in Input) render.Output {
 
 	// A file that ends with a line break is the usual way to make such a Secret by hand.
 	in.Password = strings.TrimRight(in.Password, "\r\n")
-	text, err := slurmdbdConf(in)
+	doc, err := slurmdbdConf(in)
 	out.Fail("spec.extraConf", err)
-	config := &corev1.Secret{
+	files := &corev1.Secret{
 		ObjectMeta: pod.ObjectMeta(a, a.ConfigName(), set),
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{slurmdbdConfFile: []byte(text), askConfFile: []byte(askConf())},
+		Data:       map[string][]byte{slurmdbdConfFile: file(doc, &out), askConfFile: file(askConf(), &out)},
 	}
 	service, err := pod.Service(a, a.ServiceName(), set, a.Spec.Service, slinkyv1beta1.NameSlurmdbd, a.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
 	// The pod is not ready without its database, but slurmdbd may be asked all the same: it says so itself then, while a
 	// connection to a Service without endpoints hangs.
 	service.Spec.PublishNotReadyAddresses = true
-	out.Add(config, service)
+	out.Add(files, service)
 	if a.Spec.EmbeddedDatabase != nil {
 		database(in, &out)
 	}
-	statefulSet, err := statefulSet(in, set, label.Seal(in.SealingKey, config.Data))
+	statefulSet, err := statefulSet(in, set, label.Seal(in.SealingKey, files.Data))
 	out.Fail("spec", err)
 	out.Add(statefulSet)
 	return out
+}
+
+// file writes a document, which is nil when there is a problem already.
+func file(doc *conf.Document, out *render.Output) []byte {
+	if doc == nil {
+		return nil
+	}
+	data, err := doc.Bytes()
+	if err != nil {
+		out.Fail("spec.extraConf", problem.Errorf("spec.extraConf", config.ReasonInvalid, "%v", err))
+	}
+	return data
 }
 
 func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSet, error) {

@@ -28,8 +28,8 @@ var ownedTLSKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"StorageParameters:SSL_CA", "StorageParameters:SSL_CERT", "StorageParameters:SSL_KEY",
 }
 
-// slurmdbdConf is slurmdbd.conf, see https://slurm.schedmd.com/slurmdbd.conf.html.
-func slurmdbdConf(in Input) (string, error) {
+// slurmdbdConf is slurmdbd.conf, see https://slurm.schedmd.com/slurmdbd.conf.html. It is nil when it cannot be written.
+func slurmdbdConf(in Input) (*conf.Document, error) {
 	a := in.Accounting
 	storage, _ := a.Database()
 	d := conf.New(conf.Slurmdbd)
@@ -68,6 +68,6 @@ func slurmdbdConf(in Input) (string, error) {
 	if len(tlsParameters(a)) > 0 {
 		owned = slices.Concat(ownedKeys, ownedTLSKeys)
 	}
-	data, err := config.Merge(d, a.Spec.ExtraConf, owned, "spec.extraConf")
-	return string(data), errors.Join(passwordErr, err)
+	merged, err := config.Lay(d, config.Read(conf.Slurmdbd, a.Spec.ExtraConf, "spec.extraConf"), owned)
+	return merged, errors.Join(passwordErr, err)
 }

@@ -6,12 +6,12 @@ package accounting
 import (
 	_ "embed"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // DatabaseWatcher is the name of the sidecar of slurmdbd whose readiness says whether slurmdbd has its database. The
@@ -48,11 +48,16 @@ func watchDatabase(a *slinkyv1beta1.Accounting, image string) corev1.Container {
 }
 
 // askConf is as much of slurm.conf as a client needs to ask the slurmdbd of its own pod.
-func askConf() string {
-	return strings.Join([]string{
-		"ClusterName=ask", "SlurmctldHost=localhost", "SlurmUser=" + pod.SlurmUser,
-		"AuthType=auth/slurm", "CredType=cred/slurm", "AuthInfo=use_client_ids",
-		"AccountingStorageType=accounting_storage/slurmdbd", "AccountingStorageHost=localhost",
-		"AccountingStoragePort=" + strconv.Itoa(int(slinkyv1beta1.SlurmdbdPort)), "",
-	}, "\n")
+func askConf() *conf.Document {
+	d := conf.New(conf.Slurm)
+	d.Add("ClusterName", "ask")
+	d.Add("SlurmctldHost", "localhost")
+	d.Add("SlurmUser", pod.SlurmUser)
+	d.Add("AuthType", "auth/slurm")
+	d.Add("CredType", "cred/slurm")
+	d.Add("AuthInfo", "use_client_ids")
+	d.Add("AccountingStorageType", "accounting_storage/slurmdbd")
+	d.Add("AccountingStorageHost", "localhost")
+	d.Add("AccountingStoragePort", strconv.Itoa(int(slinkyv1beta1.SlurmdbdPort)))
+	return d
 }

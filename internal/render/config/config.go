@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package config joins generated configuration files with what users add to them.
+//
+// A file is a conf.Document from the beginning to the end. A text becomes one in two places only: Read parses what a user
+// wrote, once, and what another object stores is parsed where it is read (a ConfigMap, the extraConf of a component).
+// A document becomes a text once, when it is put into an object.
 package config
 
 import (
@@ -14,31 +18,34 @@ import (
 // ReasonInvalid is the reason of problems in users' configuration texts.
 const ReasonInvalid = "InvalidSpec"
 
-// Merge lays the user's text, found at path, over base and returns the file. The error joins a problem.Problem for each
-// line that cannot be used; the file is then not to be applied.
-func Merge(base *conf.Document, text string, owned conf.Owned, path string) ([]byte, error) {
-	merged, err := Lay(base, text, owned, path)
-	if merged == nil {
-		return nil, err
-	}
-	data, writeErr := merged.Bytes()
-	if writeErr != nil {
-		err = errors.Join(err, problem.Errorf(path, ReasonInvalid, "%v", writeErr))
-	}
-	return data, err
+// Text is what a user wrote for a file, parsed.
+type Text struct {
+	Document *conf.Document
+	// Mistakes are the lines that the document lacks because they cannot be read.
+	Mistakes []conf.Problem
+	// Path is the field with the text.
+	Path string
 }
 
-// Lay is Merge for a caller that goes on with the document. It is nil when base itself cannot be written.
-func Lay(base *conf.Document, text string, owned conf.Owned, path string) (*conf.Document, error) {
+// Read parses the text of the field at path.
+func Read(file conf.File, text, path string) Text {
+	d, mistakes := conf.Parse(file, text)
+	return Text{Document: d, Mistakes: mistakes, Path: path}
+}
+
+// Lay lays a user's text over base. The error joins a problem.Problem for each line that cannot be used; the file is then not
+// to be applied. Nothing is returned when base itself cannot be written.
+func Lay(base *conf.Document, user Text, owned conf.Owned) (*conf.Document, error) {
 	// What cannot be written of base came from another field than the text.
-	if _, err := base.Bytes(); err != nil {
+	if err := base.Check(); err != nil {
 		return nil, problem.Errorf("spec", ReasonInvalid, "%v", err)
 	}
-	user, mistakes := conf.Parse(base.File(), text)
-	merged, refused := conf.Merge(base, user, owned)
+	merged, refused := conf.Merge(base, user.Document, owned)
 	var errs []error
-	for _, m := range append(mistakes, refused...) {
-		errs = append(errs, problem.Errorf(path, ReasonInvalid, "%s", m.Error()))
+	for _, mistakes := range [][]conf.Problem{user.Mistakes, refused} {
+		for _, m := range mistakes {
+			errs = append(errs, problem.Errorf(user.Path, ReasonInvalid, "%s", m.Error()))
+		}
 	}
 	return merged, errors.Join(errs...)
 }

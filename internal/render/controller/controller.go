@@ -59,6 +59,9 @@ type File struct {
 	ConfigMap, Name, Content string
 }
 
+// Path names the file in problems.
+func (f File) Path() string { return "spec.configFileRefs: ConfigMap " + f.ConfigMap + ", " + f.Name }
+
 // list is the files of one reference list.
 type list struct {
 	path  string
@@ -94,7 +97,7 @@ func Render(in Input) Output {
 	set := Labels(c)
 
 	out.IgnoreOptional(c.Spec)
-	files := out.configuration(in)
+	files := out.configuration(in, read(in))
 	out.Add(&corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(c, c.ConfigName(), set), Data: files})
 	if c.Spec.AccountingRef != nil {
 		out.Fail("spec.clusterName", CheckClusterName(c))
@@ -188,43 +191,84 @@ func peer(c *slinkyv1beta1.Controller, set label.Set, name string, selector map[
 	}
 }
 
-// configuration renders the files of the ConfigMap and checks them. Their digest is that of what they say, the stamp in
-// slurm.conf aside, and of the user's files beside them.
-func (out *Output) configuration(in Input) map[string]string {
-	files := map[string]string{}
-	doc, err := slurmConf(in)
-	out.Fail("spec.extraConf", err)
+// Texts are what users wrote for Slurm's configuration files.
+type Texts struct {
+	ExtraConf config.Text
+	// Files are those beside slurm.conf, by File.Path. One that is missing is read when it is looked at.
+	Files map[string]config.Text
+}
+
+// read parses what users wrote, as far as slurm.conf depends on it.
+func read(in Input) Texts {
+	out := Texts{
+		ExtraConf: config.Read(conf.Slurm, in.Controller.Spec.ExtraConf, "spec.extraConf"),
+		Files:     map[string]config.Text{},
+	}
+	for _, f := range in.Files.Config {
+		if f.Name == cgroupConfFile {
+			out.Files[f.Path()] = config.Read(conf.Cgroup, f.Content, f.Path())
+		}
+	}
+	return out
+}
+
+// CheckConfiguration returns the problems of the configuration files that Render would find if user were what is written in
+// the Controller and in the files of in, whose content is not looked at.
+func CheckConfiguration(in Input, user Texts) problem.List {
+	var out Output
+	doc := out.document(in, user)
+	out.checkSize(user, len(out.text(doc, user)))
+	return out.Problems
+}
+
+// document is slurm.conf, checked. It is nil when it cannot be written.
+func (out *Output) document(in Input, user Texts) *conf.Document {
+	doc, err := slurmConf(in, user)
+	out.Fail(user.ExtraConf.Path, err)
 	if !in.Controller.Spec.External {
 		checkFiles(in.Files, &out.Output)
-		if !has(in.Files.Config, cgroupConfFile) {
-			files[cgroupConfFile] = defaultCgroupConf
-		}
-		flight := preflight{in: in}
+		flight := preflight{in: in, user: user}
 		flight.check(doc)
 		out.Problems = append(out.Problems, flight.problems...)
 		out.Doubts = flight.doubts
 	}
-	files[slurmConfFile] = out.text(doc)
+	return doc
+}
+
+// configuration renders the files of the ConfigMap and checks them. Their digest is that of what they say, the stamp in
+// slurm.conf aside, and of the user's files beside them.
+func (out *Output) configuration(in Input, user Texts) map[string]string {
+	files := map[string]string{}
+	if !in.Controller.Spec.External && !has(in.Files.Config, cgroupConfFile) {
+		files[cgroupConfFile] = defaultCgroupConf
+	}
+	doc := out.document(in, user)
+	files[slurmConfFile] = out.text(doc, user)
 	out.ConfigDigest = digest(files, in.Files)
 	if doc != nil && !in.Controller.Spec.External {
-		stamp(doc, out.ConfigDigest)
-		files[slurmConfFile] = out.text(doc)
+		stamp(doc, out.ConfigDigest) // the digest is that of the text without it
+		files[slurmConfFile] = out.text(doc, user)
 	}
-	if size := len(files[slurmConfFile]) + len(files[cgroupConfFile]); size > maxConfigBytes {
-		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonConfigTooLarge,
-			"the configuration has %d bytes and a ConfigMap holds %d; move parts of it to configFileRefs", size, maxConfigBytes))
-	}
+	out.checkSize(user, len(files[slurmConfFile])+len(files[cgroupConfFile]))
 	return files
 }
 
+// checkSize refuses what a ConfigMap cannot hold.
+func (out *Output) checkSize(user Texts, size int) {
+	if size > maxConfigBytes {
+		out.Problems = append(out.Problems, problem.Errorf(user.ExtraConf.Path, slinkyv1beta1.ReasonConfigTooLarge,
+			"the configuration has %d bytes and a ConfigMap holds %d; move parts of it to configFileRefs", size, maxConfigBytes))
+	}
+}
+
 // text writes a document, which is nil when there is a problem already.
-func (out *Output) text(doc *conf.Document) string {
+func (out *Output) text(doc *conf.Document, user Texts) string {
 	if doc == nil {
 		return ""
 	}
 	data, err := doc.Bytes()
 	if err != nil {
-		out.Problems = append(out.Problems, problem.Errorf("spec.extraConf", config.ReasonInvalid, "%v", err))
+		out.Problems = append(out.Problems, problem.Errorf(user.ExtraConf.Path, config.ReasonInvalid, "%v", err))
 	}
 	return string(data)
 }

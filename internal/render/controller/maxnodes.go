@@ -62,10 +62,10 @@ func (p *preflight) checkTable(d *conf.Document) {
 	const out = "leave it out, and the operator has it follow the NodeSets"
 	switch need := nodesToBe(p.in); {
 	case size < p.in.SlurmNodes:
-		p.problems = append(p.problems, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
+		p.problems = append(p.problems, problem.Errorf(p.user.ExtraConf.Path, slinkyv1beta1.ReasonTooManyNodes,
 			"MaxNodeCount=%d is less than the %d nodes that Slurm has, and slurmctld would forget those that do not fit; %s", size, p.in.SlurmNodes, out))
 	case size < need:
-		p.doubts = append(p.doubts, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonTooManyNodes,
+		p.doubts = append(p.doubts, problem.Errorf(p.user.ExtraConf.Path, slinkyv1beta1.ReasonTooManyNodes,
 			"MaxNodeCount=%d is less than the %d nodes that there are to be, and those that do not fit cannot register; %s", size, need, out))
 	}
 }

@@ -13,6 +13,21 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
+// TestTheLastCgroupPluginCounts has a cgroup.conf with two lines, of which Slurm takes the last.
+func TestTheLastCgroupPluginCounts(t *testing.T) {
+	for text, want := range map[string]bool{
+		"CgroupPlugin=cgroup/v2\nCgroupPlugin=disabled\n":       true,
+		"CgroupPlugin=disabled\nCgroupPlugin=cgroup/v2\n":       false,
+		"cgroupplugin = \"Disabled\" # not in our containers\n": true,
+	} {
+		in := input(t, `{}`)
+		in.Files.Config = []controller.File{{ConfigMap: "config", Name: "cgroup.conf", Content: text}}
+		if got := strings.Contains(configOf(t, controller.Render(in).Objects), "ProctrackType=proctrack/linuxproc"); got != want {
+			t.Errorf("%q: slurm.conf does without cgroups: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	tests := []struct {
 		name, spec string

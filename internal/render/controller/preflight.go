@@ -10,6 +10,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
@@ -21,6 +22,7 @@ const newestRelease = "26.05"
 // ends, also when it is only told to reconfigure; so nothing of that kind may reach it.
 type preflight struct {
 	in       Input
+	user     Texts
 	problems problem.List
 	// doubts are keys that a newer Slurm may know, and sizes that may not do.
 	doubts problem.List
@@ -42,7 +44,7 @@ func (p *preflight) check(d *conf.Document) {
 	}
 	for _, f := range p.in.Files.Config {
 		if kind, ok := p.kindOf(f.Name, d); ok {
-			p.file(f, kind)
+			p.file(p.parsed(f, kind), kind)
 		}
 	}
 }
@@ -60,18 +62,25 @@ func (p *preflight) kindOf(name string, d *conf.Document) (conf.File, bool) {
 	return conf.Plain, false
 }
 
+// parsed is a file of the user's.
+func (p *preflight) parsed(f File, kind conf.File) config.Text {
+	if text, ok := p.user.Files[f.Path()]; ok {
+		return text
+	}
+	return config.Read(kind, f.Content, f.Path())
+}
+
 // file checks a file of the user's. What slurm.conf includes may not set what the operator owns either.
-func (p *preflight) file(f File, kind conf.File) {
-	d, mistakes := conf.Parse(kind, f.Content)
-	where := func(conf.Problem) string { return "spec.configFileRefs: ConfigMap " + f.ConfigMap + ", " + f.Name }
+func (p *preflight) file(text config.Text, kind conf.File) {
+	mistakes := text.Mistakes
 	if kind == conf.Slurm {
-		_, refused := conf.Merge(conf.New(kind), d, ownedKeys)
-		mistakes = append(mistakes, refused...)
+		_, refused := conf.Merge(conf.New(kind), text.Document, ownedKeys)
+		mistakes = slices.Concat(mistakes, refused)
 	}
 	for _, m := range mistakes {
-		p.refuse(where(m), m)
+		p.refuse(text.Path, m)
 	}
-	p.values(d, where)
+	p.values(text.Document, func(conf.Problem) string { return text.Path })
 }
 
 // values checks keys and values of a document.
@@ -141,7 +150,7 @@ func (p *preflight) refuse(where string, mistake conf.Problem) {
 // partitions without are those of NodeSets.
 func (p *preflight) origin(mistake conf.Problem) string {
 	if mistake.Line > 0 {
-		return "spec.extraConf"
+		return p.user.ExtraConf.Path
 	}
 	for _, set := range p.in.NodeSets {
 		if strings.HasPrefix(mistake.Key, "PartitionName="+set.SlurmName()+" ") {

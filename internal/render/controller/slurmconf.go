@@ -6,7 +6,6 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,11 +38,15 @@ var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"SlurmctldParameters:" + stampItem,
 }
 
-var cgroupsDisabled = regexp.MustCompile(`(?im)^\s*CgroupPlugin\s*=\s*"?disabled"?\s*(#.*)?$`)
+// CgroupsDisabled says whether a cgroup.conf turns control groups off.
+func CgroupsDisabled(d *conf.Document) bool {
+	plugin, _ := d.Get("CgroupPlugin")
+	return strings.EqualFold(plugin, "disabled")
+}
 
 // slurmConf is slurm.conf with the user's extraConf merged into it. Blocks and keys follow the contract, slinky.md §3.4
 // in its newest form, and a few that a cluster of pods cannot do without.
-func slurmConf(in Input) (*conf.Document, error) {
+func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	c := in.Controller
 	d := conf.New(conf.Slurm)
 	general(d, in)
@@ -54,7 +57,7 @@ func slurmConf(in Input) (*conf.Document, error) {
 		d.Add("SlurmdLogFile", "/var/log/slurm/slurmd.log")
 	}
 	cgroups := !slices.ContainsFunc(in.Files.Config, func(f File) bool {
-		return f.Name == cgroupConfFile && cgroupsDisabled.MatchString(f.Content)
+		return f.Name == cgroupConfFile && CgroupsDisabled(user.Files[f.Path()].Document)
 	})
 	plugins(d, c, cgroups)
 	gres := gresTypes(in)
@@ -70,7 +73,7 @@ func slurmConf(in Input) (*conf.Document, error) {
 	}
 	scripts(d, in.Files)
 	err := nodeSets(d, in.NodeSets)
-	merged, mergeErr := config.Lay(d, c.Spec.ExtraConf, ownedKeys, "spec.extraConf")
+	merged, mergeErr := config.Lay(d, user.ExtraConf, ownedKeys)
 	return merged, errors.Join(err, mergeErr)
 }
 

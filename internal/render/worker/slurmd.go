@@ -125,20 +125,22 @@ var ownedKeys = conf.Owned{"NodeName", "NodeHostname"} //nolint:gochecknoglobals
 // topologyVariable is the variable of the image that holds the place of the worker in the network.
 const topologyVariable = "SLINKY_TOPOLOGY"
 
-// registration is nodeConf and the place of the node in the network, so that no job starts before Slurm knows it. The value
-// is read when slurmd starts: the quotes end those around the whole argument, so that a shell takes in the variable.
+// registration is nodeConf as a text, and the place of the node in the network, so that no job starts before Slurm knows it.
+// The value is read when slurmd starts: the quotes end those around the whole argument, so that a shell takes in the variable.
 func registration(n *slinkyv1beta1.NodeSet) (string, error) {
-	list, err := nodeConf(n)
-	if user, _ := conf.ParseNodeConf(n.Spec.ExtraConf); err == nil {
-		if _, set := user.Get("Topology"); !set {
-			list += ` Topology='"$` + topologyVariable + `"'`
-		}
+	node, err := nodeConf(n)
+	list, textErr := node.Text()
+	if textErr != nil {
+		err = errors.Join(err, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%v", textErr))
+	}
+	if _, given := node.Get("Topology"); !given && err == nil {
+		list += ` Topology='"$` + topologyVariable + `"'`
 	}
 	return list, err
 }
 
 // nodeConf is what the node registers with: the feature that puts it into its NodeSet, and the user's parameters.
-func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
+func nodeConf(n *slinkyv1beta1.NodeSet) (conf.NodeConf, error) {
 	var errs []error
 	var own conf.NodeConf
 	if err := hostlist.CheckName(n.SlurmName()); err != nil {
@@ -151,11 +153,7 @@ func nodeConf(n *slinkyv1beta1.NodeSet) (string, error) {
 	for _, m := range append(mistakes, refused...) {
 		errs = append(errs, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%s", m.Error()))
 	}
-	text, err := merged.Text()
-	if err != nil {
-		errs = append(errs, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
-	}
-	return text, errors.Join(errs...)
+	return merged, errors.Join(errs...)
 }
 
 // topologyEnv is the place of the worker's Kubernetes node in the network, by the names that the image of releases 1.0 and

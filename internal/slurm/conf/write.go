@@ -16,67 +16,82 @@ import (
 	"strings"
 )
 
-// Bytes writes the document as a file that ends with a newline. The same entries always give the same bytes. The error
-// names every entry that cannot be written such that Slurm reads it back unchanged; nothing is written then.
+// Bytes writes the document as a file that ends with a newline. The same entries always give the same bytes. Nothing is
+// written of a document that Check refuses.
 func (d *Document) Bytes() ([]byte, error) {
-	var b bytes.Buffer
-	var errs []error
-	for _, e := range d.entries {
-		if err := e.write(&b, d.file); err != nil {
-			errs = append(errs, fmt.Errorf("writing %s: %w", d.file, err))
-		}
+	if err := d.Check(); err != nil {
+		return nil, err
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	var b bytes.Buffer
+	for _, e := range d.entries {
+		e.write(&b)
 	}
 	return b.Bytes(), nil
 }
 
-func (e Entry) write(b *bytes.Buffer, file File) error {
+// Check returns an error that names every entry that cannot be written such that Slurm reads it back unchanged.
+func (d *Document) Check() error {
+	var errs []error
+	for _, e := range d.entries {
+		if err := e.check(d.file); err != nil {
+			errs = append(errs, fmt.Errorf("writing %s: %w", d.file, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e Entry) check(file File) error {
 	switch e.Kind {
 	case Section, Comment:
-		return e.writeComment(b)
+		if err := checkText(e.Value); err != nil {
+			return fmt.Errorf("comment: %w", err)
+		}
+		return nil
 	case Include:
 		if err := checkInclude(e.Value); err != nil {
 			return fmt.Errorf("%s: %w", e.Key, err)
 		}
-		fmt.Fprintf(b, "%s %s\n", e.Key, escape(e.Value))
 		return nil
-	}
-	if len(e.Options) > 0 && !file.trait(e.Key).options {
-		return fmt.Errorf("%s: it takes no options", e.Key)
-	}
-	if e.Kind == Set {
+	case Set:
 		if err := checkItems(e.Value); err != nil {
 			return fmt.Errorf("%s: %w", e.Key, err)
 		}
 	}
-	for i, o := range append([]Option{{e.Key, e.Value}}, e.Options...) {
+	if len(e.Options) > 0 && !file.trait(e.Key).options {
+		return fmt.Errorf("%s: it takes no options", e.Key)
+	}
+	for _, o := range e.pairs() {
 		if err := CheckKey(o.Key); err != nil {
 			return err
 		}
 		if err := CheckValue(o.Value); err != nil {
 			return fmt.Errorf("%s: %w", o.Key, err)
 		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(o.Key + "=" + quote(o.Value))
 	}
-	b.WriteByte('\n')
 	return nil
 }
 
-func (e Entry) writeComment(b *bytes.Buffer) error {
-	if err := checkText(e.Value); err != nil {
-		return fmt.Errorf("comment: %w", err)
-	}
-	if e.Kind == Section {
+// pairs are all that stand on the line.
+func (e Entry) pairs() []Option { return append([]Option{{e.Key, e.Value}}, e.Options...) }
+
+// write writes an entry that check accepts.
+func (e Entry) write(b *bytes.Buffer) {
+	switch e.Kind {
+	case Section:
 		fmt.Fprintf(b, "#\n### %s ###\n", e.Value)
-	} else {
+	case Comment:
 		fmt.Fprintf(b, "# %s\n", e.Value)
+	case Include:
+		fmt.Fprintf(b, "%s %s\n", e.Key, escape(e.Value))
+	default:
+		for i, o := range e.pairs() {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(o.Key + "=" + quote(o.Value))
+		}
+		b.WriteByte('\n')
 	}
-	return nil
 }
 
 // checkInclude refuses names of files that Slurm would not read as one word.
