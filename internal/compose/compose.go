@@ -36,6 +36,7 @@ import (
 type Input struct {
 	Cluster  *nebiusv1.SlurmCluster
 	NodeSets []nebiusv1alpha1.NodeSet
+	Observed Observed
 }
 
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
@@ -45,6 +46,8 @@ type Output struct {
 	Notes []string
 	// Held are what is left as it is if it exists, neither changed nor deleted.
 	Held []Held
+	// Kept are NodeSets that exist and are not deleted, although they are not composed.
+	Kept []*slinkyv1beta1.NodeSet
 	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
 	Unresolved []string
 	// Components are the composed objects by role; nil where the spec asks for none.
@@ -131,6 +134,7 @@ func Cluster(in Input) Output {
 			c.out.Add(set)
 		}
 	}
+	c.out.Kept = in.Observed.kept(parts.NodeSets)
 	c.out.Add(parts.Controller, parts.RestAPI, parts.LoginSet)
 	c.services()
 

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
@@ -46,43 +47,38 @@ func Prunes() []client.Object {
 type reconciler struct{ reconcile.Base }
 
 // facts are what is known about a SlurmCluster.
-type facts struct {
-	compose.Input
-	// unsourced are composed NodeSets that are there and whose NodeSet of group slurm.nebius.ai the cache does not show.
-	unsourced []unsourced
-}
-
-// unsourced is a composed NodeSet, and whether the server says that what it was composed of is gone. With it go its workers and
-// their jobs, so that a cache, which may be old, is not enough.
-type unsourced struct {
-	set  *slinkyv1beta1.NodeSet
-	gone bool
-}
+type facts struct{ compose.Input }
 
 func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster) (facts, error) {
 	nodeSets, err := reference.NodeSetsOf(ctx, r.Client, cluster)
-	f := facts{Input: compose.Input{Cluster: cluster, NodeSets: nodeSets}}
 	if err != nil {
-		return f, err
+		return facts{}, err
 	}
+	observed, err := r.observed(ctx, cluster, nodeSets)
+	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, Observed: observed}}, err
+}
+
+// observed reads what exists of a cluster. The server is asked about composed NodeSets whose source the cache does not show.
+func (r *reconciler) observed(ctx context.Context, cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) (compose.Observed, error) {
+	var out compose.Observed
 	var composed slinkyv1beta1.NodeSetList
 	if err := r.Client.List(ctx, &composed, client.InNamespace(cluster.Namespace),
 		client.MatchingFields{kube.OwnerIndex: string(cluster.UID)}); err != nil {
-		return f, fmt.Errorf("listing the NodeSets composed of %s: %w", client.ObjectKeyFromObject(cluster), err)
+		return out, fmt.Errorf("listing the NodeSets composed of %s: %w", client.ObjectKeyFromObject(cluster), err)
 	}
 	for i := range composed.Items {
-		set := &composed.Items[i]
-		source, ofNodeSet := set.Labels[compose.LabelNodeSet]
-		if !ofNodeSet || slices.ContainsFunc(nodeSets, func(n nebiusv1alpha1.NodeSet) bool { return n.Name == source }) {
-			continue // of slurmNodes.worker, and the cluster itself is what was just read; or of what was just listed
+		set := compose.ObservedNodeSet{Object: &composed.Items[i]}
+		source, sourced := set.Object.Labels[compose.LabelNodeSet]
+		if sourced && !slices.ContainsFunc(nodeSets, func(n nebiusv1alpha1.NodeSet) bool { return n.Name == source }) {
+			gone, err := r.removed(ctx, cluster, source)
+			if err != nil {
+				return out, err
+			}
+			set.SourceGone = node.AnswerOf(gone)
 		}
-		gone, err := r.removed(ctx, cluster, source)
-		if err != nil {
-			return f, err
-		}
-		f.unsourced = append(f.unsourced, unsourced{set: set, gone: gone})
+		out.NodeSets = append(out.NodeSets, set)
 	}
-	return f, nil
+	return out, nil
 }
 
 // removed asks the server whether a cluster has lost a NodeSet.
@@ -116,10 +112,8 @@ func decide(f facts) *plan {
 	for _, held := range out.Held {
 		p.Keep = append(p.Keep, held.Object)
 	}
-	for _, u := range f.unsourced {
-		if !u.gone {
-			p.Keep = append(p.Keep, u.set)
-		}
+	for _, kept := range out.Kept {
+		p.Keep = append(p.Keep, kept)
 	}
 	return p
 }

@@ -34,7 +34,7 @@ func composed(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready .
 		}
 		return kube.Part{Name: name, Ready: true, Reason: "Available", Message: "1 of 1 pods are ready"}
 	}
-	plan := decide(facts{Input: compose.Input{Cluster: c, NodeSets: sets}})
+	plan := decide(facts{compose.Input{Cluster: c, NodeSets: sets}})
 	o := outcome{Plan: plan, Driven: len(plan.Problems) == 0, Now: at(), Seen: Seen{
 		Controller: part("Controller"), RestAPI: part("RestApi"), LoginSet: part("LoginSet"), Accounting: part("Accounting"),
 	}}

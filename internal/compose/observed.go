@@ -1,0 +1,40 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"slices"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Observed is what exists of a SlurmCluster when it is composed. The zero value knows nothing, and nothing is deleted for it.
+// What is ready and which Jobs have finished belong here as well, with the first rule that depends on them.
+type Observed struct {
+	// NodeSets are the composed NodeSets that exist.
+	NodeSets []ObservedNodeSet
+}
+
+// ObservedNodeSet is a composed NodeSet that exists.
+type ObservedNodeSet struct {
+	Object *slinkyv1beta1.NodeSet
+	// SourceGone says whether the NodeSet of slurm.nebius.ai that it was composed of no longer belongs to the cluster. Only the
+	// API server can say so: a cache may be old, and with the composed NodeSet go its workers and their jobs.
+	SourceGone node.Answer
+}
+
+// kept returns the NodeSets that exist, are not composed any more, and stay all the same: it is not known that their source is
+// gone. One without a source comes from slurmNodes.worker, and the SlurmCluster itself says that it is not wanted.
+func (o *Observed) kept(composed []*slinkyv1beta1.NodeSet) []*slinkyv1beta1.NodeSet {
+	var out []*slinkyv1beta1.NodeSet
+	for _, observed := range o.NodeSets {
+		_, sourced := observed.Object.Labels[LabelNodeSet]
+		wanted := slices.ContainsFunc(composed, func(set *slinkyv1beta1.NodeSet) bool { return set.Name == observed.Object.Name })
+		if sourced && !wanted && observed.SourceGone != node.Yes {
+			out = append(out, observed.Object)
+		}
+	}
+	return out
+}
