@@ -49,24 +49,11 @@ func (o Opening) Over() time.Time {
 	return o.At.Add(maxOpeningDuration)
 }
 
-// announce has the pod say that jobs are about to be let onto the node, unless it says so already. Another operator that believes to
-// lead is refused then what it decided before, and lets be what it decides later: docs/decisions/015.
-func announce(w Worker, action *Action) {
-	if (action.Opens() || w.returns()) && !w.announced() {
-		action.Announce = true
-	}
-}
-
-// announced says that an Opening of this process is good for one more write to Slurm.
-func (w Worker) announced() bool {
+// announced says that the pod need not say anew that jobs are about to be let onto the node. Another operator that believes to lead is
+// refused then what it decided before, and leaves alone what it decides later: docs/decisions/015. An Opening of this process is good for one more write to Slurm.
+func (w *Worker) announced() bool {
 	return !w.Announced.IsZero() && w.Now.Before(w.Announced.Add(AnnouncementTimeout))
 }
 
-// opening says that jobs may be let onto the node at any moment by a write that is under way.
-func (w Worker) opening(action *Action) bool {
-	if !w.Now.Before(w.OpeningUntil) {
-		return false
-	}
-	action.wake(w.OpeningUntil)
-	return true
-}
+// mayOpen says that jobs may be let onto the node at any moment by a write that is under way.
+func (w *Worker) mayOpen() bool { return w.Now.Before(w.OpeningUntil) }

@@ -4,7 +4,10 @@
 package worker
 
 import (
+	"time"
+
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -23,7 +26,7 @@ const (
 
 // Occupied answers whether a job is on the worker's node: one that runs there, which the node's state shows, or one that is
 // suspended, which only the list of jobs shows for certain.
-func (w Worker) Occupied() node.Answer {
+func (w *Worker) Occupied() node.Answer {
 	if busy := w.State.Busy(); busy != node.No {
 		return busy
 	}
@@ -34,35 +37,103 @@ func (w Worker) Occupied() node.Answer {
 }
 
 // closed answers whether no job will start on the worker's node: it drains, or Slurm has given it up.
-func (w Worker) closed() node.Answer { return w.State.Drain().Or(w.State.Down()) }
+func (w *Worker) closed() node.Answer { return w.State.Drain().Or(w.State.Down()) }
 
 // Free answers whether nothing is on the worker's node and nothing will start there. Only Yes lets the pod go.
-func (w Worker) Free() node.Answer { return w.closed().And(w.Occupied().Not()) }
+func (w *Worker) Free() node.Answer { return w.closed().And(w.Occupied().Not()) }
 
-// protect decides about the protection of a worker whose node Slurm has.
-func protect(w Worker, action *Action) {
-	switch w.Protection {
-	case Unprotected:
-	case WhileBusy:
-		action.Protected = w.Occupied()
-	case UntilDrained:
-		// What Slurm does not say may be that a job runs. And a worker that is about to be used is protected before it is.
-		action.Protected = node.AnswerOf(w.Free() != node.Yes || w.arriving(action) || action.Opens() || w.returns())
-		if action.Protected == node.No && w.opening(action) {
-			action.Protected = node.Unknown // it stays; where it is off, nothing was under way when it was taken off
-		}
-		if w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded && !action.Opens() && !w.arriving(action) && !w.returns() {
-			action.Protected = node.Unknown // it was free when its protection ended, and nothing has started there since
-		}
-	}
+// protected is whether the pod carries the protect label, and when that may change.
+type protected struct {
+	answer node.Answer
+	again  time.Time
+}
+
+//nolint:gochecknoglobals // a constant list
+var protections = rule.List[*facts, protected]{
+	Question: "Is the pod protected from evictions?",
+	Rules: []rule.Rule[*facts, protected]{
+		{
+			Name: "the pod is being deleted", Does: "leave the label", Why: "nothing can evict it any more",
+			When: func(f *facts) bool { return f.situation == beingDeleted },
+		},
+		{
+			Name: "the NodeSet protects nobody", Does: "no", Why: "its spec says so",
+			When: func(f *facts) bool {
+				return f.Protection == Unprotected
+			},
+			Then: rule.Is[*facts](protected{answer: node.No}),
+		},
+		{
+			Name: "Slurm is asked and has never answered, and workers are protected until they are drained", Does: "yes", Why: "a job may have started",
+			When: func(f *facts) bool { return f.situation == notAnswered && f.Unheard && f.Protection == UntilDrained },
+			Then: rule.Is[*facts](protected{answer: node.Yes}),
+		},
+		{
+			Name: "it never started, or Slurm does not answer", Does: "leave the label", Why: "what held last may still hold",
+			When: func(f *facts) bool { return f.situation <= notAnswered },
+		},
+		{
+			Name: "it is registered under another name", Does: "yes", Why: "its jobs are not known by the name that is looked for",
+			When: func(f *facts) bool { return f.situation == registeredElsewhere }, Then: rule.Is[*facts](protected{answer: node.Yes}),
+		},
+		{
+			Name: "it is gone from Slurm for good", Does: "no", Why: "no job can be there",
+			When: func(f *facts) bool { return f.situation == unregistered && f.absence.gone }, Then: rule.Is[*facts](protected{answer: node.No}),
+		},
+		{
+			Name: "Slurm does not have it, and workers are protected until they are drained", Does: "yes", Why: "one that starts is to be protected when it has started",
+			When: func(f *facts) bool { return f.situation == unregistered && f.Protection == UntilDrained }, Then: rule.Is[*facts](protected{answer: node.Yes}),
+		},
+		{
+			Name: "Slurm does not have it", Does: "leave the label", Why: "jobs may run there of which Slurm knows nothing any more",
+			When: func(f *facts) bool { return f.situation == unregistered },
+		},
+		{
+			Name: "workers are protected while they are busy", Does: "as long as a job is there, or leave the label where that is not known", Why: "that is what the NodeSet asks for",
+			When: func(f *facts) bool { return f.Protection == WhileBusy },
+			Then: func(f *facts) protected { return protected{answer: f.Occupied()} },
+		},
+		{
+			Name: "its protection ended before, and only suspended jobs could be there", Does: "leave the label off", Why: "it was free when its protection ended, and nothing has started there since",
+			When: func(f *facts) bool { return f.wasFree() && !f.change.Opens() && !f.arriving() && !f.returns() },
+		},
+		{
+			Name: "its slurmd may not have registered yet", Does: "yes, for a minute at most", Why: "what Slurm has on the node is what an earlier slurmd has left, and a job may start when the new one registers",
+			When: func(f *facts) bool { return f.arriving() && (f.Free() == node.Yes || f.wasFree() && !f.change.Opens()) },
+			Then: func(f *facts) protected {
+				if f.Pod.Phase == "Pending" {
+					return protected{answer: node.Yes}
+				}
+				return protected{answer: node.Yes, again: f.arrived()}
+			},
+		},
+		{
+			Name: "a job is on the node, or may be, or may start there", Does: "yes", Why: "what Slurm does not say may be that a job runs",
+			When: func(f *facts) bool { return f.Free() != node.Yes }, Then: rule.Is[*facts](protected{answer: node.Yes}),
+		},
+		{
+			Name: "it is about to be used again", Does: "yes", Why: "it is protected before a job can start",
+			When: func(f *facts) bool { return f.change.Opens() || f.returns() }, Then: rule.Is[*facts](protected{answer: node.Yes}),
+		},
+		{
+			Name: "a write may arrive that lets jobs onto the node", Does: "leave the label until that is over", Why: "where it is off, nothing was under way when it was taken off",
+			When: (*facts).mayOpen, Then: func(f *facts) protected { return protected{again: f.OpeningUntil} },
+		},
+		{Name: "otherwise", Does: "no", Why: "nothing is on the node, and nothing will start there", Then: rule.Is[*facts](protected{answer: node.No})},
+	},
+}
+
+// wasFree says of a worker whose protection ended before that its node still looks free, but for jobs that are suspended.
+func (w *Worker) wasFree() bool {
+	return w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded
 }
 
 // looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
-func (w Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
+func (w *Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
 
 // suspects says that it is to be found out whether jobs are suspended on a node that looks idle, because the pod is about to go,
 // or its protection to end.
-func (w Worker) suspects() bool {
+func (w *Worker) suspects() bool {
 	switch {
 	case w.Pod.Retired != "":
 		return w.looksFree()
@@ -74,29 +145,20 @@ func (w Worker) suspects() bool {
 	return false
 }
 
-// returns says of a worker that it is about to be used again, once our mark of the cordon is off: with the mark, by the same
-// write, it is protected.
-func (w Worker) returns() bool {
-	return w.Pod.Retired == "" && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
-}
-
 // opensSoon says of a drain that it is ours and has no cause any more, as that with which the pod before was retired: it ends once
 // the new pod is ready. The protection of the new one is not taken off for the seconds until then.
-func (w Worker) opensSoon() bool {
+func (w *Worker) opensSoon() bool {
 	return w.Pod.Retired == "" && w.Reason.Ours() && w.cordonCause() == "" && w.Host.Cordoned == node.No
 }
 
 // arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an
 // earlier one has left, and a node that is DOWN and not drained is used the moment at which the new one registers. A pod that
 // starts may be evicted in any case.
-func (w Worker) arriving(action *Action) bool {
-	if w.Pod.Phase == "Pending" {
-		return true
-	}
-	arrived := nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
-	if w.State.Drain() == node.Yes && !w.opensSoon() || !w.Now.Before(arrived) {
-		return false
-	}
-	action.wake(arrived)
-	return true
+func (w *Worker) arriving() bool {
+	return w.Pod.Phase == "Pending" || (w.State.Drain() != node.Yes || w.opensSoon()) && w.Now.Before(w.arrived())
+}
+
+// arrived is from when on a slurmd has registered.
+func (w *Worker) arrived() time.Time {
+	return nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
 }

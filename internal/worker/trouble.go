@@ -8,7 +8,7 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -28,34 +28,81 @@ func TroubleBySlurm(reason string) bool {
 // stuckTerminatingTimeout is how long after the end of its grace period a pod may still be there.
 const stuckTerminatingTimeout = time.Minute
 
-// terminating is about a pod that is being deleted: whoever did that, nothing is left to decide.
-func terminating(w Worker) Action {
-	action := Action{Message: "the pod is being deleted"}
-	if w.Gone.IsZero() {
-		return action
+// lateIfNotYet is when a pod that is being deleted should be gone; zero when that is not known, or over.
+func (f *facts) lateIfNotYet() time.Time {
+	if f.Gone.IsZero() || f.late() {
+		return time.Time{}
 	}
-	if late := w.Gone.Add(stuckTerminatingTimeout); w.Now.Before(late) {
-		action.wake(late)
-		return action
-	}
-	action.trouble(slinkyv1beta1.ReasonStuckTerminating, "Pod %s should be gone since %s, and Kubernetes node %s has not confirmed that it ended; "+
-		"it is replaced when it is gone. If the machine is lost, delete Node %s; if you know that slurmd does not run there any more, "+
-		"delete the pod with --force", w.Pod.Name, w.Gone.UTC().Format(time.RFC3339), w.Host.Name, w.Host.Name)
-	return action
+	return f.Gone.Add(stuckTerminatingTimeout)
 }
 
-// kubernetesNodeTrouble tells of a Kubernetes node that is not ready.
-func kubernetesNodeTrouble(w Worker, action *Action) {
-	if w.Host.Ready == node.No {
-		action.trouble(slinkyv1beta1.ReasonKubernetesNodeNotReady, "Kubernetes node %s is not ready; slurmd and jobs may go on there, so nothing is deleted. "+
-			"If the machine is lost, delete Node %s: its pods go with it and are made anew elsewhere", w.Host.Name, w.Host.Name)
-	}
+// late says that a pod that is being deleted should be gone by now.
+func (f *facts) late() bool {
+	return !f.Gone.IsZero() && !f.Now.Before(f.Gone.Add(stuckTerminatingTimeout))
 }
 
-// trouble adds something that a person has to look at.
-func (a *Action) trouble(reason, format string, args ...any) {
-	a.Troubles = append(a.Troubles, Trouble{Reason: reason, Message: fmt.Sprintf(format, args...)})
+const deleteByHand = "Drain the node and delete the pod when its jobs have ended: the record goes with it, and the next pod registers anew"
+
+// troubles are told all, in this order; the first gives the condition its reason.
+//
+//nolint:gochecknoglobals // a constant list
+var troubles = rule.List[*facts, Trouble]{
+	Question: "What does a person have to look at? (All that apply, not only the first.)",
+	Rules: []rule.Rule[*facts, Trouble]{
+		{
+			Name: "the pod should be gone for a minute", Does: "StuckTerminating", Why: "Kubernetes does not confirm that it ended, and its successor waits for that",
+			When: func(f *facts) bool { return f.situation == beingDeleted && f.late() },
+			Then: func(f *facts) Trouble {
+				return trouble(slinkyv1beta1.ReasonStuckTerminating, "Pod %s should be gone since %s, and Kubernetes node %s has not confirmed that it ended; "+
+					"it is replaced when it is gone. If the machine is lost, delete Node %s; if you know that slurmd does not run there any more, "+
+					"delete the pod with --force", f.Pod.Name, f.Gone.UTC().Format(time.RFC3339), f.Host.Name, f.Host.Name)
+			},
+		},
+		{
+			Name: "its Kubernetes node is not ready", Does: "KubernetesNodeNotReady", Why: "slurmd and jobs may go on there, so nothing is deleted",
+			When: func(f *facts) bool { return f.situation != beingDeleted && f.Host.Ready == node.No },
+			Then: func(f *facts) Trouble {
+				return trouble(slinkyv1beta1.ReasonKubernetesNodeNotReady, "Kubernetes node %s is not ready; slurmd and jobs may go on there, so nothing is deleted. "+
+					"If the machine is lost, delete Node %s: its pods go with it and are made anew elsewhere", f.Host.Name, f.Host.Name)
+			},
+		},
+		{
+			Name: "it is registered under another name", Does: "NodeNameMismatch", Why: "it is not drained before it goes",
+			When: func(f *facts) bool { return f.situation == registeredElsewhere },
+			Then: func(f *facts) Trouble {
+				return trouble(slinkyv1beta1.ReasonNodeNameMismatch, "slurmd has registered as Slurm node %s, and the pod is looked for as %s, so that it is not drained before it goes. "+
+					"Drain node %s by hand and delete the pod; its successor registers by the right name, unless the image or spec.slurmd.args gives it another", f.Elsewhere, f.Slurm, f.Elsewhere)
+			},
+		},
+		{
+			Name: "slurmd offers less than the record of the node wants", Does: "InvalidRegistration", Why: "Slurm gives such a node no jobs",
+			When: func(f *facts) bool { return f.serves() && f.State.Has(node.InvalidReg) },
+			Then: func(f *facts) Trouble {
+				return trouble(slinkyv1beta1.ReasonInvalidRegistration, "slurmd on Kubernetes node %s offers less than Slurm's record of node %s wants, which gets no jobs: %s. "+deleteByHand,
+					f.Host.Name, f.Slurm, f.Reason.Text)
+			},
+		},
+		{
+			Name: "the pod registers with something else than the record says", Does: "RecordOutdated", Why: "Slurm goes on with the record that it made at the first registration",
+			When: func(f *facts) bool {
+				if !f.serves() || f.State.Has(node.InvalidReg) {
+					return false
+				}
+				was, _ := node.ParseComment(f.Record.Comment)
+				return was.Registration != "" && f.Comment.Registration != "" && was.Registration != f.Comment.Registration
+			},
+			Then: func(f *facts) Trouble {
+				return trouble(slinkyv1beta1.ReasonRecordOutdated, "the pod registers with something else than Slurm's record of node %s says, "+
+					"such as another weight, other features or less memory, and Slurm goes on with the record. "+deleteByHand, f.Slurm)
+			},
+		},
+	},
 }
 
-// wake asks for another look at a time.
-func (a *Action) wake(at time.Time) { a.Again = nodeset.Sooner(a.Again, at) }
+// serves says of a worker that it is ready, that Slurm has it, and that it is to stay.
+func (f *facts) serves() bool { return f.situation == staying && f.Pod.Ready }
+
+// trouble is something that a person has to look at.
+func trouble(reason, format string, args ...any) Trouble {
+	return Trouble{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

@@ -6,10 +6,10 @@
 package worker
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -70,126 +70,123 @@ type Worker struct {
 	Lost node.Answer
 }
 
-// Action is what to do about one worker next.
-type Action struct {
-	// Drain is the reason to drain the node with; empty for no drain.
-	Drain string
-	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
-	Undrain bool
-	Revive  bool
-	// Announce says that the pod is to say so first.
-	Announce bool
-	// Record is what to change of the node's record besides.
-	Record RecordUpdate
-	// Delete says that the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
-	Delete bool
-	Cause  string
-	// NeverStarted says that nothing can ever have run in the pod, so that Slurm need not be asked.
-	NeverStarted bool
-	// Message says why, or what is waited for.
-	Message string
-	// Protected is whether the pod carries the protect label. Unknown leaves it as it is.
-	Protected node.Answer
-	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
-	NodeMark node.Answer
-	// Topology is what the pod's annotation says about its place, nil leaves it as it is.
-	Topology *string
-	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that this one is absent.
-	Relist bool
-	// WantJobs says that it must be known which jobs run on the node, and when they end.
-	WantJobs bool
-	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, what the
-	// pod says about it stays.
-	Deadline      time.Time
-	DeadlineKnown bool
-	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
-	Conditions      []string
-	ConditionsKnown bool
-	// Troubles are what a person has to look at.
-	Troubles []Trouble
-	// Brief says that the worker may be gone in a moment, so that nothing is shown of it.
-	Brief bool
-	// Again is when the action may change by the mere passing of time; zero when it does not.
-	Again time.Time
+// Job is a job on the node of a worker.
+type Job struct {
+	ID   int64
+	User string
+	// End is when Slurm ends it at the latest; zero for never.
+	End time.Time
 }
 
-// Opens says that jobs may start on the node once the action is carried out.
-func (a Action) Opens() bool { return a.Undrain || a.Revive }
+// situation is what is known of a worker. Most questions are asked in some situations only.
+type situation int8
+
+const (
+	// beingDeleted: whoever deleted the pod, nothing is left to decide.
+	beingDeleted situation = iota
+	// neverStarted: no Slurm can know a pod that has never had a place to run.
+	neverStarted
+	// notAnswered: Slurm did not say just now whether it has the node.
+	notAnswered
+	// registeredElsewhere: Slurm has the worker by another name than the one by which it is looked for.
+	registeredElsewhere
+	// unregistered: Slurm, asked just now, does not have the node.
+	unregistered
+	// retired: Slurm has the node, and the worker is to go.
+	retired
+	// staying: Slurm has the node, and the worker is to stay.
+	staying
+)
+
+// facts are what the rules decide from: the worker, and what was decided about it before.
+type facts struct {
+	Worker
+	situation situation
+	absence   absence
+	change    StateChange
+}
+
+// registered says that Slurm has the node.
+func (f *facts) registered() bool { return f.situation >= retired }
+
+//nolint:gochecknoglobals // a constant list
+var situations = rule.List[*facts, situation]{
+	Question: "What is known of the worker?",
+	Rules: []rule.Rule[*facts, situation]{
+		{
+			Name: "the pod is being deleted", Does: "nothing is decided about it", Why: "whoever deleted it, Kubernetes ends it now",
+			When: func(f *facts) bool { return f.Pod.Terminating }, Then: rule.Is[*facts](beingDeleted),
+		},
+		{
+			Name: "a retired pod has never had a Kubernetes node", Does: "it never started", Why: "no Slurm can know a pod that has never had a place to run",
+			When: func(f *facts) bool { return f.Pod.Retired != "" && !f.Pod.Scheduled && f.Pod.Phase == "Pending" }, Then: rule.Is[*facts](neverStarted),
+		},
+		{
+			Name: "Slurm did not say whether it has the node", Does: "it is not known", Why: "nothing is deleted or changed on an answer that is not known to be true now",
+			When: func(f *facts) bool { return f.Known == node.Unknown }, Then: rule.Is[*facts](notAnswered),
+		},
+		{
+			Name: "Slurm has the slurmd under another node name", Does: "it is registered elsewhere", Why: "its jobs are not known by the name that is looked for",
+			When: func(f *facts) bool { return f.Known == node.No && f.Elsewhere != "" }, Then: rule.Is[*facts](registeredElsewhere),
+		},
+		{
+			Name: "Slurm does not have the node", Does: "it is unregistered", Why: "it starts, or its record was deleted, or Slurm has lost its state",
+			When: func(f *facts) bool { return f.Known == node.No }, Then: rule.Is[*facts](unregistered),
+		},
+		{
+			Name: "the pod is retired", Does: "it is to go", Why: "the NodeSet has marked it",
+			When: func(f *facts) bool { return f.Pod.Retired != "" }, Then: rule.Is[*facts](retired),
+		},
+		{Name: "otherwise", Does: "it is to stay", Why: "that is what workers are for", Then: rule.Is[*facts](staying)},
+	},
+}
 
 // Next decides about one worker. It never deletes on an unknown answer, and never touches a drain that is not ours.
 func Next(w Worker) Action {
-	if w.Pod.Terminating {
-		return terminating(w)
+	f := &facts{Worker: w}
+	f.situation = situations.Decide(f)
+	var action Action
+	if f.situation == unregistered {
+		f.absence = absences.Decide(f)
+		action.Relist = f.absence.relist
+		action.wake(f.absence.again)
 	}
-	action := Action{NodeMark: w.Host.Cordoned}
-	if w.Host.HasTopology {
-		action.Topology = &w.Host.Topology
+	f.change = changeOf(f)
+	action.StateChange = f.change
+	action.Announce = f.registered() && (f.change.Opens() || f.returns()) && !f.announced()
+	end := endOf(f)
+	action.Deletion, action.Message = end.Deletion, end.message
+	action.wake(end.again)
+	shown := conditionsShown.Decide(f)
+	action.Conditions, action.ConditionsKnown = shown.conditions, shown.known
+	action.wake(shown.again)
+	action.Brief = f.waitIsBrief()
+	if action.Brief {
+		action.wake(f.waitShown())
 	}
-	if w.Protection == Unprotected {
-		action.Protected = node.No
-	}
-	kubernetesNodeTrouble(w, &action)
-	switch {
-	case w.Pod.Retired != "" && !w.Pod.Scheduled && w.Pod.Phase == "Pending":
-		// No Slurm can know a pod that has never had a place to run.
-		action.Delete, action.NeverStarted = true, true
-		action.Message = fmt.Sprintf("retired (%s) and never started", w.Pod.Retired)
-	case w.Known == node.Unknown:
-		if w.Unheard && w.Protection == UntilDrained {
-			action.Protected = node.Yes
-		}
-		action.Message = "Slurm's view of the node is not known: " + w.Why
-	case w.Known == node.No:
-		missing(w, &action)
-	default:
-		known(w, &action)
+	protected := protections.Decide(f)
+	action.Protected = protected.answer
+	action.wake(protected.again)
+	marks(f, &action)
+	troubles.Each(f, func(t Trouble) { action.Troubles = append(action.Troubles, t) })
+	if f.registered() && !action.Delete {
+		record(f, &action)
 	}
 	return action
 }
 
-// known decides about a worker whose node Slurm has.
-func known(w Worker, action *Action) {
-	if until := w.succeeds(); until.IsZero() {
-		action.Conditions, action.ConditionsKnown = w.State.Conditions(), true
-	} else {
-		action.wake(until)
-	}
-	deadline(w, action)
-	if w.Pod.Retired != "" {
-		retire(w, action)
-	} else {
-		revive(w, action)
-		cordon(w, action)
-	}
-	announce(w, action)
-	protect(w, action)
-	recordMismatch(w, action)
-	if !action.Delete {
-		record(w, action)
-	}
-}
-
-// succeeds says until when nothing is shown of what Slurm has on the node, because it is the state that the pod before has left,
-// or because Slurm heard of this pod's slurmd before we heard that the pod runs. Either is over in seconds and would be one
-// more write for each worker. Zero says that it is the state of this pod, or that it has lasted too long.
-func (w Worker) succeeds() (until time.Time) {
-	until = w.Pod.Created.Add(registrationTimeout)
-	left := w.State.Down() == node.Yes && !w.Record.Started.IsZero() && w.Record.Started.Before(w.Pod.Created)
-	if !w.Now.Before(until) || !left && w.Pod.Phase != "Pending" {
-		return time.Time{}
-	}
-	return until
-}
-
-// revive lets a node be used that was set DOWN when another pod stood behind it. Slurm does so itself, unless slurm.conf
-// has another ReturnToService than ours.
-func revive(w Worker, action *Action) {
-	// Slurm ends the drain of the node, too.
-	if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {
+// marks puts on the pod what is known of its Kubernetes node, and when its jobs end.
+func marks(f *facts, action *Action) {
+	if f.situation == beingDeleted {
 		return
 	}
-	if w.State.Down() == node.Yes && w.State.NotResponding() == node.No && w.Reason.Ours() && w.Pod.Ready &&
-		!w.Reason.At.IsZero() && w.Record.Started.After(w.Reason.At) {
-		action.Revive = true
+	action.NodeMark = f.Host.Cordoned
+	if f.Host.HasTopology {
+		action.Topology = &f.Host.Topology
+	}
+	if f.registered() {
+		action.WantJobs = jobInterest.Decide(f)
+		d := deadlines.Decide(f)
+		action.Deadline, action.DeadlineKnown = d.at, d.known
 	}
 }

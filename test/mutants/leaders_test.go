@@ -10,7 +10,7 @@ func leaders() []mutation {
 		{
 			name: "a worker goes while a former leader's undrain may be under way",
 			edits: []edit{{
-				"internal/worker/opening.go", "if !w.Now.Before(w.OpeningUntil) {", "if !w.Now.Before(w.OpeningUntil.Add(-maxOpeningDuration)) {",
+				"internal/worker/opening.go", "return w.Now.Before(w.OpeningUntil)", "return w.Now.Before(w.OpeningUntil.Add(-maxOpeningDuration))",
 			}},
 			suite: suite, caught: caught,
 		},

@@ -49,9 +49,9 @@ func theirs() []mutation {
 		{
 			name: "a node look-up that failed is read as drained",
 			edits: []edit{{
-				"internal/worker/worker.go",
-				`action.Message = "Slurm's view of the node is not known: " + w.Why`,
-				`action.Delete, action.NeverStarted = w.Pod.Retired != "", true`,
+				"internal/worker/end.go",
+				`return end{message: "Slurm's view of the node is not known: " + f.Why}`,
+				`return end{Deletion: Deletion{Delete: f.Pod.Retired != "", NeverStarted: true}}`,
 			}},
 			caught: "TestFaults/scale_down_with_jobs/Slurm_says_500",
 		},
@@ -98,9 +98,9 @@ func theirs() []mutation {
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
 				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
-				{"internal/worker/register.go", `case !w.Settled(): // it is not enough`, `case false: // it is not enough`},
-				{"internal/worker/register.go", `case w.Lost == node.No:`, `case true:`},
-				{"internal/worker/register.go", `case w.Pod.Retired == "":`, `case w.Pod.Retired == "" && !w.Pod.Ready:`},
+				{"internal/worker/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
+				{"internal/worker/absence.go", `When: func(f *facts) bool { return f.Lost == node.No }`, `When: func(*facts) bool { return true }`},
+				{"internal/worker/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},
 				{"internal/controller/worker/gather.go", `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
@@ -124,7 +124,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "the drain of an administrator is ended",
-			edits:  []edit{{"internal/worker/cordon.go", `w.State.Drain() == node.Yes && w.Reason.Ours() && w.mayUndrain()`, `w.State.Drain() == node.Yes && w.mayUndrain()`}},
+			edits:  []edit{{"internal/worker/state_change.go", `node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()`, `f.mayUndrain()`}},
 			caught: "TestFaults/cordon_storm/an_administrator_drains",
 		},
 		{
@@ -139,7 +139,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "an idle worker may be evicted, and so may one on which a job has just started",
-			edits:  []edit{{"internal/worker/protection.go", `node.AnswerOf(w.Free() != node.Yes || w.arriving(action)`, `node.AnswerOf(w.State.Busy() != node.No || w.arriving(action)`}},
+			edits:  []edit{{"internal/worker/protection.go", `When: func(f *facts) bool { return f.Free() != node.Yes }`, `When: func(f *facts) bool { return f.State.Busy() != node.No }`}},
 			caught: "TestFaults/evictions/none",
 		},
 		{

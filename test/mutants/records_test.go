@@ -73,13 +73,13 @@ func records() []mutation {
 		},
 		{
 			name:   "a node that we had set down is used again below a cordon, with which its drain ends",
-			edits:  []edit{{"internal/worker/worker.go", `if w.State.Drain() != node.No && (w.cordonCause() != "" || w.Host.Cordoned != node.No) {`, `if w.State.Drain() == 7 {`}},
+			edits:  []edit{{"internal/worker/state_change.go", `if f.State.Drain() != node.No && (f.cordonCause() != "" || f.Host.Cordoned != node.No) {`, `if f.State.Drain() == 7 {`}},
 			suite:  "internal/worker",
 			caught: "TestANodeThatWeSetDownIsUsedAgain",
 		},
 		{
 			name:   "a record is said to be that of whoever runs now",
-			edits:  []edit{{"internal/worker/record.go", `cmp.Or(comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, comment.Registration)`}},
+			edits:  []edit{{"internal/worker/record_update.go", `cmp.Or(r.comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, r.comment.Registration)`}},
 			suite:  "internal/worker",
 			caught: "TestAWorkerSaysThatItsRecordIsNotItsOwn",
 		},

@@ -5,7 +5,7 @@ package mutants
 
 // retirements are bugs by which a worker goes that still has, or may have, a job.
 func retirements() []mutation {
-	const gather, retire = "internal/controller/worker/gather.go", "internal/worker/retire.go"
+	const gather, end, stateChange = "internal/controller/worker/gather.go", "internal/worker/end.go", "internal/worker/state_change.go"
 	return []mutation{
 		{
 			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
@@ -28,14 +28,19 @@ func retirements() []mutation {
 		{
 			name: "the time of drainTimeout counts from an earlier retirement",
 			edits: []edit{
-				{retire, `nodeset.Later(w.Reason.At, w.Pod.RetiredAt).Add(w.DrainTimeout)`, `w.Reason.At.Add(w.DrainTimeout)`},
-				{"internal/worker/cordon.go", `w.Reason.Ours() && w.toGo() &&`, `w.Reason.Ours() && w.toGo() && cause == "" &&`},
+				{end, `nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)`, `f.Reason.At.Add(f.DrainTimeout)`},
+				{stateChange, `f.drainedToGo() && !strings.Contains`, `f.drainedToGo() && f.cordonCause() == "" && !strings.Contains`},
 			},
 			caught: "TestFaults/retired_again/none",
 		},
 		{
-			name:   "a retired worker that is DOWN goes without a drain",
-			edits:  []edit{{retire, `case drain == node.No:`, `case drain == node.No && w.State.Down() != node.Yes:`}},
+			name: "a retired worker that is DOWN goes without a drain",
+			edits: []edit{
+				{stateChange, `return f.State.Drain() == node.No },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.retiring()} },`, `return f.State.Drain() == node.No && f.State.Down() != node.Yes },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.retiring()} },`},
+				{end, `return f.State.Drain() == node.No },`, `return f.State.Drain() == node.No && f.State.Down() != node.Yes },`},
+			},
 			caught: "TestFaults/scale_down_of_a_dead_worker/the_dead_come_back",
 		},
 		{

@@ -33,12 +33,12 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	l.Run(ended)
 	r := &reconciler{}
 	r.Clock = clock.RealClock{}
-	for name, action := range map[string]worker.Action{
+	for name, action := range map[string]worker.StateChange{
 		"a drain": {Drain: "slurm-operator: r"}, "an undrain": {Undrain: true}, "a revival": {Revive: true},
 	} {
 		s := &scope{
 			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-			node: "w-0", link: l, action: action,
+			node: "w-0", link: l, action: worker.Action{StateChange: action},
 		}
 		if !r.setState(t.Context(), s) {
 			t.Errorf("%s: the rest does not wait", name)
@@ -63,7 +63,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	r.Clock = clock.RealClock{}
 	s := &scope{
 		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-		node: "w-0", link: silent, action: worker.Action{Drain: "slurm-operator: r"},
+		node: "w-0", link: silent, action: worker.Action{StateChange: worker.StateChange{Drain: "slurm-operator: r"}},
 	}
 	if !r.setState(t.Context(), s) {
 		t.Error("the rest does not wait until it is known what became of the drain")

@@ -65,7 +65,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		s.worker.Gone = pod.DeletionTimestamp.Time
 	}
 	if departs(set) {
-		s.worker.Pod.Retired = worker.Deletion
+		s.worker.Pod.Retired = worker.DeletedWithNodeSet
 		if s.worker.Pod.RetiredAt.IsZero() {
 			s.worker.Pod.RetiredAt = set.DeletionTimestamp.Time
 		}
@@ -96,7 +96,7 @@ func departs(set *slinkyv1beta1.NodeSet) bool {
 // orphaned says whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes
 // the owner off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
 func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
-	if s.worker.Pod.Retired != worker.Deletion {
+	if s.worker.Pod.Retired != worker.DeletedWithNodeSet {
 		return false, nil
 	}
 	var live corev1.Pod

@@ -60,11 +60,11 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 		return &live
 	}
 	before := pod.DeepCopy()
-	if !write(pod, worker.Action{Undrain: true, Protected: node.Yes}) {
+	if !write(pod, worker.Action{StateChange: worker.StateChange{Undrain: true}, Marks: worker.Marks{Protected: node.Yes}}) {
 		t.Fatal("the leader does not protect the worker")
 	}
 	protected()
-	deadline := worker.Action{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}
+	deadline := worker.Action{Marks: worker.Marks{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}}
 	if write(before, deadline) {
 		t.Error("a write of a former leader is not refused")
 	}

@@ -1,0 +1,40 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestWhoHasASayInANode(t *testing.T) {
+	const ours = "slurm-operator: Pod was cordoned"
+	for _, tt := range []struct {
+		name, state, reason string
+		want                node.Holder
+	}{
+		{"nobody in one that takes jobs", "IDLE", "", node.Nobody},
+		{"nor by a reason that is left over", "IDLE", "was a bad disk", node.Nobody},
+		{"we in one that we have drained", "IDLE DRAIN", ours, node.Operator},
+		{"also when Slurm has given it up since", "DOWN DRAIN NOT_RESPONDING", ours + " : Not responding", node.Operator},
+		{"Slurm in one that offers too little", "IDLE DRAIN INVALID_REG", "Low RealMemory", node.Slurm},
+		{"Slurm in one that it has given up", "DOWN NOT_RESPONDING", "Not responding", node.Slurm},
+		{"also without a reason", "DOWN NOT_RESPONDING", "", node.Slurm},
+		{"also after a reason that was left over", "DOWN", "was a bad disk : Not responding", node.Slurm},
+		{"an administrator in one that is drained", "IDLE DRAIN", "bad disk", node.SomebodyElse},
+		{"also without a reason", "IDLE DRAIN", "", node.SomebodyElse},
+		{"also when Slurm has given it up since", "DOWN DRAIN NOT_RESPONDING", "bad disk : Not responding", node.SomebodyElse},
+		{"also in one that was set down", "DOWN", "bad disk", node.SomebodyElse},
+		{"also without a reason, while it responds", "DOWN", "", node.SomebodyElse},
+		{"what is not known is somebody else's", "", "", node.SomebodyElse},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := node.HeldBy(node.Parse(strings.Fields(tt.state)), node.Reason{Text: tt.reason}); got != tt.want {
+				t.Errorf("%d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Action is what to do about one worker next. Each of its parts answers questions of their own, see Rules.
+type Action struct {
+	StateChange
+	Deletion
+	Marks
+	Shown
+	Questions
+	// Announce says that the pod is to say first that jobs are about to be let onto the node.
+	Announce bool
+	// Record is what to change of the node's record besides its state.
+	Record RecordUpdate
+	// Again is when the action may change by the mere passing of time; zero when it does not.
+	Again time.Time
+}
+
+// StateChange is what to change of the state of the Slurm node. At most one of its fields is set.
+type StateChange struct {
+	// Drain is the reason to drain the node with; empty for no drain.
+	Drain string
+	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
+	Undrain bool
+	Revive  bool
+}
+
+// Opens says that jobs may start on the node once the change is made.
+func (c StateChange) Opens() bool { return c.Undrain || c.Revive }
+
+// Deletion says whether the pod is deleted now.
+type Deletion struct {
+	// Delete says that the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
+	Delete bool
+	Cause  string
+	// NeverStarted says that nothing can ever have run in the pod, so that Slurm need not be asked.
+	NeverStarted bool
+}
+
+// Marks are the labels and annotations of ours that the pod is to carry.
+type Marks struct {
+	// Protected is whether the pod carries the protect label. Unknown leaves it as it is.
+	Protected node.Answer
+	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
+	NodeMark node.Answer
+	// Topology is what the pod's annotation says about its place, nil leaves it as it is.
+	Topology *string
+	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, what the
+	// pod says about it stays.
+	Deadline      time.Time
+	DeadlineKnown bool
+}
+
+// Shown is what is shown of the worker.
+type Shown struct {
+	// Message says why, or what is waited for.
+	Message string
+	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
+	Conditions      []string
+	ConditionsKnown bool
+	// Troubles are what a person has to look at.
+	Troubles []Trouble
+	// Brief says that the worker may be gone in a moment, so that nothing is shown of it.
+	Brief bool
+}
+
+// Questions are what Slurm is to be asked for.
+type Questions struct {
+	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that this one is absent.
+	Relist bool
+	// WantJobs says that it must be known which jobs run on the node, and when they end.
+	WantJobs bool
+}
+
+// wake asks for another look at a time; zero asks for none.
+func (a *Action) wake(at time.Time) { a.Again = nodeset.Sooner(a.Again, at) }

@@ -1,0 +1,16 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import "github.com/coxswain-hpc/coxswain/internal/rule"
+
+// Rules are the lists of rules by which Next decides, in the order in which they are asked.
+func Rules() []rule.Description { return rule.Words(lists()) }
+
+func lists() []rule.Described {
+	return []rule.Described{
+		&situations, &absences, &retiredStates, &stayingStates, &unregisteredEnds, &retiredEnds, &stayingMessages,
+		&protections, &conditionsShown, &jobInterest, &deadlines, &troubles, &comments, &places, &features, &attempts,
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// shownState is which conditions the pod shows of its Slurm node; without known they stay as they are.
+type shownState struct {
+	conditions []string
+	known      bool
+	again      time.Time
+}
+
+//nolint:gochecknoglobals // a constant list
+var conditionsShown = rule.List[*facts, shownState]{
+	Question: "Which SlurmNodeState conditions does the pod show?",
+	Rules: []rule.Rule[*facts, shownState]{
+		{
+			Name: "the pod is being deleted, never started, or Slurm does not answer", Does: "leave them", Why: "what Slurm said last stays while it says nothing",
+			When: func(f *facts) bool { return f.situation <= notAnswered },
+		},
+		{
+			Name: "Slurm does not have the node", Does: "take them off", Why: "a node that Slurm does not have has no state",
+			When: func(f *facts) bool { return !f.registered() }, Then: rule.Is[*facts](shownState{known: true}),
+		},
+		{
+			Name: "it is the state that the pod before has left, or Kubernetes has not yet said that this pod runs", Does: "leave them, for a minute at most",
+			Why:  "either is over in seconds, and would be one more write for each worker",
+			When: (*facts).showsPredecessor,
+			Then: func(f *facts) shownState { return shownState{again: f.Pod.Created.Add(registrationTimeout)} },
+		},
+		{
+			Name: "otherwise", Does: "one condition for each part of the state", Why: "users see on the pod what Slurm says",
+			Then: func(f *facts) shownState { return shownState{conditions: f.State.Conditions(), known: true} },
+		},
+	},
+}
+
+// showsPredecessor says that what Slurm has on the node is not shown yet: it is what the pod before has left, or Slurm heard of this
+// pod's slurmd before we heard that the pod runs.
+func (f *facts) showsPredecessor() bool {
+	left := f.State.Down() == node.Yes && !f.Record.Started.IsZero() && f.Record.Started.Before(f.Pod.Created)
+	return f.Now.Before(f.Pod.Created.Add(registrationTimeout)) && (left || f.Pod.Phase == "Pending")
+}
+
+// minWaitShown is how long what a retired worker waits for is not shown. Of many that are scaled in, most would be written to just before they go.
+const minWaitShown = 5 * time.Second
+
+// waitShown is from when it is shown what a retired worker waits for.
+func (f *facts) waitShown() time.Time {
+	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(minWaitShown)
+}
+
+// waitIsBrief says of a retired worker that it may be gone in a moment: its node drains and looks idle, and only the list of jobs is
+// waited for.
+func (f *facts) waitIsBrief() bool {
+	return f.situation == retired && f.State.Drain() == node.Yes && f.looksFree() && f.Occupied() == node.Unknown && f.Now.Before(f.waitShown())
+}
+
+// deadline is when the last job ends; without known, what the pod says about it stays.
+type deadline struct {
+	at    time.Time
+	known bool
+}
+
+//nolint:gochecknoglobals // a constant list
+var jobInterest = rule.List[*facts, bool]{
+	Question: "Is Slurm asked for the jobs on the node?",
+	Rules: []rule.Rule[*facts, bool]{
+		{
+			Name: "it is to go, and jobs run there", Does: "yes", Why: "the pod says when they end",
+			When: func(f *facts) bool { return f.Pod.Retired != "" && f.State.Busy() == node.Yes }, Then: rule.Is[*facts](true),
+		},
+		{
+			Name: "it drains for a reason of ours, and jobs run there", Does: "yes", Why: "the pod says when they end",
+			When: func(f *facts) bool { return f.State.Draining() == node.Yes && f.Reason.Ours() }, Then: rule.Is[*facts](true),
+		},
+		{
+			Name: "it looks idle, and its pod or its protection is about to go", Does: "yes", Why: "only the list of jobs shows those that are suspended",
+			When: func(f *facts) bool { return f.suspects() }, Then: rule.Is[*facts](true),
+		},
+		{Name: "otherwise", Does: "no", Why: "nobody waits for them, and the question costs Slurm much"},
+	},
+}
+
+// deadlines tell when the last job ends: contract slinky.md §4.7.
+//
+//nolint:gochecknoglobals // a constant list
+var deadlines = rule.List[*facts, deadline]{
+	Question: "When does the pod say that its last job ends?",
+	Rules: []rule.Rule[*facts, deadline]{
+		{
+			Name: "no job is there", Does: "nothing", Why: "there is no job to wait for",
+			When: func(f *facts) bool { return f.Occupied() == node.No || f.State.Busy() == node.No && !f.suspects() }, Then: rule.Is[*facts](deadline{known: true}),
+		},
+		{
+			Name: "only suspended jobs are there", Does: "never", Why: "nobody knows when they go on",
+			When: func(f *facts) bool { return f.State.Busy() == node.No && f.Occupied() == node.Yes }, Then: rule.Is[*facts](deadline{at: nodeset.Never(), known: true}),
+		},
+		{
+			Name: "the jobs are not known", Does: "leave what the pod says", Why: "somebody else may have asked",
+			When: func(f *facts) bool { return !jobInterest.Decide(f) || f.JobsKnown != node.Yes || len(f.Jobs) == 0 },
+		},
+		{
+			Name: "the last job has no time limit", Does: "never", Why: "Slurm never ends it",
+			When: func(f *facts) bool { return f.Jobs[len(f.Jobs)-1].End.IsZero() }, Then: rule.Is[*facts](deadline{at: nodeset.Never(), known: true}),
+		},
+		{
+			Name: "otherwise", Does: "the end of the last job", Why: "Slurm ends it then at the latest",
+			Then: func(f *facts) deadline { return deadline{at: f.Jobs[len(f.Jobs)-1].End, known: true} },
+		},
+	},
+}

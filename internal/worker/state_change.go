@@ -1,0 +1,161 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// What we say to Slurm about a drain. The texts name no pod: the comment of the node does, and Slurm takes one reason for
+// any number of nodes, so that a thousand of them are drained by one call.
+const (
+	retiredReason     = "Pod was cordoned pending termination"
+	podCordonedReason = "Pod was cordoned"
+	nodeCordonReason  = "Node was cordoned"
+)
+
+// pendingTermination is in every reason of a retirement, those of slurm-operator included, which name the pod.
+const pendingTermination = "cordoned pending termination"
+
+// changeOf is what to change of the state of a node that Slurm has.
+func changeOf(f *facts) StateChange {
+	switch f.situation {
+	case retired:
+		return retiredStates.Decide(f)
+	case staying:
+		return stayingStates.Decide(f)
+	default:
+		return StateChange{}
+	}
+}
+
+//nolint:gochecknoglobals // a constant list
+var retiredStates = rule.List[*facts, StateChange]{
+	Question: "How does the state of a retired worker's node change?",
+	Rules: []rule.Rule[*facts, StateChange]{
+		{
+			Name: "it is not known whether the node drains", Does: "nothing", Why: "somebody else's drain could be overwritten",
+			When: func(f *facts) bool { return f.State.Drain() == node.Unknown },
+		},
+		{
+			Name: "the node does not drain", Does: "drain",
+			Why:  "no job may start there any more; a node that is DOWN may be heard of again at any moment, so it is drained as well",
+			When: func(f *facts) bool { return f.State.Drain() == node.No },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.retiring()} },
+		},
+		{
+			Name: "nothing is on the node", Does: "nothing", Why: "the pod may go",
+			When: func(f *facts) bool { return f.Free() == node.Yes },
+		},
+		{
+			Name: "the drain is somebody else's", Does: "nothing", Why: "a drain that is not ours is never touched",
+			When: func(f *facts) bool { return node.HeldBy(f.State, f.Reason) != node.Operator },
+		},
+		{
+			Name: "it was drained for something else, and it is not known whether jobs are there", Does: "nothing",
+			Why:  "it may go in a moment, and needs no other reason for that",
+			When: func(f *facts) bool { return !f.drainedToGo() && f.Occupied() == node.Unknown },
+		},
+		{
+			Name: "it was drained for something else", Does: "drain again, for the retirement", Why: "its jobs have the time of spec.drainTimeout from now on",
+			When: func(f *facts) bool { return !f.drainedToGo() },
+			Then: rule.Is[*facts](StateChange{Drain: node.OurReason(retiredReason)}),
+		},
+		{Name: "otherwise", Does: "nothing", Why: "it drains already, and its jobs run on"},
+	},
+}
+
+// stayingStates keeps Slurm's drain in line with the cordon of the Kubernetes node and with the mark on the pod, unless somebody
+// else has said something about the Slurm node: contract slinky.md §4.5.
+//
+//nolint:gochecknoglobals // a constant list
+var stayingStates = rule.List[*facts, StateChange]{
+	Question: "How does the state of the node of a worker that stays change?",
+	Rules: []rule.Rule[*facts, StateChange]{
+		{
+			Name: "we had set it DOWN, and another slurmd has registered since", Does: "let it be used again",
+			Why:  "Slurm does so itself, unless slurm.conf has another ReturnToService than ours",
+			When: (*facts).mayRevive, Then: rule.Is[*facts](StateChange{Revive: true}),
+		},
+		{
+			Name: "the pod still has our mark of a cordon that is over", Does: "nothing", Why: "the mark goes first; what is left of the cordon is then a user's, or nothing",
+			When: func(f *facts) bool { return f.NodeMarked && f.Host.Cordoned == node.No },
+		},
+		{
+			Name: "the node is DOWN, or may be", Does: "nothing", Why: "it takes no jobs, and its reason may be an administrator's, or one that Slurm lifts when the node comes back",
+			When: func(f *facts) bool { return f.State.Down() != node.No },
+		},
+		{
+			Name: "it is cordoned and does not drain", Does: "drain", Why: "who cordons a Kubernetes node or a pod wants no new jobs there",
+			When: func(f *facts) bool { return f.cordonCause() != "" && f.State.Drain() == node.No },
+			Then: func(f *facts) StateChange { return StateChange{Drain: node.OurReason(f.cordonCause())} },
+		},
+		{
+			Name: "it is cordoned, and its drain says that it is to go", Does: "drain again, for the cordon",
+			Why: "it was to go, and is kept; another retirement has a time of its own",
+			When: func(f *facts) bool {
+				return f.cordonCause() != "" && f.State.Drain() == node.Yes && f.drainedToGo() && !strings.Contains(f.cordonCause(), pendingTermination)
+			},
+			Then: func(f *facts) StateChange { return StateChange{Drain: node.OurReason(f.cordonCause())} },
+		},
+		{
+			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, and neither it nor its Kubernetes node is cordoned",
+			When: func(f *facts) bool {
+				return f.cordonCause() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
+			},
+			Then: rule.Is[*facts](StateChange{Undrain: true}),
+		},
+		{Name: "otherwise", Does: "nothing", Why: "it is as it should be, or somebody else has a say in it"},
+	},
+}
+
+// retiring is the reason to drain the node of a retired worker with. What somebody else says about a node that is DOWN stays
+// readable in it.
+func (w *Worker) retiring() string {
+	if w.State.Down() == node.Yes && !w.Reason.Ours() && w.Reason.Text != "" {
+		return node.OurReason(retiredReason + " (before: " + w.Reason.Text + ")")
+	}
+	return node.OurReason(retiredReason)
+}
+
+// drainedToGo says that we have drained the node because the worker was to go.
+func (w *Worker) drainedToGo() bool {
+	return node.HeldBy(w.State, w.Reason) == node.Operator && strings.Contains(w.Reason.Plain(), pendingTermination)
+}
+
+// cordonCause is why the node of a worker that stays is to be drained; empty for no reason.
+func (w *Worker) cordonCause() string {
+	switch {
+	case w.Host.Cordoned == node.Yes:
+		return cmp.Or(node.SanitizeReason(w.Host.CordonReason), nodeCordonReason)
+	case w.Pod.Cordoned:
+		return podCordonedReason
+	}
+	return ""
+}
+
+// mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.
+func (w *Worker) mayUndrain() bool {
+	return w.Pod.Ready && w.Host.Cordoned == node.No && w.State.NotResponding() == node.No
+}
+
+// mayRevive says that we have set the node DOWN, that another slurmd stands behind it, and that nobody wants it drained: Slurm ends
+// the drain of such a node, too.
+func (f *facts) mayRevive() bool {
+	if f.State.Drain() != node.No && (f.cordonCause() != "" || f.Host.Cordoned != node.No) {
+		return false
+	}
+	return f.State.Down() == node.Yes && f.State.NotResponding() == node.No && f.Reason.Ours() && f.Pod.Ready &&
+		!f.Reason.At.IsZero() && f.Record.Started.After(f.Reason.At)
+}
+
+// returns says of a worker that it is about to be used again, once our mark of the cordon is off: with the mark, by the same
+// write, it is protected.
+func (w *Worker) returns() bool {
+	return w.Pod.Retired == "" && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
+}
