@@ -1,0 +1,33 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
+)
+
+// TestThePageOfRulesIsThatOfTheLists compares contributors/rules.md with the lists by which the operator decides.
+func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
+	var out strings.Builder
+	for _, about := range []struct {
+		title string
+		lists []rule.Description
+	}{
+		{"One worker (`internal/worker`)", worker.Rules()},
+	} {
+		fmt.Fprintf(&out, "\n## %s\n", about.title)
+		for _, list := range about.lists {
+			fmt.Fprintf(&out, "\n### %s\n\n| when | then | why |\n|---|---|---|\n", list.Question)
+			for _, line := range list.Lines {
+				fmt.Fprintf(&out, "| %s | %s | %s |\n", escaped(line.Name), escaped(line.Does), escaped(line.Why))
+			}
+		}
+	}
+	compare(t, "contributors/rules.md", out.String())
+}
