@@ -85,3 +85,16 @@ func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 		t.Errorf("once the jobs are known: brief %t, deleted %t", action.Brief, action.Delete)
 	}
 }
+
+func TestADrainIsNotRenewedForARetirementWhileItMayEndInAMoment(t *testing.T) {
+	w := worker.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, Pod: aPod(1, scaledIn), State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)},
+	}
+	if action := worker.Next(w); action.Drain != "" || action.Delete {
+		t.Errorf("before the jobs are known: %+v", action)
+	}
+	w.JobsKnown, w.Jobs = node.Yes, []worker.Job{{ID: 1}}
+	if action := worker.Next(w); action.Drain != drainReason {
+		t.Errorf("with a job: %+v", action)
+	}
+}
