@@ -19,11 +19,11 @@ const FieldManager = "coxswain"
 
 // Applier writes desired objects. One serves all controllers of a process; it is safe for concurrent use.
 type Applier struct {
-	client client.Client
-	live   client.Reader
-	scheme *runtime.Scheme
-	memory memory
-	writes *consistency
+	client  client.Client
+	live    client.Reader
+	scheme  *runtime.Scheme
+	memory  memory
+	written *written
 }
 
 // NewApplier returns an Applier. cached reads from the manager's cache and writes to the server; live reads from the
@@ -32,7 +32,7 @@ type Applier struct {
 func NewApplier(cached client.Client, live client.Reader) *Applier {
 	return &Applier{
 		client: cached, live: live, scheme: cached.Scheme(),
-		memory: newMemory(), writes: newConsistency(cached, live, cached.Scheme()),
+		memory: newMemory(), written: newWritten(cached, live, cached.Scheme()),
 	}
 }
 
@@ -117,7 +117,7 @@ func (a *Applier) create(ctx context.Context, owner client.Object, want intent) 
 		return Change{}, fmt.Errorf("creating %s: %w", want.ref(), asRefusal(want, err))
 	}
 	a.memory.settle(want.object.GetUID(), want.object.GetResourceVersion(), want.standing)
-	a.writes.wrote(owner, want.object)
+	a.written.wrote(owner, want.object, false)
 	return Change{Action: Created, Object: want.ref()}, nil
 }
 
@@ -164,7 +164,7 @@ func (a *Applier) update(ctx context.Context, owner client.Object, want intent, 
 	}
 	a.memory.settle(live.GetUID(), want.object.GetResourceVersion(), want.standing)
 	if want.object.GetResourceVersion() != live.GetResourceVersion() {
-		a.writes.wrote(owner, want.object)
+		a.written.wrote(owner, want.object, false)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (a *Applier) recreate(ctx context.Context, owner client.Object, want intent
 	if client.IgnoreNotFound(err) != nil {
 		return Change{}, fmt.Errorf("deleting %s to make it anew: %w", want.ref(), err)
 	}
-	a.writes.deleted(owner, live, want.gvk)
+	a.written.deleted(owner, live, want.gvk)
 	change.Action = Recreated
 	err = a.live.Get(ctx, client.ObjectKeyFromObject(live), newOf(live))
 	if err == nil {

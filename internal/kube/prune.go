@@ -174,7 +174,7 @@ func (a *Applier) pruneOne(ctx context.Context, owner, obj client.Object, gvk sc
 	case err != nil:
 		return false, fmt.Errorf("pruning %s: %w", refOf(a.scheme, obj), err)
 	}
-	a.writes.deleted(owner, obj, gvk)
+	a.written.deleted(owner, obj, gvk)
 	return true, nil
 }
 

@@ -54,6 +54,6 @@ func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) 
 	if err != nil {
 		return false, fmt.Errorf("writing the status of %s: %w", refOf(a.scheme, before), err)
 	}
-	a.writes.wrote(before, u)
+	a.written.wrote(before, u, false)
 	return true, nil
 }

@@ -84,7 +84,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 	if err != nil {
 		return false, fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
-	r.written.deleted(s.pod)
+	r.Applier.Deleted(s.pod, s.pod)
 	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
 	r.events.add(s.set, s.pod, s.pod.Name, eventText{
 		reason: cmp.Or(s.action.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",

@@ -5,13 +5,11 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -60,22 +58,22 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	if !r.writes.take(client.ObjectKeyFromObject(pod), limit, wanted && !is && !used) {
 		return false, nil
 	}
-	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(want.labels).WithAnnotations(want.annotations)
+	marks := kube.Marks{Labels: want.labels, Annotations: want.annotations}
 	if !wanted || s.action.Announce {
 		// What an apply leaves out it takes off: a former leader, who has seen less, would take off the protection that another one
 		// has put on since. And whoever lets jobs onto the node does so in view of all that others have said.
-		apply = apply.WithResourceVersion(pod.ResourceVersion)
+		marks.ResourceVersion = pod.ResourceVersion
 	}
-	err := r.Client.Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership)
+	marked, err := kube.Mark(ctx, r.Client, pod, owner, marks)
 	switch {
 	case err != nil && reconcile.IgnoreGone(err) == nil:
 		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("marking Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return false, err
 	}
-	s.version = versionOf(apply)
-	r.written.note(pod, s.version)
+	s.version = marked.ResourceVersion
+	r.Applier.Changed(pod, marked)
 	if s.action.Announce {
 		s.worker.Announced = opening.At
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -41,7 +42,7 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 	write := func(seen *corev1.Pod, action worker.Action) bool {
 		t.Helper()
 		r := &reconciler{} // another process each time
-		r.Client, r.Clock = c, clock.RealClock{}
+		r.Client, r.Clock, r.Applier = c, clock.RealClock{}, kube.NewApplier(c, c)
 		marked, err := r.mark(t.Context(), &scope{pod: seen, set: &slinkyv1beta1.NodeSet{}, node: "w-0", maxWrites: maxWrites, action: action})
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
@@ -35,7 +36,7 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 
 func TestWhatAWorkerComesBackForIsNotUrgent(t *testing.T) {
 	r := &reconciler{links: link.NewRegistry(link.Options{})}
-	r.Client = &lagging{}
+	r.Client, r.Applier = &lagging{}, kube.NewApplier(&lagging{}, nil)
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil || result.Priority == nil || *result.Priority != defaultPriority {
 		t.Errorf("the result is %+v, %v", result, err)
 	}

@@ -44,7 +44,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 	if reconcile.IgnoreGone(err) != nil && !another(err) {
 		return fmt.Errorf("writing the Slurm state of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	r.written.note(pod, live.ResourceVersion)
+	r.Applier.Changed(pod, live)
 	if now, before := attention(s.action), workerpod.Condition(pod, slinkyv1beta1.PodConditionNeedsAttention); now != nil &&
 		(before == nil || before.Reason != now.Reason) {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, now.Reason, "Look", "%s", now.Message)

@@ -52,7 +52,6 @@ type reconciler struct {
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
 	memory     memory
-	written    written
 	writes     semaphore
 	confirming confirmations
 	events     *eventJoiner
@@ -121,8 +120,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.behind(&pod) || r.memory.awaits(req.NamespacedName) {
-		return ctrl.Result{}, nil // an event of that write is on its way
+	if behind, err := r.Applier.Behind(ctx, &pod); err != nil || behind || r.memory.awaits(req.NamespacedName) {
+		return ctrl.Result{}, err // an event of that write is on its way
 	}
 	owner := metav1.GetControllerOf(&pod)
 	if owner == nil || owner.Kind != "NodeSet" {
@@ -157,7 +156,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 // forget drops what is known of a pod that is gone.
 func (r *reconciler) forget(pod types.NamespacedName) {
-	r.written.forget(pod)
+	r.Applier.Forget(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 	cluster, known := r.memory.forget(pod)
 	if l, ok := r.links.Get(cluster); known && ok {
 		l.WantJobs(pod.String())

@@ -13,11 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -49,6 +51,8 @@ func (l *lagging) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
+func (l *lagging) Scheme() *runtime.Scheme { return clientscheme.Scheme }
+
 func (l *lagging) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	l.applied++
 	if pod, ok := obj.(*corev1ac.PodApplyConfiguration); ok {
@@ -68,7 +72,7 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	// Its Kubernetes node is cordoned, which is to be marked on the pod.
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kube-0"}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	cache := &lagging{objects: []client.Object{worker, &slinkyv1beta1.NodeSet{}, host}}
-	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cache}, Clock: clock.RealClock{}}, links: link.NewRegistry(link.Options{})}
+	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cache}, Applier: kube.NewApplier(cache, cache), Clock: clock.RealClock{}}, links: link.NewRegistry(link.Options{})}
 	reconcile := func(want int, when string) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil {
@@ -84,21 +88,29 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	reconcile(2, "when the cache has caught up")
 	worker.UID, worker.ResourceVersion = "2", "3"
 	reconcile(3, "of another pod of the name")
-	r.written.forget(pod("w-0"))
+	r.forget(pod("w-0"))
 	reconcile(4, "of a pod that was forgotten")
 
-	r.written.deleted(worker)
-	if !r.written.behind(worker) {
+	behind := func(pod *corev1.Pod) bool {
+		t.Helper()
+		behind, err := r.Applier.Behind(t.Context(), pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return behind
+	}
+	r.Applier.Deleted(worker, worker)
+	if !behind(worker) {
 		t.Error("a pod that was deleted is deleted again while the cache does not show that")
 	}
 	gone := worker.DeepCopy()
 	gone.DeletionTimestamp = &metav1.Time{Time: now}
-	if r.written.behind(gone) {
+	if behind(gone) {
 		t.Error("it is waited for although the cache shows the deletion")
 	}
-	r.written.deleted(worker)
+	r.Applier.Deleted(worker, worker)
 	worker.UID = "3"
-	if r.written.behind(worker) {
+	if behind(worker) {
 		t.Error("another pod of the name waits")
 	}
 }

@@ -6,11 +6,8 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -78,15 +75,13 @@ func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, _ f
 }
 
 func (r *reconciler) write(ctx context.Context, p *corev1.Pod, want marks) error {
-	apply := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID)
+	var marks kube.Marks
 	if want.config != "" {
-		apply.WithAnnotations(map[string]string{wantedConfig: want.config})
+		marks.Annotations = map[string]string{wantedConfig: want.config}
 	}
 	if want.active != "" {
-		apply.WithLabels(map[string]string{slinkyv1beta1.LabelControllerActive: want.active})
+		marks.Labels = map[string]string{slinkyv1beta1.LabelControllerActive: want.active}
 	}
-	if err := r.Client.Apply(ctx, apply, client.FieldOwner(kube.FieldManager), client.ForceOwnership); reconcile.IgnoreGone(err) != nil {
-		return fmt.Errorf("marking Pod %s/%s: %w", p.Namespace, p.Name, err)
-	}
-	return nil
+	_, err := kube.Mark(ctx, r.Client, p, kube.FieldManager, marks)
+	return reconcile.IgnoreGone(err)
 }

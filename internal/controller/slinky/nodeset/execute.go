@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -139,15 +138,9 @@ func (d *done) String() string {
 // mark puts exactly these annotations of ours on a pod; those that we set before and that are not among them go. A plan
 // from a view without the mark could retire another worker in addition, so the write is noted.
 func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, annotations map[string]string) error {
-	stamp := &unstructured.Unstructured{}
-	stamp.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	stamp.SetNamespace(pod.Namespace)
-	stamp.SetName(pod.Name)
-	stamp.SetUID(pod.UID)
-	stamp.SetAnnotations(annotations)
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(stamp), client.FieldOwner(marksOwner), client.ForceOwnership)
+	marked, err := kube.Mark(ctx, r.Client, pod, marksOwner, kube.Marks{Annotations: annotations})
 	if err == nil {
-		r.Applier.Changed(n, stamp)
+		r.Applier.Changed(n, marked)
 	}
 	return reconcile.IgnoreGone(err)
 }

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -38,7 +38,7 @@ import (
 
 const (
 	// fieldManager owns AnnotationWantedKey and nothing else.
-	fieldManager = "coxswain-keys"
+	fieldManager = kube.FieldManager + "-keys"
 	// maxStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
 	maxStamps = 1000
 )
@@ -108,11 +108,10 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 		if stamped == maxStamps {
 			break
 		}
-		stamp := corev1ac.Pod(p.Name, p.Namespace).WithUID(p.UID).WithAnnotations(map[string]string{slinkyv1beta1.AnnotationWantedKey: digest})
-		err := r.Client.Apply(ctx, stamp, client.FieldOwner(fieldManager), client.ForceOwnership)
+		_, err := kube.Mark(ctx, r.Client, &p, fieldManager, kube.Marks{Annotations: map[string]string{slinkyv1beta1.AnnotationWantedKey: digest}})
 		missed = missed || apierrors.IsConflict(err)
 		if reconcile.IgnoreGone(err) != nil {
-			failures = append(failures, fmt.Errorf("stamping Pod %s/%s: %w", p.Namespace, p.Name, err))
+			failures = append(failures, err)
 		}
 		stamped++
 	}
