@@ -57,3 +57,13 @@ func TestPagesOfKindsSayWhatHasNoEffect(t *testing.T) {
 		}
 	}
 }
+
+func TestAFieldKeepsTheReleaseInWhichItCame(t *testing.T) {
+	r := &releases{current: "0.2.0", known: map[string]string{"group Kind spec.old": "0.1.0"}, seen: map[string]bool{}}
+	if have := r.of("group Kind", "spec.old"); have != "0.1.0" {
+		t.Errorf("an old field came with %s", have)
+	}
+	if have := r.of("group Kind", "spec.young"); have != "0.2.0" {
+		t.Errorf("a new field came with %s", have)
+	}
+}
