@@ -14,8 +14,8 @@ import (
 
 // WithoutEmpty removes from a piece of type T, decoded from JSON, what clients write who mean nothing by it. Programs with Go
 // types and charts write null, "", 0, [] and {} for fields that nobody has filled in. The piece then means the same as one
-// without these fields. What is empty on purpose stays: items of lists, values of maps and variables, a zero that T tells
-// from an absent one (a pointer), and the objects and texts of meantEmpty.
+// without these fields. What is empty on purpose stays: items of lists, values of maps and variables, and the objects and
+// texts of meantEmpty. So does a zero that T tells from an absent one, which is one behind a pointer.
 func WithoutEmpty[T any](written map[string]any) {
 	clean(written, reflect.TypeFor[T](), reflect.Value{})
 }

@@ -1,13 +1,13 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose turns a SlurmCluster and its NodeSets into the component objects of group slinky.slurm.net that make
-// it up, and the few Services and files that only a SlurmCluster has. The relation is that of a Deployment to its
+// Package compose turns a SlurmCluster and its NodeSets into the component objects of group slinky.slurm.net, and the few
+// Services and files that only a SlurmCluster has. The relation is that of a Deployment to its
 // ReplicaSets: everything is visible with kubectl get, owned, and rolled up in status.
 //
 // Composing is pure: no client, no clock. What a user got wrong comes back as problems with the path of the field in the
-// SlurmCluster (never in a composed object, which the user did not write), and what is set but has no effect in this
-// version as a list of paths: nothing is ignored in silence.
+// SlurmCluster, never in a composed object, which the user did not write. What is set but has no effect in this version
+// comes back as a list of paths. Nothing is ignored in silence.
 //
 // Slurm's configuration files are documents of package conf here. What a user wrote is parsed once, when composing begins. A
 // document becomes a text once, when it is put into a composed object: files into the ConfigMap, the rest into extraConf. The
@@ -150,8 +150,8 @@ func (c *composer) held(set *slinkyv1beta1.NodeSet) bool {
 	return slices.ContainsFunc(c.out.Held, func(h Held) bool { return h.Object == set })
 }
 
-// meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied: those of Argo CD
-// or Helm, say, would make these tools believe that the composed object is theirs to delete.
+// meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied. With those of Argo
+// CD or Helm, for example, these tools would take the composed object for theirs and delete it.
 func (c *composer) meta(name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.cluster.Namespace, Name: name, Labels: c.labels(component)}
 }

@@ -131,7 +131,7 @@ func (c *composer) gresConf() *conf.Document {
 	return d
 }
 
-// gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two: with the exact number, a new
+// gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two. With the exact number, a new
 // worker would start before the file knows of it, and each scaling would be a reconfiguration.
 func gresNodes(name string, n int32) string {
 	return fmt.Sprintf("%s-[0-%d]", name, max(64, powerOfTwo(int(n)))-1)

@@ -84,8 +84,8 @@ func (f *findings) probe(p *embedded.Probe, path string) *corev1.Probe {
 	return decoded
 }
 
-// securityContext leaves out the profile unconfined, which is the default of the API and not that of the components:
-// these run with the container runtime's own profile, and what needs more says so itself.
+// securityContext leaves out the profile unconfined, which is the default of the API. The components run with the container
+// runtime's own profile, and a component that needs more says so itself.
 func (f *findings) securityContext(appArmor string, procMount corev1.ProcMountType, path string) *corev1.SecurityContext {
 	out := &corev1.SecurityContext{}
 	if procMount != "" {
@@ -137,8 +137,8 @@ func containerOverlay(c corev1.Container) *embedded.Container {
 	return nil
 }
 
-// overlay encodes a core type without the fields that encoding/json writes although nobody has set them: as a part of a
-// patch they would erase what is generated. It is nil if nothing is left.
+// overlay encodes a core type without the fields that encoding/json writes although nobody has set them. In a patch they
+// would erase what is generated. It is nil if nothing is left.
 func overlay(value any) []byte {
 	fields := overlayFields(value)
 	if len(fields) == 0 {

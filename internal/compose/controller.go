@@ -56,8 +56,8 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	return out
 }
 
-// persistence says where slurmctld keeps its state: on a claim of its own, on a claim of the user's, or on any other
-// volume, which then takes the place of the generated one in fields, the overlay of the pod.
+// persistence says where slurmctld keeps its state: on a claim of its own, on a claim of the user's, or on another volume.
+// The latter takes the place of the generated one in fields, the overlay of the pod.
 func (c *composer) persistence(out *slinkyv1beta1.Controller, spool *nebiusv1.NodeVolume, fields map[string]any) {
 	const at = controllerPath + ".volumes.spool"
 	mounts := c.spool(spool, stateVolume, "/", at)

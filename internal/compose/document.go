@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// document is a configuration file whose values come from fields: each is checked where it is set, so that a value that
-// cannot be written is told of with the path of its field.
+// document is a configuration file whose values come from fields. Each is checked where it is set. So a problem with a value
+// names the field that the value comes from.
 type document struct {
 	*findings
 	*conf.Document

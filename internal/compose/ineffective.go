@@ -17,8 +17,8 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
-// ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this
-// version, as far as the functions that compose the rest have not listed them. A field without effect by design, such as
+// ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this version.
+// It leaves out those that the functions which compose the rest have listed. A field without effect by design, such as
 // the size of accounting, says so in the API and is not listed.
 func (c *composer) ineffective() {
 	spec, nodes := c.spec, &c.spec.SlurmNodes
@@ -189,8 +189,8 @@ func defaultExporter() nebiusv1.Exporter {
 	}
 }
 
-// differs lists what in a block without effect is set to something else than by default: one member by its path, several
-// after the path of the block. The API server cuts off what is too long for its warnings, and charts write whole blocks.
+// differs lists what in a block without effect is set to something else than its default. One member is listed by its path,
+// several are listed after the path of the block. The API server cuts off what is too long for its warnings, and charts write whole blocks.
 func (f *findings) differs(path string, value, byDefault any) {
 	members, defaults := fieldsOf(value), fieldsOf(byDefault)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return !differing(members[name], defaults[name]) })

@@ -13,8 +13,8 @@ import (
 
 const loginPath = "spec.slurmNodes.login"
 
-// login composes the login pods. It is there even with none of them: its host keys belong to it, and users whose ssh
-// client remembers them would be warned of an attack if the keys changed while nobody could log in.
+// login composes the login pods. There is a LoginSet even without any pods, because it owns their host keys. If these changed,
+// the ssh clients of users would warn of an attack.
 func (c *composer) login() *slinkyv1beta1.LoginSet {
 	node := c.spec.SlurmNodes.Login
 	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, loginPath)
@@ -33,7 +33,7 @@ func (c *composer) login() *slinkyv1beta1.LoginSet {
 		ObjectMeta: c.meta(c.cluster.LoginSetName(), "login"),
 		Spec: slinkyv1beta1.LoginSetSpec{
 			ControllerRef:         c.controllerRef(),
-			Replicas:              new(c.unlessAtRest(node.Size)),
+			Replicas:              new(c.unlessDownscaled(node.Size)),
 			Login:                 containerOverlay(container),
 			Template:              podTemplate(pod, nil),
 			RootSSHAuthorizedKeys: c.rootKeys(node.SSHRootPublicKeys),
@@ -71,8 +71,8 @@ func (c *composer) clusterType() corev1.EnvVar {
 	return corev1.EnvVar{Name: "SLURM_CLUSTER_TYPE", Value: string(c.spec.ClusterType)} //nolint:staticcheck // deprecated, and in effect all the same
 }
 
-// unlessAtRest is the wanted number of pods, or none during maintenance.
-func (c *composer) unlessAtRest(size int32) int32 {
+// unlessDownscaled is the wanted number of pods, or none during maintenance.
+func (c *composer) unlessDownscaled(size int32) int32 {
 	if c.spec.Maintenance.Downscaled() {
 		return 0
 	}

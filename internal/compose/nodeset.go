@@ -23,10 +23,10 @@ import (
 // LabelNodeSet on a composed NodeSet names the NodeSet of slurm.nebius.ai that it comes from.
 const LabelNodeSet = "slurm.nebius.ai/nodeset"
 
-// OwnerOf returns the name of the SlurmCluster that a NodeSet belongs to: the one it names, by spec.clusterName or by the
-// annotation that came before; else the oldest SlurmCluster of its namespace, since the first generation had neither
-// field nor annotation and only one cluster in a namespace. The oldest, because a further cluster must not take workers
-// away. It returns nothing if there is none.
+// OwnerOf returns the name of the SlurmCluster that a NodeSet belongs to; empty if there is none. It is the one that the
+// NodeSet names, by spec.clusterName or by the annotation that came before. Else it is the oldest SlurmCluster of the
+// namespace: the first generation had neither field nor annotation, and only one cluster in a namespace. The oldest,
+// because a further cluster must not take workers away.
 func OwnerOf(set *nebiusv1alpha1.NodeSet, clusters []nebiusv1.SlurmCluster) string {
 	if name := cmp.Or(set.Spec.ClusterName, set.Annotations[nebiusv1alpha1.AnnotationParentalClusterRef]); name != "" {
 		return name
@@ -67,7 +67,7 @@ func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, gres [
 	c := &composer{cluster: cluster, spec: &cluster.Spec}
 	spec := &set.Spec
 	w := workers{
-		object: NodeSetName(cluster.Name, set.Name), name: set.Name, replicas: c.unlessAtRest(replicas(set)),
+		object: NodeSetName(cluster.Name, set.Name), name: set.Name, replicas: c.unlessDownscaled(replicas(set)),
 		container: c.slurmd(&spec.Slurmd), pod: c.nodeSetPod(spec), annotations: spec.WorkerAnnotations,
 		conf: c.nodeConf(spec), confPath: "spec.nodeConfig",
 		maxUnavailable: spec.MaxUnavailable, maxPath: "spec.maxUnavailable",

@@ -31,9 +31,9 @@ func (c *composer) partitions(d *document) {
 	}
 }
 
-// nodeSetLines adds a line for each kind of workers. The Controller makes the same lines of the composed NodeSets and
-// merging keeps one of each; but it learns of a new NodeSet on another way than of a new partition, and slurmctld does
-// not load a partition whose nodes it does not know.
+// nodeSetLines adds a line for each kind of workers. The Controller makes the same lines of the composed NodeSets, and
+// merging keeps one of each. But the Controller may learn of a new NodeSet after a new partition, and slurmctld does not
+// load a partition whose nodes it does not know.
 func (c *composer) nodeSetLines(d *document) {
 	for _, set := range c.out.Components.NodeSets {
 		name := set.SlurmName()

@@ -43,8 +43,8 @@ func (c *composer) place(pod *corev1.PodSpec, name, path string) {
 	c.fail(path, "there is no %q in spec.k8sNodeFilters; add it there, or leave this out to run anywhere", name)
 }
 
-// dropFilter leaves the node filter of a component out that nobody wants pods of, if there is no such filter: admission
-// lets any name pass there, as the contract does, and the default chart names one that it does not make.
+// dropFilter leaves out the node filter of a component without pods, if there is no such filter. Admission lets any name
+// pass there, as the contract does, and the default chart names a filter that it does not make.
 func (c *composer) dropFilter(unwanted bool, name *string, path string) {
 	known := slices.ContainsFunc(c.spec.K8sNodeFilters, func(f nebiusv1.K8sNodeFilter) bool { return f.Name == *name })
 	if *name != "" && unwanted && !known {

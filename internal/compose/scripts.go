@@ -13,8 +13,8 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
-// addScripts mounts in workers of a NodeSet what the login pods have where slurm.conf says that prolog, epilog and the like
-// are, unless the NodeSet brings that itself. slurmd drains a node on whose first job it does not find the prolog. The
+// addScripts mounts prolog, epilog and the like in workers of a NodeSet, from where the login pods have them. A NodeSet that
+// mounts something there itself keeps it. slurmd drains a node on whose first job it does not find the prolog. The
 // predecessor's charts mount the ConfigMap with these scripts in the login pods only.
 func (c *composer) addScripts(s *storage) {
 	for _, m := range c.spec.SlurmNodes.Login.Volumes.CustomMounts {

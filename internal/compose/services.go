@@ -64,8 +64,8 @@ func (c *composer) headless(name, component string, selector map[string]string) 
 	service.Spec.PublishNotReadyAddresses = true
 }
 
-// loginServices are the Service that users ssh to, which is the only one that may be open to the outside, and the headless
-// one of the login pods.
+// loginServices are the Service that users ssh to, and the headless one of the login pods. Only the first may be open to the
+// outside.
 func (c *composer) loginServices(selector map[string]string) {
 	login := &c.spec.SlurmNodes.Login
 	port := slinkyv1beta1.SSHPort

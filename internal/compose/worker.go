@@ -74,7 +74,7 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 	node = &filtered
 	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, workerPath)
 	w := workers{
-		object: c.cluster.WorkerNodeSetName(), name: workerName, replicas: c.unlessAtRest(node.Size),
+		object: c.cluster.WorkerNodeSetName(), name: workerName, replicas: c.unlessDownscaled(node.Size),
 		container: c.container(node.Slurmd, workerPath+".slurmd", sameAsRequests),
 		pod:       c.podSpec(node.SlurmNode, node.HostUsers, node.Slurmd, workerPath),
 		confPath:  workerPath + ".slurmd.resources", annotations: node.WorkerAnnotations,

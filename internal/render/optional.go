@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// IgnoreOptional records every reference to a key of a Secret or ConfigMap in a spec that says "optional": what is named is
-// needed, and its absence is told by a condition. References inside of users' containers and volumes are Kubernetes' own and
+// IgnoreOptional records every reference to a key of a Secret or ConfigMap in a spec that says "optional". What is named is
+// needed, and a condition tells when it is absent. References inside of users' containers and volumes are Kubernetes' own and
 // are what they say.
 func (o *Output) IgnoreOptional(spec any) { o.ignoreOptional(reflect.ValueOf(spec), "spec") }
 

@@ -71,8 +71,8 @@ func Render(in Input) render.Output {
 	}
 	service, err := pod.Service(a, a.ServiceName(), set, a.Spec.Service, slinkyv1beta1.NameSlurmdbd, a.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
-	// The pod is not ready without its database, but slurmdbd may be asked all the same: it says so itself then, while a
-	// connection to a Service without endpoints hangs.
+	// Without its database the pod is not ready, but slurmdbd answers and says so. A connection to a Service without endpoints
+	// hangs.
 	service.Spec.PublishNotReadyAddresses = true
 	out.Add(files, service)
 	if a.Spec.EmbeddedDatabase != nil {

@@ -3,9 +3,9 @@
 
 // Package config joins generated configuration files with what users add to them.
 //
-// A file is a conf.Document from the beginning to the end. A text becomes one in two places only: Read parses what a user
-// wrote, once, and what another object stores is parsed where it is read (a ConfigMap, the extraConf of a component).
-// A document becomes a text once, when it is put into an object.
+// A file is a conf.Document from the beginning to the end. Read parses what a user wrote, once. Only what another object
+// stores is a text again: a ConfigMap, or the extraConf of a component. A document becomes a text when it is put into an
+// object.
 package config
 
 import (

@@ -81,7 +81,7 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
-	// Doubts are keys that slurmctld may or may not know.
+	// Doubts are keys that slurmctld may or may not know, and a table of nodes that is too small for those to come.
 	Doubts problem.List
 }
 
@@ -109,8 +109,8 @@ func Render(in Input) Output {
 
 	service, err := pod.Service(c, c.ServiceName(), set, c.Spec.Service, slinkyv1beta1.NameSlurmctld, c.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
-	// Who asks while slurmctld starts is to be refused at once and to ask again: a connection to a Service without
-	// endpoints hangs, and slurmrestd keeps what it was asked for minutes.
+	// Who asks while slurmctld starts is to be refused at once, and to ask again. A connection to a Service without endpoints
+	// hangs, and slurmrestd keeps what it was asked for minutes.
 	service.Spec.PublishNotReadyAddresses = true
 	if c.Replicas() > 1 && err == nil {
 		service.Spec.Selector[slinkyv1beta1.LabelControllerActive] = "true"
@@ -175,8 +175,8 @@ func peerService(c *slinkyv1beta1.Controller, set label.Set, ordinal int) *corev
 	return peer(c, set, c.PodName(ordinal), selector)
 }
 
-// peer is a Service by which the daemons find single slurmctlds, also those that are not ready: it is by it that they find
-// out whether one is.
+// peer is a Service by which the daemons find single slurmctlds. It leads to those that are not ready, too, because the
+// daemons find out themselves whether one serves.
 func peer(c *slinkyv1beta1.Controller, set label.Set, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: pod.ObjectMeta(c, name, set),
@@ -212,8 +212,8 @@ func read(in Input) Texts {
 	return out
 }
 
-// CheckConfiguration returns the problems of the configuration files that Render would find if user were what is written in
-// the Controller and in the files of in, whose content is not looked at.
+// CheckConfiguration returns the problems that Render would find in the configuration files if the user had written these
+// texts. The content of the files of in is not looked at.
 func CheckConfiguration(in Input, user Texts) problem.List {
 	var out Output
 	doc := out.document(in, user)
@@ -300,8 +300,8 @@ func has(files []File, name string) bool {
 	return slices.ContainsFunc(files, func(f File) bool { return f.Name == name })
 }
 
-// digest is what "sha256sum * | sha256sum" prints of the files, so that the reconfigure sidecar can compute it, too, and
-// tell whether all of them have arrived.
+// digest is what "sha256sum * | sha256sum" prints of the files. The reconfigure sidecar computes it, too, and so knows
+// whether all of them have arrived.
 func digest(own map[string]string, files Files) string {
 	content := map[string]string{}
 	for _, list := range files.lists() {

@@ -51,8 +51,8 @@ func workersOf(n *slinkyv1beta1.NodeSet) int {
 	return int(max(wanted, n.Status.Replicas))
 }
 
-// checkTable looks at the size that the user gives: a smaller one than slurmctld has nodes is refused, one that will not do for
-// the workers to come is doubtful.
+// checkTable looks at the size that the user gives. One smaller than the number of nodes that slurmctld has is refused. One too
+// small for the workers to come is doubtful.
 func (p *preflight) checkTable(d *conf.Document) {
 	value, _ := d.Get(maxNodeCount)
 	size, err := strconv.Atoi(value)

@@ -24,7 +24,7 @@ type preflight struct {
 	in       Input
 	user     Texts
 	problems problem.List
-	// doubts are keys that a newer Slurm may know, and sizes that may not do.
+	// doubts are keys that a newer Slurm may know, and sizes that may be too small.
 	doubts problem.List
 }
 
@@ -90,7 +90,7 @@ func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
 	}
 	for _, unknown := range d.Unknown() {
 		found := problem.Errorf(where(unknown.Problem), slinkyv1beta1.ReasonInvalidConfiguration, "%s", unknown.Error())
-		if p.forgives(unknown) {
+		if p.mayKnow(unknown) {
 			p.doubts = append(p.doubts, found)
 		} else {
 			p.problems = append(p.problems, found)
@@ -98,9 +98,9 @@ func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
 	}
 }
 
-// forgives says whether slurmctld may know a key that package conf does not: it may be newer, or not have said yet what
+// mayKnow says whether slurmctld may know a key that package conf does not: it may be newer, or not have said yet what
 // it is. A key that is nearly a known one is more likely a typing error in the latter case.
-func (p *preflight) forgives(unknown conf.UnknownKey) bool {
+func (p *preflight) mayKnow(unknown conf.UnknownKey) bool {
 	release := p.in.Controller.Status.SlurmVersion
 	if release == "" {
 		return unknown.Meant == ""
@@ -146,8 +146,8 @@ func (p *preflight) refuse(where string, mistake conf.Problem) {
 	p.problems = append(p.problems, problem.Errorf(where, slinkyv1beta1.ReasonInvalidConfiguration, "%s", mistake.Error()))
 }
 
-// origin is the field that an entry of the merged slurm.conf came from: lines with a number are those of extraConf, and
-// partitions without are those of NodeSets.
+// origin is the field that an entry of the merged slurm.conf came from. Lines with a number are those of extraConf, and
+// partitions without a number are those of NodeSets.
 func (p *preflight) origin(mistake conf.Problem) string {
 	if mistake.Line > 0 {
 		return p.user.ExtraConf.Path

@@ -78,7 +78,7 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 }
 
 // stampItem is the item of SlurmctldParameters that carries the digest of the configuration. slurmctld ignores items that
-// it does not know, and tells all of them when it is asked for the configuration that it has loaded: so the operator
+// it does not know, and tells all of them when it is asked for the configuration that it has loaded. So the operator
 // learns which one that is (docs/decisions/005-config-stamp.md).
 const stampItem = "coxswain_config"
 

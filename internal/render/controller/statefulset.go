@@ -69,8 +69,8 @@ func serviceName(c *slinkyv1beta1.Controller) string {
 	return c.ServiceName()
 }
 
-// apart keeps slurmctlds that are there for each other off the same Kubernetes node.
-func apart(c *slinkyv1beta1.Controller) *corev1.Affinity {
+// antiAffinity keeps slurmctlds that are there for each other off the same Kubernetes node.
+func antiAffinity(c *slinkyv1beta1.Controller) *corev1.Affinity {
 	if c.Replicas() == 1 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),
-		Affinity:                     apart(c),
+		Affinity:                     antiAffinity(c),
 	}, errors.Join(errs...)
 }
 

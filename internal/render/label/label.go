@@ -64,8 +64,8 @@ func Merge(all ...map[string]string) map[string]string {
 // notice changed content without showing it.
 func Digest(content map[string][]byte) string { return digest(sha256.New(), content) }
 
-// Seal is a Digest for content that somebody could guess, such as a password: without the key, which is a secret itself,
-// guesses cannot be tried against it.
+// Seal is a Digest for content that somebody could guess, such as a password. Nobody can try guesses against it without the
+// key, which is a secret itself.
 func Seal(key []byte, content map[string][]byte) string {
 	return digest(hmac.New(sha256.New, key), content)
 }

@@ -89,8 +89,8 @@ type group struct {
 	members []string
 }
 
-// groups collects the groups of all users: each user's primary group, which has the user's name unless another entry
-// gives that gid a name, and the supplementary ones.
+// groups collects the groups of all users, primary and supplementary ones. A primary group has the user's name, unless
+// another entry gives that gid a name.
 func groups(users []slinkyv1beta1.User) (map[string]*group, error) {
 	var errs []error
 	all := map[string]*group{}

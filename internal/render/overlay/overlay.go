@@ -120,8 +120,8 @@ func ServiceSpec(user *embedded.ServiceSpec, selector map[string]string, port co
 	return *spec, err
 }
 
-// replaceParts makes each part of a container that may have one of several members delete the members that the patch does
-// not name: with two, a probe or a variable is invalid. A part that names none changes the rest of it.
+// replaceParts is for the parts of a container that may have one of several members, such as a probe. A part deletes the
+// members that it does not name, because with two of them it is invalid. A part that names none changes the rest of it.
 func replaceParts(container map[string]any) {
 	for _, name := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 		if probe, ok := container[name].(map[string]any); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 )
 
-// Service is the Service of a component: the user's spec with the generated selector and the port named portName, which
+// Service is the Service of a component: the user's spec with the generated selector and the port named portName. That port
 // leads to the container port of the same name. The error is a problem.Problem below path.
 func Service(owner metav1.Object, name string, set label.Set, user slinkyv1beta1.ServiceSpec, portName string, port int32, path string) (*corev1.Service, error) {
 	spec, err := overlay.ServiceSpec(user.Spec, set.Selector(), corev1.ServicePort{

@@ -21,8 +21,8 @@ var logfileScript string
 //go:embed reconfigure.sh
 var reconfigureScript string
 
-// Logfile is the native sidecar (KEP-753: an init container with restartPolicy Always, which starts before the daemon and
-// stops after it) that copies the log file of daemon (slurmctld, slurmd) to its standard output.
+// Logfile is the sidecar that copies the log file of daemon (slurmctld, slurmd) to its standard output. It is a native one
+// (KEP-753): an init container with restartPolicy Always, which starts before the daemon and stops after it.
 func Logfile(image, daemon string) corev1.Container {
 	return corev1.Container{
 		Name:          "logfile",

@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// Registration is a digest of what the slurmd of a pod says about itself when it registers: its --conf, and what the pod may
-// use of the machine. Slurm believes it only of a node that it does not have. Where the node is in the network is not part of
+// Registration is a digest of what the slurmd of a pod says when it registers: its --conf, and what the pod may use of the
+// machine. Slurm believes it only of a node that it does not have. Where the node is in the network is not part of
 // it: the operator keeps that right while the worker runs.
 func Registration(p *corev1.Pod) string {
 	content := map[string][]byte{}

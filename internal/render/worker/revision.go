@@ -20,8 +20,8 @@ import (
 )
 
 // RevisionData is what makes workers of one NodeSet alike, as JSON with sorted keys. It covers what the user wrote, in
-// whatever order, and where slurmctld and the key to it are, but not how this version of the operator renders it: an
-// upgrade of the operator replaces no worker, unless it brings another image and the user has not named one.
+// whatever order, and where slurmctld and the key to it are. It does not cover how this version of the operator renders it.
+// So an upgrade of the operator replaces no worker, unless it brings another image and the user has not named one.
 func RevisionData(in Input) ([]byte, error) {
 	spec := in.NodeSet.Spec
 	key := in.Controller.AuthSlurmRef()
@@ -89,7 +89,7 @@ func defaultImage(in Input) string {
 	return in.Images.Slurmd()
 }
 
-// canonical is the data of a revision with sorted keys, inside of what users wrote too, and there without what is empty:
+// canonical is the data of a revision with sorted keys, also inside of what users wrote, where what is empty is left out. So
 // another client that writes the same differently replaces no worker.
 func canonical(data []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))

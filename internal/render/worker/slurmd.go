@@ -61,8 +61,8 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 	return spec, errors.Join(slurmdErr, logfileErr)
 }
 
-// tolerations are the taints of Kubernetes nodes for which no worker is deleted. That its kubelet is not heard of does not
-// mean that slurmd has ended: jobs go on, and the worker cannot be replaced before it is known to be gone anyway. The
+// tolerations are the taints of Kubernetes nodes for which no worker is deleted. A kubelet that does not
+// answer does not mean that slurmd has ended. Jobs go on, and the worker cannot be replaced before it is known to be gone. The
 // default would be to delete it after five minutes, and its jobs with it when the kubelet comes back.
 func tolerations() []corev1.Toleration {
 	out := []corev1.Toleration{{Key: slinkyv1beta1.TaintWorker, Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoExecute}}

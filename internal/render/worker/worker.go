@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker renders the workers of a NodeSet: one pod with slurmd for each Slurm node, and what the workers of all
-// NodeSets of a cluster share, the headless Service that gives them host names and the disruption budget.
+// Package worker renders the workers of a NodeSet: one pod with slurmd for each Slurm node. It also renders what the workers
+// of all NodeSets of a cluster share: the headless Service that gives them host names, and the disruption budget.
 package worker
 
 import (
@@ -221,9 +221,9 @@ func Service(n *slinkyv1beta1.NodeSet) *corev1.Service {
 	return s
 }
 
-// DisruptionBudget keeps workers with the protect label from being evicted. It wants more of them than there can be, rather
-// than none unavailable: the latter is counted from spec.replicas, so that as many could be evicted as there are more than
-// that, which are all but one in scaling mode DaemonSet, and those with jobs that wait for a scale-in.
+// DisruptionBudget keeps workers with the protect label from being evicted. Its minAvailable is more than there can be.
+// Kubernetes counts maxUnavailable from spec.replicas, so that 0 would let it evict every worker beyond that number: all but
+// one in scaling mode DaemonSet, and those with jobs that wait for a scale-in.
 func DisruptionBudget(n *slinkyv1beta1.NodeSet) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: shared(n)}
 	b.Name = n.WorkerDisruptionBudgetName()

@@ -23,8 +23,8 @@ type Entry struct {
 	Kind Kind
 	// Key as it was first written. Keys are compared without regard to case. Empty for Section and Comment.
 	Key string
-	// Value is the plain value, without quotes or escapes; for a Set the items joined by commas, for an Include the file,
-	// for Section and Comment the text.
+	// Value is the plain value, without quotes or escapes. That of a Set are the items joined by commas, that of an Include is
+	// the file, and that of Section and Comment the text.
 	Value string
 	// Options of a Repeated entry, in order.
 	Options []Option
@@ -94,8 +94,8 @@ func (d *Document) Comment(text string) {
 	}
 }
 
-// Add puts Key=Value into the document in the way that belongs to the key: a scalar replaces the one that is there, the
-// items of a set join those that are there, a repeated line is appended with its options. An empty set is left out.
+// Add puts Key=Value into the document in the way that belongs to the key. A scalar replaces the one that is there, and the
+// items of a set join those that are there. A repeated line is appended with its options. An empty set is left out.
 // Whether key and value can be written at all is checked by Bytes.
 func (d *Document) Add(key, value string, options ...Option) {
 	d.add(Entry{Key: key, Value: value, Options: options})

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// NodeConf is what a dynamic node says about itself when it registers: the value of slurmd's option --conf, for example
-// Features=gpu Gres=gpu:8 RealMemory=1000 (slurmd(8); the keys are those of slurm.conf(5), NODE CONFIGURATION). The zero
+// NodeConf is what a dynamic node says about itself when it registers: the value of slurmd's option --conf. An example is
+// Features=gpu Gres=gpu:8 RealMemory=1000. See slurmd(8); the keys are those of slurm.conf(5), NODE CONFIGURATION. The zero
 // value is empty.
 type NodeConf struct {
 	options []Option // sorted by key
@@ -39,8 +39,8 @@ func canonicalNodeKey(key string) string {
 }
 
 // ParseNodeConf reads Key=Value pairs separated by blanks or line breaks, such as spec.extraConf of a NodeSet. Feature and
-// Features are one key; a list that comes twice is joined, another key that comes twice with different values is
-// reported, and so is everything that is not Key=Value or that CheckNodeValue refuses.
+// Features are one key. A list that comes twice is joined; another key that comes twice with different values is reported.
+// So is everything that is not Key=Value or that CheckNodeValue refuses.
 func ParseNodeConf(text string) (NodeConf, []Problem) {
 	var c NodeConf
 	var problems []Problem
@@ -75,8 +75,8 @@ func (c *NodeConf) parseToken(token string) error {
 }
 
 // CheckNodeValue says why value cannot be part of slurmd's --conf, or returns nil. The images hand the list to a shell
-// between single quotes, and the kubelet replaces $(NAME) in arguments; so besides blanks and control characters, quotes,
-// backslashes, dollar signs, back quotes and comment signs are refused.
+// between single quotes, and the kubelet replaces $(NAME) in arguments. So quotes, backslashes, dollar signs, back quotes and
+// comment signs are refused, besides blanks and control characters.
 func CheckNodeValue(value string) error {
 	if strings.Trim(value, ",") == "" {
 		return errors.New("it has no value")
@@ -159,8 +159,8 @@ func splitOutsideParentheses(s string) []string {
 	return slices.DeleteFunc(items, func(item string) bool { return item == "" })
 }
 
-// GresNames are the names of the generic resources that the node has, such as gpu, sorted: those that GresTypes of slurm.conf
-// must have for slurmctld to count them.
+// GresNames are the names of the generic resources that the node has, such as gpu, sorted. GresTypes of slurm.conf must have
+// them for slurmctld to count them.
 func (c NodeConf) GresNames() []string {
 	value, _ := c.Get("Gres")
 	var names []string

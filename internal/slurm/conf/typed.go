@@ -160,11 +160,11 @@ func boolean(value string) error {
 	return oneOf("YES NO UP DOWN TRUE FALSE 1 0")(value)
 }
 
-// aTime is minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on, or a word for never.
-var aTime = regexp.MustCompile(`(?i)^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|INFINITE|UNLIMITED|NONE)?$`)
+// timePattern is minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on, or a word for never.
+var timePattern = regexp.MustCompile(`(?i)^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|INFINITE|UNLIMITED|NONE)?$`)
 
 func duration(value string) error {
-	if aTime.MatchString(value) {
+	if timePattern.MatchString(value) {
 		return nil
 	}
 	return fmt.Errorf("%.40q is not a time; write minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED", value)
@@ -197,7 +197,7 @@ func each(list string) check {
 	}
 }
 
-// items checks the items of a list of words by a list that may lack those of a newer Slurm: refused is what is at most
+// items checks the items of a list of words by a list that may lack those of a newer Slurm. It refuses only what is at most
 // two letters away from one that exists.
 func items(list string) check { return plugins(list) }
 
