@@ -31,8 +31,8 @@ type batcher struct {
 	clock  clock.Clock
 	window time.Duration
 	write  func(ctx context.Context, nodes []string, c change) Failures
-	// heed says why some nodes are left as they are. It is asked right before a write.
-	heed func(ctx context.Context, nodes []string, c change) Failures
+	// held says why some nodes are left as they are. It is asked right before a write.
+	held func(ctx context.Context, nodes []string, c change) Failures
 	// wrote is called after each batch.
 	wrote func()
 	more  chan struct{} // there is something in the queue
@@ -69,28 +69,28 @@ func (b *batcher) signal() {
 	}
 }
 
-// longestWindow bounds how far the window grows, in windows.
-const longestWindow = 6
+// maxWindows bounds how far the window grows, in windows.
+const maxWindows = 6
 
 // run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
-// come while it writes will be the next batch. While requests keep coming, the window doubles up to longestWindow: whoever
+// come while it writes will be the next batch. While requests keep coming, the window doubles up to maxWindows: whoever
 // cordons a thousand nodes takes seconds for it, and a busy machine shows them to us in bursts, between which less time passes
 // than the longest window.
 func (b *batcher) run(ctx context.Context) {
 	defer b.end()
 	window := b.window
 	for {
-		calm := b.clock.Now()
+		empty := b.clock.Now()
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.more:
 		}
-		if b.clock.Since(calm) > longestWindow*b.window {
+		if b.clock.Since(empty) > maxWindows*b.window {
 			window = b.window
 		}
 		timer := b.clock.NewTimer(window)
-		window = min(2*window, longestWindow*b.window)
+		window = min(2*window, maxWindows*b.window)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -107,7 +107,7 @@ func (b *batcher) run(ctx context.Context) {
 
 // writeGroup writes what a group says, but for requests whose time is over.
 func (b *batcher) writeGroup(ctx context.Context, g *group) {
-	failures := b.heed(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
+	failures := b.held(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
 	now := b.clock.Now()
 	by := g.drop(now)
 	if len(g.requests) == 0 {

@@ -6,7 +6,6 @@ package link
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
@@ -21,8 +20,8 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	fail := func(err error) (*Snapshot, error) {
 		return nil, fmt.Errorf("asking Slurm cluster %s about %s once more: %w", l.key, hostlist.Compress(nodes), err)
 	}
-	l.hurries()
-	if err := l.ask(ctx, !l.snapshot.Load().has(nodes)); err != nil {
+	l.nodes.load.changed(l.view.now())
+	if err := l.nodes.ask(ctx, !l.view.stored().has(nodes)); err != nil {
 		return fail(err)
 	}
 	snapshot := l.Snapshot()
@@ -35,40 +34,36 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 // Relist lets the next question be for all nodes instead of for what changed: to the question what changed since a list that
 // lacked a node by mistake, Slurm says for ever that nothing did. An answer that is on its way may undo that, so whoever needs
 // a later Snapshot.Listed says so again until it is there.
-func (l *Link) Relist() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since = time.Time{}
-}
+func (l *Link) Relist() { l.nodes.relist() }
 
 // ask polls, or waits for a poll of somebody else that begins after the call; with list, the answer has to be a list.
-func (l *Link) ask(ctx context.Context, list bool) error {
+func (p *nodePoller) ask(ctx context.Context, list bool) error {
 	select {
-	case <-l.done:
+	case <-p.done:
 		return ErrClosed
 	default:
 	}
-	called := l.options.Clock.Now()
-	l.mu.Lock()
-	before := l.polls
-	l.mu.Unlock()
-	release, err := l.turn(ctx)
+	called := p.view.now()
+	p.mu.Lock()
+	before := p.begun
+	p.mu.Unlock()
+	release, err := p.takeTurn(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	l.mu.Lock()
-	asked, failed := l.answered > before, l.failed // polls that their callers left do not count
-	l.mu.Unlock()
-	list = list && l.snapshot.Load().Listed.Before(called)
+	p.mu.Lock()
+	asked, failed := p.finished > before, p.failed // polls that their callers left do not count
+	p.mu.Unlock()
+	list = list && p.view.stored().Listed.Before(called)
 	if asked && (failed != nil || !list) {
 		return failed
 	}
-	if err := l.afford(ctx, aboutNodes); err != nil {
+	if err := p.waitForLimits(ctx); err != nil {
 		return err
 	}
 	if list {
-		l.Relist()
+		p.relist()
 	}
-	return l.poll(ctx)
+	return p.poll(ctx)
 }

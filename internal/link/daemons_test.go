@@ -21,7 +21,7 @@ func loaded(parameter string) func(Daemons) bool {
 
 func TestSlurmctldIsAskedOnlyWhileSomebodyWaits(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
-		changes := l.Subscribe()
+		changes := l.hub.subscribe()
 		defer changes.Close()
 		after(time.Minute)
 		if n := s.Counters().Calls["GET conf"]; n > 0 {
@@ -95,7 +95,7 @@ func TestAnOldSlurmrestdDoesNotTellTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	d, err := ask(t.Context(), client, time.Now())
+	d, err := askSlurmctlds(t.Context(), client, time.Now())
 	if err != nil || d.Loaded || d.Release != "24.11.5" || d.Why != "slurmrestd 24.11.5 does not tell what slurmctld has loaded" {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -5,7 +5,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,54 +24,15 @@ type JobOnNode struct {
 	StateID string
 }
 
-// WantJobs says for which nodes somebody needs to know the jobs and when they end; it takes the place of what the same
-// one wanted before, and without nodes nothing is wanted any more. Jobs are asked for only while somebody wants them:
-// of all answers of slurmrestd theirs is the longest. When it is there, subscribers are told the names of those nodes.
-func (l *Link) WantJobs(who string, nodes ...string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	old := l.wanted[who]
-	if len(nodes) == 0 {
-		delete(l.wanted, who)
-		return
-	}
-	wanted := hostlist.SetOf(nodes...)
-	l.wanted[who] = wanted
-	if wanted.Difference(old).Len() > 0 {
-		l.wakeJobs()
-	}
-}
-
-// wakeJobs lets the jobs be asked for soon, as far as somebody wants to know them.
-func (l *Link) wakeJobs() {
-	select {
-	case l.polled <- struct{}{}:
-	default: // they are asked for already, or will be
-	}
-}
-
-// wantedNodes are the nodes that anybody wants to know the jobs of.
-func (l *Link) wantedNodes() hostlist.Set {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := hostlist.SetOf()
-	for _, nodes := range l.wanted {
-		for name := range nodes {
-			all.Add(name)
-		}
-	}
-	return all
-}
-
 // jobTable is what is known of the jobs on some nodes.
 type jobTable struct {
 	// taken is when Slurm was asked for what the table says, and listed when for a whole list.
 	taken, listed time.Time
 	updated       time.Time
-	// patience is the age from which the table says nothing; zero: none.
-	patience time.Duration
-	covered  hostlist.Set
-	of       map[string][]JobOnNode
+	// staleAfter is the age from which the table says nothing; zero: none.
+	staleAfter time.Duration
+	covered    hostlist.Set
+	of         map[string][]JobOnNode
 	// partial says that nodes of a job could not be told.
 	partial bool
 	// stated says that the states of all these jobs were seen since they were listed, so that a job whose state is not
@@ -90,10 +50,10 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 		return nil, node.Unknown
 	}
 	busy := s.State(name).Busy()
-	if busy == node.No && s.calm.After(s.shown[name]) {
+	if busy == node.No && s.unsuspended.After(s.shown[name]) {
 		return nil, node.Yes
 	}
-	if s.jobs == nil || !s.jobs.covered.Contains(name) || s.jobs.patience > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.patience {
+	if s.jobs == nil || !s.jobs.covered.Contains(name) || s.jobs.staleAfter > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.staleAfter {
 		return nil, node.Unknown
 	}
 	list := s.jobs.of[name]
@@ -192,75 +152,13 @@ func (t *jobTable) changed(old *jobTable) []string {
 	return names
 }
 
-// followJobs asks for the jobs after polls of the nodes, and when somebody else wants to know them, until the context ends.
-func (l *Link) followJobs(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.polled:
-			l.pollJobs(ctx)
-		}
-	}
-}
-
-// pollJobs asks for the jobs, if somebody wants to know them and they may be asked for. What failed is asked for again after
-// the next poll.
-func (l *Link) pollJobs(ctx context.Context) {
-	wanted := l.wantedNodes()
-	if wanted.Len() > 0 {
-		wanted = l.pollSuspended(ctx, wanted)
-	}
-	asked := l.options.Clock.Now()
-	l.mu.Lock()
-	client, wait := l.client, l.may.wait(asked, aboutJobs, true)
-	l.mu.Unlock()
-	snapshot := l.snapshot.Load()
-	old := snapshot.jobs
-	if wanted.Len() == 0 {
-		l.keepJobs(nil, "")
-		return
-	}
-	if wait > 0 {
-		return
-	}
-	var next *jobTable
-	var err error
-	if old.lasts(asked, wanted, snapshot) {
-		next, err = refresh(ctx, client, asked, old)
-	} else {
-		next, err = relistJobs(ctx, client, asked, wanted, old)
-	}
-	patience, current := l.tookJobs(client, asked)
-	var bound rest.Bound
-	switch {
-	case !current:
-	case errors.As(err, &bound):
-		l.keepJobs(nil, err.Error())
-		l.hub.publish(l.key, "")
-	case err == nil:
-		next.patience = patience
-		l.keepJobs(next, "")
-		l.hub.publish(l.key, next.changed(old)...)
-	}
-}
-
-// tookJobs notes what a call about jobs cost. It says how old the answer may get, and whether it is of use.
-func (l *Link) tookJobs(client *rest.Client, asked time.Time) (patience time.Duration, current bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.options.Clock.Now()
-	l.may.take(now, aboutJobs, l.work[listJobs])
-	return 3*(l.may.wait(now, aboutJobs, true)+now.Sub(asked)) + time.Minute, client == l.client
-}
-
-// relist is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
-const relist = 5 * time.Minute
+// maxJobsAge is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
+const maxJobsAge = 5 * time.Minute
 
 // lasts says that no job can have come to the wanted nodes since they were listed: they drain, or have none. What may have
 // happened, that a job has ended, its state tells, in a hundredth of the bytes.
 func (t *jobTable) lasts(now time.Time, wanted hostlist.Set, snapshot *Snapshot) bool {
-	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.untold || now.Sub(t.listed) > relist {
+	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.untold || now.Sub(t.listed) > maxJobsAge {
 		return false
 	}
 	for name := range wanted {
@@ -325,21 +223,4 @@ func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *job
 		}
 	}
 	return &next, nil
-}
-
-// keepJobs puts what is known of jobs into the snapshot, or which bound their list exceeds. That makes the snapshot Suspect;
-// the next list of nodes makes it Fresh again, once the list of jobs is within its bounds.
-func (l *Link) keepJobs(jobs *jobTable, excess string) {
-	l.swap.Lock()
-	defer l.swap.Unlock()
-	old := l.snapshot.Load()
-	if old.jobs == jobs && old.excess == excess {
-		return
-	}
-	next := *old
-	next.jobs, next.excess = jobs, excess
-	if excess != "" && next.Trust != Suspect {
-		next.Trust, next.Since, next.Why = Suspect, l.options.Clock.Now(), excess
-	}
-	l.snapshot.Store(&next)
 }

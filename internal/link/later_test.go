@@ -25,7 +25,7 @@ func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
 			}
 			return nil
 		})
-		changes := l.Subscribe()
+		changes := l.hub.subscribe()
 		defer changes.Close()
 		begin := time.Now()
 		var mu sync.Mutex

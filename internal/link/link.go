@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
@@ -54,63 +52,26 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// callTimeout bounds one call to slurmrestd; listing 10,000 nodes took 2.2 s.
-const callTimeout = time.Minute
-
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
+//
+// It has four parts that run on their own, each with its own state: one polls the nodes, one follows jobs, one polls the
+// slurmctlds, and one writes. They share the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
 	hub     *hub
 	metrics *metrics
-	issuer  issuer
 	done    chan struct{} // closed when Run ends
-	// Writes about states and those about everything else go their own ways: a drain does not wait for comments.
-	states     *batcher
-	attributes *batcher
-	purse      purse
-	retries    retries
 
-	snapshot atomic.Pointer[Snapshot]
-	swap     sync.Mutex    // held by whoever makes another snapshot of this one
-	wake     chan struct{} // somebody wants the next poll soon
-	polled   chan struct{} // the jobs can be asked for
+	connection *connection
+	retries    *retryLimit
+	view       *view
+	deletions  *deletionBudget
 
-	polling chan struct{} // held by whoever asks for the nodes
-
-	daemons  atomic.Pointer[Daemons]
-	reminder chan struct{} // the slurmctlds are to be asked
-
-	mu       sync.Mutex
-	endpoint string
-	client   *rest.Client
-	since    time.Time // slurmctld's time of the last list; zero: ask for a whole one
-	doubted  time.Time // when a list was last to be doubted
-	polls    int       // that were begun
-	answered int       // the number of the last one whose answer was waited for
-	failed   error     // what became of that one
-	ended    time.Time // and when
-	failures int       // in a row
-	lists    durations // of answers that were lists
-	listWork durations // of slurmrestd for them
-	shorts   durations // of answers that were "unchanged"
-	talks    durations // of answers of the slurmctlds
-	wanted   map[string]hostlist.Set
-	interest *Interest // in the slurmctlds; nil: nobody's
-	may      allowance
-	spacing  spacing                  // of lists of nodes
-	calms    spacing                  // of questions whether jobs are suspended
-	hidden   time.Time                // when jobs were suspended last; zero: none is
-	nextCalm time.Time                // when it may be asked again whether jobs are suspended
-	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
-}
-
-// issuer is the current token issuer; clients hold on to it across changes of key.
-type issuer struct{ current atomic.Pointer[token.Issuer] }
-
-// Token asks the current issuer.
-func (i *issuer) Token(now time.Time) (string, time.Time, error) {
-	return (*i.current.Load()).Token(now)
+	nodes *nodePoller
+	jobs  *jobFollower
+	ctlds *ctldPoller
+	*writer
 }
 
 // New returns a link that does nothing until Run. Its snapshot is empty and Stale.
@@ -119,16 +80,23 @@ func New(key Key, config Config, options Options) (*Link, error) {
 }
 
 func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Link, error) {
+	options = options.withDefaults()
 	l := &Link{
-		key: key, options: options.withDefaults(), hub: hub, metrics: metrics,
-		wanted: map[string]hostlist.Set{}, work: map[string]time.Duration{},
-		spacing: newSpacing(), calms: newSpacing(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), polled: make(chan struct{}, 1), polling: make(chan struct{}, 1), reminder: make(chan struct{}, 1),
+		key: key, options: options, hub: hub, metrics: metrics, done: make(chan struct{}),
+		connection: &connection{}, retries: &retryLimit{clock: options.Clock}, view: newView(options.Clock),
 	}
-	l.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
-	l.retries.clock = l.options.Clock
-	l.states, l.attributes = l.newBatcher(), l.newBatcher()
-	l.snapshot.Store(&Snapshot{Trust: Stale, Since: l.options.Clock.Now(), Why: "Slurm has not answered yet"})
+	l.deletions = &deletionBudget{limit: options.Budget, view: l.view}
+	publish := func(nodes ...string) { hub.publish(key, nodes...) }
+	load := &loadLimit{}
+	l.ctlds = newCtldPoller(options, l.connection, load, publish)
+	l.jobs = newJobFollower(l.connection, l.view, load, publish)
+	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
+	l.nodes.publish, l.nodes.answered, l.nodes.trustChanged = publish, l.jobs.poke, l.ctlds.poke
+	w := newWriter(options, l.connection, l.view, l.nodes, l.done)
+	w.publish = publish
+	w.requested = func() { metrics.requests.WithLabelValues(key.Namespace, key.Name).Inc() }
+	w.batched = func(nodes int) { metrics.batch.WithLabelValues(key.Namespace, key.Name).Observe(float64(nodes)) }
+	l.writer = w
 	if err := l.Set(config); err != nil {
 		return nil, err
 	}
@@ -141,26 +109,21 @@ func (l *Link) Set(config Config) error {
 	if config.Issuer == nil {
 		return fmt.Errorf("linking to %s: there is no token issuer", l.key)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if config.Endpoint != l.endpoint {
-		client, err := rest.NewClient(config.Endpoint, &l.issuer, rest.Options{
+	if !l.connection.leadsTo(config.Endpoint) {
+		client, err := rest.NewClient(config.Endpoint, &l.connection.issuer, rest.Options{
 			Transport: l.options.Transport, Now: l.options.Clock.Now, Timeout: callTimeout,
 			Observe: l.observe, Retry: l.retries.allow,
 		})
 		if err != nil {
 			return fmt.Errorf("linking to %s: %w", l.key, err)
 		}
-		if l.client != nil {
-			l.client.Close()
-		}
-		l.endpoint, l.client, l.since = config.Endpoint, client, time.Time{}
-		l.poke()
-		l.remind()
+		l.connection.issuer.current.Store(&config.Issuer) // before anybody asks with it
+		l.nodes.restart(func() { l.connection.replace(config.Endpoint, client) })
+		l.ctlds.poke()
 	}
-	l.issuer.current.Store(&config.Issuer)
-	if l.snapshot.Load().Trust != Fresh {
-		l.poke()
+	l.connection.issuer.current.Store(&config.Issuer)
+	if l.view.stored().Trust != Fresh {
+		l.nodes.poke()
 	}
 	return nil
 }
@@ -172,52 +135,14 @@ func (l *Link) observe(o rest.Observation) {
 	default:
 		l.metrics.observe(l.key, o)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.work[o.Call] = o.Worked
+	l.connection.worked(o)
 }
 
 // Key is the link's name.
 func (l *Link) Key() Key { return l.key }
 
-// Client returns the client in use, for calls that the link itself does not make. Another one takes its place when the
-// endpoint changes.
-func (l *Link) Client() *rest.Client {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.client
-}
-
 // Snapshot returns what is known now; it is never nil.
-func (l *Link) Snapshot() *Snapshot { return l.snapshot.Load().at(l.options.Clock.Now()) }
-
-// Subscribe returns a subscription to the changes of this link.
-func (l *Link) Subscribe() *Subscription { return l.hub.subscribe(&l.key) }
-
-// poke asks for a poll soon.
-func (l *Link) poke() {
-	select {
-	case l.wake <- struct{}{}:
-	default: // it is asked for already
-	}
-}
-
-// wrote asks for what a write has changed, and for what follows from it.
-func (l *Link) wrote() {
-	l.hurries()
-	l.poke()
-}
-
-// hurries says that somebody waits for what the nodes show.
-func (l *Link) hurries() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.may.hurries(l.options.Clock.Now())
-}
-
-func (l *Link) newBatcher() *batcher {
-	return &batcher{clock: l.options.Clock, window: l.options.Window, more: make(chan struct{}, 1), write: l.write, heed: l.heed, wrote: l.wrote}
-}
+func (l *Link) Snapshot() *Snapshot { return l.view.snapshot() }
 
 // Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.
 func (l *Link) Run(ctx context.Context) {
@@ -225,18 +150,10 @@ func (l *Link) Run(ctx context.Context) {
 	defer func() {
 		close(l.done)
 		running.Wait()
-		l.Client().Close()
+		l.connection.get().Close()
 	}()
-	running.Go(func() { l.states.run(ctx) })
-	running.Go(func() { l.attributes.run(ctx) })
-	running.Go(func() { l.attend(ctx) })
-	running.Go(func() { l.followJobs(ctx) })
-	for ctx.Err() == nil {
-		select {
-		case <-l.wake: // this poll is what was asked for
-		default:
-		}
-		l.round(ctx)
-		l.pause(ctx)
-	}
+	running.Go(func() { l.runBatchers(ctx) })
+	running.Go(func() { l.ctlds.run(ctx) })
+	running.Go(func() { l.jobs.run(ctx) })
+	l.nodes.run(ctx)
 }

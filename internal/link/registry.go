@@ -85,7 +85,7 @@ func (r *Registry) Delete(key Key) {
 }
 
 // Subscribe returns a subscription to the changes of all links, those to come included.
-func (r *Registry) Subscribe() *Subscription { return r.hub.subscribe(nil) }
+func (r *Registry) Subscribe() *Subscription { return r.hub.subscribe() }
 
 // Start keeps the registry open until the context ends, then closes it; it makes the registry a Runnable of a manager.
 func (r *Registry) Start(ctx context.Context) error {

@@ -12,17 +12,17 @@ import (
 
 // Reservations asks Slurm for all reservations. They are few, and asked for when somebody has to know.
 func (l *Link) Reservations(ctx context.Context) ([]rest.Reservation, error) {
-	return l.Client().Reservations(ctx)
+	return l.connection.get().Reservations(ctx)
 }
 
 // PutReservation makes a reservation, or changes the one of that name. Slurm before 25.05 refuses.
 func (l *Link) PutReservation(ctx context.Context, r rest.Reservation) error {
-	return l.Client().PutReservation(ctx, r)
+	return l.connection.get().PutReservation(ctx, r)
 }
 
 // DeleteReservation deletes a reservation; one that is not there is a success.
 func (l *Link) DeleteReservation(ctx context.Context, name string) error {
-	if err := l.Client().DeleteReservation(ctx, name); !errors.Is(err, rest.Absent) {
+	if err := l.connection.get().DeleteReservation(ctx, name); !errors.Is(err, rest.Absent) {
 		return err
 	}
 	return nil

@@ -59,12 +59,12 @@ type Snapshot struct {
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
 	// excess says which bound the last list of jobs exceeded; empty for none.
 	excess string
-	// shown is when the list was there in which a node last differed, and calm when Slurm was asked for the states of all jobs
+	// shown is when the list was there in which a node last differed, and unsuspended when Slurm was asked for the states of all jobs
 	// and none was one that may hold nodes that look idle.
-	shown map[string]time.Time
-	calm  time.Time
-	// patience is the age from which the snapshot is Stale.
-	patience time.Duration
+	shown       map[string]time.Time
+	unsuspended time.Time
+	// staleAfter is the age from which the snapshot is Stale.
+	staleAfter time.Duration
 	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
 	trusted int
 	lost    time.Time
@@ -124,11 +124,11 @@ func (s *Snapshot) Nodes() iter.Seq[*rest.Node] { return maps.Values(s.nodes) }
 
 // at returns the snapshot as it is to be seen at now: too old is Stale.
 func (s *Snapshot) at(now time.Time) *Snapshot {
-	if s.Trust != Fresh || s.patience == 0 || now.Sub(s.Taken) <= s.patience {
+	if s.Trust != Fresh || s.staleAfter == 0 || now.Sub(s.Taken) <= s.staleAfter {
 		return s
 	}
 	stale := *s
-	stale.Trust, stale.Since = Stale, s.Taken.Add(s.patience)
+	stale.Trust, stale.Since = Stale, s.Taken.Add(s.staleAfter)
 	stale.Why = fmt.Sprintf("Slurm has not answered for %s", now.Sub(s.Taken).Truncate(time.Second))
 	return &stale
 }

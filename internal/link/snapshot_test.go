@@ -205,7 +205,7 @@ func TestNodesThatVanishWithMostOthersAreForgottenUntilTheyComeBack(t *testing.T
 }
 
 func TestSnapshotGetsStaleByItself(t *testing.T) {
-	s := &Snapshot{Taken: noon, Trust: Fresh, patience: 16 * time.Second}
+	s := &Snapshot{Taken: noon, Trust: Fresh, staleAfter: 16 * time.Second}
 	if got := s.at(noon.Add(16 * time.Second)); got != s {
 		t.Errorf("after its patience the snapshot is %s", got.Trust)
 	}
@@ -263,7 +263,7 @@ func TestFailuresSaySomeNames(t *testing.T) {
 	}
 }
 
-func TestRhythm(t *testing.T) {
+func TestPollIntervalAfterFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		failures int
 		want     time.Duration
@@ -274,7 +274,7 @@ func TestRhythm(t *testing.T) {
 		"many failures by a quarter of a minute": {1000, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := rhythm(2*time.Second, test.failures); got != test.want {
+			if got := pollInterval(2*time.Second, test.failures); got != test.want {
 				t.Errorf("pause is %s, want %s", got, test.want)
 			}
 		})

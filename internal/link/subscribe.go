@@ -30,7 +30,6 @@ type Change struct {
 // same change once, however often it happened.
 type Subscription struct {
 	hub   *hub
-	only  *Key // nil: all links
 	ready chan struct{}
 
 	mu      sync.Mutex
@@ -55,9 +54,6 @@ func (s *Subscription) Take() []Change {
 func (s *Subscription) Close() { s.hub.remove(s) }
 
 func (s *Subscription) add(key Key, nodes []string) {
-	if s.only != nil && *s.only != key {
-		return
-	}
 	s.mu.Lock()
 	if s.pending == nil {
 		s.pending = make(map[Change]struct{}, len(nodes))
@@ -80,8 +76,8 @@ type hub struct {
 
 func newHub() *hub { return &hub{subscriptions: map[*Subscription]struct{}{}} }
 
-func (h *hub) subscribe(only *Key) *Subscription {
-	s := &Subscription{hub: h, only: only, ready: make(chan struct{}, 1)}
+func (h *hub) subscribe() *Subscription {
+	s := &Subscription{hub: h, ready: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.subscriptions[s] = struct{}{}

@@ -14,88 +14,91 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
+// A suspendedQuestion is what is known of when to ask whether jobs are suspended.
+type suspendedQuestion struct {
+	limit listLimit
+	seen  time.Time // when jobs were suspended last; zero: none is
+	next  time.Time // when it may be asked again
+}
+
 // pollSuspended finds out, for the wanted nodes that look idle, whether jobs are suspended on them: Slurm shows such nodes as
 // IDLE unless memory is a resource. Mostly no job of the cluster is suspended, which the states of all jobs tell, in a
 // hundredth of the bytes of a list. It returns the nodes of which jobs have to be listed all the same.
-func (l *Link) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.Set {
-	snapshot := l.snapshot.Load()
+func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.Set {
+	snapshot := f.view.stored()
 	var idle, unknown []string
 	for name := range wanted {
 		if snapshot.State(name).Busy() != node.No {
 			continue
 		}
 		idle = append(idle, name)
-		if !snapshot.calm.After(snapshot.shown[name]) {
+		if !snapshot.unsuspended.After(snapshot.shown[name]) {
 			unknown = append(unknown, name)
 		}
 	}
 	if len(unknown) == 0 {
 		return wanted.Difference(hostlist.SetOf(idle...))
 	}
-	asked := l.options.Clock.Now()
-	l.mu.Lock()
-	client, next, hidden := l.client, l.nextCalm, l.hidden
-	if wait := l.calms.wait(asked); wait > 0 {
+	asked := f.view.now()
+	client := f.connection.get()
+	f.mu.Lock()
+	next, seen := f.suspended.next, f.suspended.seen
+	if wait := f.suspended.limit.wait(asked); wait > 0 {
 		next = asked.Add(max(wait, next.Sub(asked)))
 	}
-	l.mu.Unlock()
-	if !hidden.IsZero() && asked.Sub(hidden) < relist {
+	f.mu.Unlock()
+	if !seen.IsZero() && asked.Sub(seen) < maxJobsAge {
 		return wanted // the states would not help
 	}
 	if asked.Before(next) {
 		return wanted.Difference(hostlist.SetOf(unknown...))
 	}
-	calm, err := calm(ctx, client)
-	if !l.tookCalm(client, asked, calm || err != nil) || err != nil {
+	none, err := noneSuspended(ctx, client)
+	f.tookSuspended(asked, none || err != nil)
+	if client != f.connection.get() || err != nil {
 		return wanted.Difference(hostlist.SetOf(unknown...))
 	}
-	if !calm {
+	if !none {
 		return wanted
 	}
-	l.keepCalm(asked)
+	f.view.swap(func(old *Snapshot) *Snapshot {
+		next := *old
+		next.unsuspended = asked
+		return &next
+	})
 	slices.Sort(unknown)
-	l.hub.publish(l.key, unknown...)
+	f.publish(unknown...)
 	return wanted.Difference(hostlist.SetOf(idle...))
 }
 
-// tookCalm notes what it cost to ask whether jobs are suspended, and what was answered. It says whether the answer is of use.
+// tookSuspended notes what it cost to ask whether jobs are suspended, and what was answered.
 //
-// Somebody waits with the end of a worker for it, and it takes nothing from the allowance of the lists of jobs: one such answer
+// Somebody waits with the end of a worker for it, and it takes nothing from the limit of the lists of jobs: one such answer
 // of a slow slurmrestd would keep all workers for minutes. A fifth of slurmrestd's time is the most that it takes.
-func (l *Link) tookCalm(client *rest.Client, asked time.Time, calm bool) (current bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.options.Clock.Now()
-	l.nextCalm = now.Add((hurriedShare - 1) * l.work[listJobs])
-	l.calms.took(now)
-	l.hidden = time.Time{}
-	if !calm {
-		l.hidden = asked
+func (f *jobFollower) tookSuspended(asked time.Time, none bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.view.now()
+	f.suspended.next = now.Add((changedShare - 1) * f.connection.lastWork(listJobs))
+	f.suspended.limit.took(now)
+	f.suspended.seen = time.Time{}
+	if !none {
+		f.suspended.seen = asked
 	}
-	return client == l.client
 }
 
-// calm says whether no job of the cluster is suspended.
-func calm(ctx context.Context, client *rest.Client) (bool, error) {
-	hidden, err := client.JobStates(ctx, func(j rest.JobState) bool { return rest.Hidden(j.State) })
-	return err == nil && len(hidden) == 0, err
+// noneSuspended says whether no job of the cluster is suspended.
+func noneSuspended(ctx context.Context, client *rest.Client) (bool, error) {
+	suspended, err := client.JobStates(ctx, func(j rest.JobState) bool { return rest.Hidden(j.State) })
+	return err == nil && len(suspended) == 0, err
 }
 
-// keepCalm puts into the snapshot when no job was suspended.
-func (l *Link) keepCalm(asked time.Time) {
-	l.swap.Lock()
-	defer l.swap.Unlock()
-	next := *l.snapshot.Load()
-	next.calm = asked
-	l.snapshot.Store(&next)
-}
-
-// spare tells nodes whose records may be deleted from those on which jobs are suspended: Slurm does not call them busy, deletes
+// deletable tells nodes whose records may be deleted from those on which jobs are suspended: Slurm does not call them busy, deletes
 // their records, and fails the jobs.
-func (l *Link) spare(ctx context.Context, nodes []string) (good []string, failures Failures) {
-	client := l.Client()
-	quiet, err := calm(ctx, client)
-	if err == nil && quiet {
+func (w *writer) deletable(ctx context.Context, nodes []string) (good []string, failures Failures) {
+	client := w.connection.get()
+	none, err := noneSuspended(ctx, client)
+	if err == nil && none {
 		return nodes, nil
 	}
 	var jobs rest.JobList
@@ -104,7 +107,7 @@ func (l *Link) spare(ctx context.Context, nodes []string) (good []string, failur
 	}
 	var table *jobTable
 	if err == nil {
-		table, err = tabulate(l.options.Clock.Now(), jobs, hostlist.SetOf(nodes...))
+		table, err = tabulate(w.view.now(), jobs, hostlist.SetOf(nodes...))
 	}
 	if err != nil {
 		return nil, all(nodes, fmt.Errorf("finding out whether jobs are suspended there: %w", err))

@@ -33,8 +33,8 @@ func updating(u rest.NodeUpdate) change {
 }
 
 // call makes one call for nodes.
-func (l *Link) call(ctx context.Context, client *rest.Client, nodes []string, c change) error {
-	l.metrics.batch.WithLabelValues(l.key.Namespace, l.key.Name).Observe(float64(len(nodes)))
+func (w *writer) call(ctx context.Context, client *rest.Client, nodes []string, c change) error {
+	w.batched(len(nodes))
 	expression := hostlist.Compress(slices.Clone(nodes))
 	if c.delete {
 		return client.DeleteNodes(ctx, expression)
@@ -42,29 +42,29 @@ func (l *Link) call(ctx context.Context, client *rest.Client, nodes []string, c 
 	return client.UpdateNodes(ctx, expression, c.update)
 }
 
-// chunk is how many nodes one call may name. Slurm holds all its locks while it goes through them, and a name without
+// maxNodesPerCall is how many nodes one call may name. Slurm holds all its locks while it goes through them, and a name without
 // company takes up to 64 bytes of an expression.
-const chunk = 1000
+const maxNodesPerCall = 1000
 
 // write makes as few calls as there can be for the nodes.
-func (l *Link) write(ctx context.Context, nodes []string, c change) Failures {
+func (w *writer) write(ctx context.Context, nodes []string, c change) Failures {
 	failures := Failures{}
 	slices.SortFunc(nodes, hostlist.Compare)
-	for some := range slices.Chunk(nodes, chunk) {
+	for some := range slices.Chunk(nodes, maxNodesPerCall) {
 		if err := ctx.Err(); err != nil {
 			maps.Copy(failures, all(some, unsent(err)))
 			continue
 		}
 		if c.delete {
 			var refused Failures
-			some, refused = l.spare(ctx, some)
+			some, refused = w.deletable(ctx, some)
 			maps.Copy(failures, refused)
-			l.expectWithout(ctx, some)
+			w.nodes.expectWithout(ctx, some)
 		}
 		if len(some) == 0 {
 			continue
 		}
-		maps.Copy(failures, l.writeChunk(ctx, some, c))
+		maps.Copy(failures, w.writeChunk(ctx, some, c))
 	}
 	if errors.Is(ctx.Err(), context.Canceled) { // which is what became of the call that was cut short
 		for name := range failures {
@@ -82,35 +82,25 @@ func unsent(ended error) error {
 	return ErrClosed
 }
 
-// expectWithout lets the next lists be without nodes that are about to be deleted on purpose.
-func (l *Link) expectWithout(ctx context.Context, names []string) {
-	if release, err := l.turn(ctx); err == nil {
-		defer release()
-		l.swap.Lock()
-		defer l.swap.Unlock()
-		l.snapshot.Store(l.snapshot.Load().without(names, l.options.Clock.Now()))
-	}
-}
-
 // writeChunk makes one call for all nodes. Slurm refuses it for one that it does not know, or that is busy when it is to be
 // deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
-func (l *Link) writeChunk(ctx context.Context, nodes []string, c change) Failures {
-	client := l.Client()
-	err := l.call(ctx, client, nodes, c)
+func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failures {
+	client := w.connection.get()
+	err := w.call(ctx, client, nodes, c)
 	switch {
 	case err == nil, c.delete && len(nodes) == 1 && errors.Is(err, rest.Absent):
 		return nil
 	case len(nodes) == 1, !errors.Is(err, rest.Absent) && !busy(err):
 		return all(nodes, err)
 	}
-	if err := l.ask(ctx, false); err != nil {
+	if err := w.nodes.ask(ctx, false); err != nil {
 		return all(nodes, fmt.Errorf("finding out which of %d nodes Slurm refuses: %w", len(nodes), err))
 	}
-	possible, failures := c.sort(l.Snapshot(), nodes)
+	possible, failures := c.sort(w.view.snapshot(), nodes)
 	if len(possible) == 0 {
 		return failures
 	}
-	if err := l.call(ctx, client, possible, c); err != nil {
+	if err := w.call(ctx, client, possible, c); err != nil {
 		if len(possible) > 1 && (errors.Is(err, rest.Absent) || busy(err)) {
 			// One more changed between the two calls; which one is not known.
 			err = &rest.Error{Kind: rest.Unavailable, Message: "nodes change while they are written", Err: err}

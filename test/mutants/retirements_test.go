@@ -52,9 +52,9 @@ func retirements() []mutation {
 		{
 			name: "one caller's time-out fails everybody's Confirm",
 			edits: []edit{{
-				"internal/link/poll.go",
+				"internal/link/nodepoller.go",
 				`return ctx.Err() // Whoever asked`,
-				`return func() error { l.mu.Lock(); defer l.mu.Unlock(); l.answered, l.failed = number, ctx.Err(); return l.failed }() // Whoever asked`,
+				`return func() error { p.mu.Lock(); defer p.mu.Unlock(); p.finished, p.failed = number, ctx.Err(); return p.failed }() // Whoever asked`,
 			}},
 			suite:  "internal/link",
 			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",

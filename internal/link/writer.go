@@ -10,11 +10,49 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
+
+// A writer changes nodes. Equal changes of several nodes within a window leave as one call.
+type writer struct {
+	connection *connection
+	view       *view
+	nodes      *nodePoller
+	done       <-chan struct{} // closed when the link has ended
+	publish    func(nodes ...string)
+	// requested counts a write that somebody asked for, and batched the nodes of one call.
+	requested func()
+	batched   func(nodes int)
+	// Writes about states and those about everything else go their own ways: a drain does not wait for comments.
+	states, attributes *batcher
+}
+
+func newWriter(options Options, connection *connection, view *view, nodes *nodePoller, done <-chan struct{}) *writer {
+	w := &writer{connection: connection, view: view, nodes: nodes, done: done}
+	batcher := func() *batcher {
+		return &batcher{clock: options.Clock, window: options.Window, more: make(chan struct{}, 1), write: w.write, held: w.held, wrote: w.wrote}
+	}
+	w.states, w.attributes = batcher(), batcher()
+	return w
+}
+
+// runBatchers writes until the context ends.
+func (w *writer) runBatchers(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { w.states.run(ctx) })
+	running.Go(func() { w.attributes.run(ctx) })
+	running.Wait()
+}
+
+// wrote asks for what a write has changed, and for what follows from it.
+func (w *writer) wrote() {
+	w.nodes.load.changed(w.view.now())
+	w.nodes.poke()
+}
 
 // ErrClosed says that a link ended before it made a write, or before it was known what became of it.
 var ErrClosed = errors.New("the link to Slurm is closed")
@@ -48,23 +86,23 @@ const drain = "DRAIN"
 
 // Drain drains nodes with a reason, without which nobody could tell later whose drain it is. It overwrites the reason of
 // nodes that are drained already: whether that may be is the caller's business.
-func (l *Link) Drain(ctx context.Context, nodes []string, reason string) Failures {
+func (w *writer) Drain(ctx context.Context, nodes []string, reason string) Failures {
 	if strings.TrimSpace(reason) == "" {
 		return all(nodes, errors.New("draining without a reason"))
 	}
-	return l.submit(ctx, l.states, nodes, updating(rest.NodeUpdate{State: drain, Reason: reason}))
+	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: drain, Reason: reason}))
 }
 
 // Draining says that drains are waiting to leave: whatever is less urgent may wait until they have.
-func (l *Link) Draining() bool {
-	return l.states.waiting(func(c change) bool { return c.update.State == drain })
+func (w *writer) Draining() bool {
+	return w.states.waiting(func(c change) bool { return c.update.State == drain })
 }
 
 // Written is when the last write about states ended, by the link's clock. A list that was asked for later shows it.
-func (l *Link) Written() time.Time {
-	l.states.mu.Lock()
-	defer l.states.mu.Unlock()
-	return l.states.ended
+func (w *writer) Written() time.Time {
+	w.states.mu.Lock()
+	defer w.states.mu.Unlock()
+	return w.states.ended
 }
 
 // An Update says what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list
@@ -78,76 +116,55 @@ type Update struct {
 	FeaturesActive []string
 	// Topology says where the node is, "default:leaf1"; Slurm before 25.05 refuses it.
 	Topology *string
-	// Reason replaces the reason of nodes that are drained or down. Slurm does not let it be removed.
-	Reason *string
 }
 
-// DrainLater is Drain of one node for somebody who does not wait, as UpdateLater is Update.
-func (l *Link) DrainLater(name, reason string, told func(error)) {
+// DrainLater is Drain of one node for somebody who does not wait, see UpdateLater.
+func (w *writer) DrainLater(name, reason string, told func(error)) {
 	if strings.TrimSpace(reason) == "" {
 		told(errors.New("draining without a reason"))
 		return
 	}
-	l.later(l.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), told)
+	w.later(w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), told)
 }
 
 // UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. What has
 // not left by then is dropped, with ErrLate.
-func (l *Link) UndrainLater(name string, by time.Time, told func(error)) {
-	l.laterBy(by, l.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
+func (w *writer) UndrainLater(name string, by time.Time, told func(error)) {
+	w.laterBy(by, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
 }
 
 // ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
 // not left by then is dropped, with ErrLate.
-func (l *Link) ReviveLater(name string, by time.Time, told func(error)) {
-	l.laterBy(by, l.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
+func (w *writer) ReviveLater(name string, by time.Time, told func(error)) {
+	w.laterBy(by, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
 }
 
-// Update says the same about many nodes. Equal updates within the window leave as one call.
-func (l *Link) Update(ctx context.Context, nodes []string, u Update) Failures {
-	if u.Reason != nil && strings.TrimSpace(*u.Reason) == "" {
-		return all(nodes, errors.New("removing a reason, which Slurm does not do"))
-	}
-	if u.empty() {
-		return nil
-	}
-	out := u.asked()
-	if u.Reason != nil {
-		out.Reason = *u.Reason
-		return l.submit(ctx, l.states, nodes, updating(out)) // in order with drains, which set reasons too
-	}
-	return l.submit(ctx, l.attributes, nodes, updating(out))
-}
-
-// UpdateLater is Update of one node for somebody who does not wait: told is called, from a goroutine of the link, when it
-// is known what became of it, and then subscribers are told the node. It must not block. Reasons are not for it.
-func (l *Link) UpdateLater(name string, u Update, told func(error)) {
-	l.later(l.attributes, name, updating(u.asked()), told)
+// UpdateLater updates one node for somebody who does not wait: told is called, from a goroutine of the link, when it
+// is known what became of it, and then subscribers are told the node. It must not block. Equal updates within the window leave
+// as one call.
+func (w *writer) UpdateLater(name string, u Update, told func(error)) {
+	w.later(w.attributes, name, updating(u.asked()), told)
 }
 
 // later hands a write of one node to a batcher, and tells what became of it.
-func (l *Link) later(to *batcher, name string, c change, told func(error)) {
-	l.laterBy(time.Time{}, to, name, c, told)
+func (w *writer) later(to *batcher, name string, c change, told func(error)) {
+	w.laterBy(time.Time{}, to, name, c, told)
 }
 
 // laterBy is later for a write that is dropped when it has not left by then.
-func (l *Link) laterBy(by time.Time, to *batcher, name string, c change, told func(error)) {
+func (w *writer) laterBy(by time.Time, to *batcher, name string, c change, told func(error)) {
 	good, failures := named([]string{name})
 	if len(good) == 0 {
 		told(failures[name])
 		return
 	}
-	l.hand(to, good, by, c, func(f Failures) {
+	w.hand(to, good, by, c, func(f Failures) {
 		told(f[name])
-		l.hub.publish(l.key, name)
+		w.publish(name)
 	})
 }
 
-func (u Update) empty() bool {
-	return u.Comment == nil && u.Extra == nil && u.Features == nil && u.FeaturesActive == nil && u.Topology == nil && u.Reason == nil
-}
-
-// asked is the update in the words of the client, but for the reason.
+// asked is the update in the words of the client.
 func (u Update) asked() rest.NodeUpdate {
 	return rest.NodeUpdate{
 		Comment: u.Comment, Extra: u.Extra, Features: u.Features, FeaturesActive: u.FeaturesActive, Topology: u.Topology,
@@ -156,24 +173,24 @@ func (u Update) asked() rest.NodeUpdate {
 
 // Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs, and
 // the link those on which jobs are suspended. A slurmd that still runs there does not register again until it is restarted.
-func (l *Link) Forget(ctx context.Context, nodes []string) Failures {
-	return l.submit(ctx, l.states, nodes, change{delete: true, key: "delete"})
+func (w *writer) Forget(ctx context.Context, nodes []string) Failures {
+	return w.submit(ctx, w.states, nodes, change{delete: true, key: "delete"})
 }
 
 // submit hands a write to the batcher and waits for what becomes of it. A caller whose context ends does not learn
 // whether the write was made.
-func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
+func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
 	good, failures := named(nodes)
 	if len(good) > 0 {
 		reply := make(chan Failures, 1) // with room, so that nobody waits for a caller who left
-		r := l.hand(to, good, time.Time{}, c, func(f Failures) { reply <- f })
+		r := w.hand(to, good, time.Time{}, c, func(f Failures) { reply <- f })
 		select {
 		case answer := <-reply:
 			maps.Copy(failures, answer)
 		case <-ctx.Done():
 			r.left.Store(true)
 			maps.Copy(failures, all(good, ctx.Err()))
-		case <-l.done:
+		case <-w.done:
 			maps.Copy(failures, all(good, ErrClosed))
 		}
 	}
@@ -184,13 +201,13 @@ func (l *Link) submit(ctx context.Context, to *batcher, nodes []string, c change
 }
 
 // hand hands a write to the batcher, which drops it when it has not left by then; zero for never.
-func (l *Link) hand(to *batcher, nodes []string, by time.Time, c change, reply func(Failures)) *request {
+func (w *writer) hand(to *batcher, nodes []string, by time.Time, c change, reply func(Failures)) *request {
 	r := &request{change: c, nodes: nodes, by: by, reply: reply}
 	if !to.hand(r) {
 		reply(all(nodes, ErrClosed))
 		return r
 	}
-	l.metrics.requests.WithLabelValues(l.key.Namespace, l.key.Name).Inc()
+	w.requested()
 	return r
 }
 

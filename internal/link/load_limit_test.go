@@ -12,13 +12,13 @@ import (
 
 // Whatever is asked, and whenever, ten minutes see no more than half a minute of questions and the last one of each kind, and a
 // fifth of the time in which somebody waits.
-func TestAllowancesHold(t *testing.T) {
+func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1795172262, 0)
 		start := now
-		var a allowance
-		var spent, longest, hurried time.Duration
-		hurries := rapid.Bool().Draw(t, "hurries")
+		var a loadLimit
+		var spent, longest, changed time.Duration
+		changes := rapid.Bool().Draw(t, "changes")
 		for now.Sub(start) < 10*time.Minute {
 			about := subject(rapid.IntRange(0, int(subjects)-1).Draw(t, "subject"))
 			now = now.Add(a.wait(now, about, rapid.Bool().Draw(t, "urgent")))
@@ -28,9 +28,9 @@ func TestAllowancesHold(t *testing.T) {
 			if now.Sub(start) > 10*time.Minute {
 				break
 			}
-			if hurries && rapid.IntRange(0, 9).Draw(t, "hurry") == 0 {
-				hurried += min(hurry, now.Add(hurry).Sub(a.until))
-				a.hurries(now)
+			if changes && rapid.IntRange(0, 9).Draw(t, "change") == 0 {
+				changed += min(changedInterval, now.Add(changedInterval).Sub(a.until))
+				a.changed(now)
 			}
 			cost := time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "cost"))
 			now = now.Add(cost)
@@ -38,8 +38,8 @@ func TestAllowancesHold(t *testing.T) {
 			spent += cost
 			longest = max(longest, cost)
 		}
-		if spent > 30*time.Second+hurried/hurriedShare+3*longest {
-			t.Fatalf("ten minutes saw %s, the longest of which was %s; in %s of them somebody waited", spent, longest, hurried)
+		if spent > 30*time.Second+changed/changedShare+3*longest {
+			t.Fatalf("ten minutes saw %s, the longest of which was %s; in %s of them somebody waited", spent, longest, changed)
 		}
 	})
 }

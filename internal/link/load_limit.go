@@ -5,6 +5,7 @@ package link
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -18,97 +19,104 @@ const (
 	subjects
 )
 
-// share is the reciprocal of the part of slurmrestd's time that a subject has for itself, and savings is how much of it may
+// share is the reciprocal of the part of slurmrestd's time that a subject has for itself, and bucket is how much of it may
 // be saved up. Together they are a twentieth of ten minutes.
 //
 // None can use up what another has, or a configuration on its way would keep the list of nodes from being asked for, and a
 // large list the configuration. What jobs and daemons do not need goes to the nodes: jobs are seldom asked for.
 func (s subject) share() time.Duration { return [subjects]time.Duration{37, 125, 200}[s] }
 
-func (s subject) savings() time.Duration {
+func (s subject) bucket() time.Duration {
 	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond}[s]
 }
 
-// An allowance is the time of slurmrestd that may still be taken. It grows with the time that passes, up to its savings, and
-// every answer takes off it what slurmrestd worked for it. Questions that somebody waits for may be asked while it is not
-// less than nothing, others while a quarter of those savings are there.
+// A loadLimit bounds how long slurmrestd works for our questions: a token bucket for each subject, whose tokens are slurmrestd's
+// time. It fills with the time that passes, and every answer takes out what slurmrestd worked for it. Questions that somebody waits
+// for may be asked while there is no debt, others while a quarter of the bucket is full.
 //
 // So ten minutes see at most half a minute of questions, whatever is asked and by whom, and still the first ones after a
 // rest are asked at once.
 //
-// While somebody waits for what the nodes show, they have more: whoever changes a thousand nodes pays for the lists that show
-// it. That is the time after something was changed, so that it is over by itself.
-type allowance struct {
+// After a change the nodes have more for a while: whoever changes a thousand nodes pays for the lists that show it. x/time/rate
+// has no buckets that pass on what they do not need, and no rate that is higher for a while.
+type loadLimit struct {
+	mu    sync.Mutex
 	left  [subjects]time.Duration
 	at    time.Time // when left was right; zero: never used
-	until time.Time // somebody waits
+	until time.Time // the nodes have more
 }
 
 const (
-	// hurriedShare is the reciprocal of the part of slurmrestd's time that the nodes have while somebody waits.
-	hurriedShare = 5
-	// hurry is how long somebody waits after a change.
-	hurry = 10 * time.Second
+	// changedShare is the reciprocal of the part of slurmrestd's time that the nodes have after a change.
+	changedShare = 5
+	// changedInterval is how long after a change the nodes have more.
+	changedInterval = 10 * time.Second
 )
 
-// hurries says that somebody waits from now on.
-func (a *allowance) hurries(now time.Time) {
+// changed says that somebody has changed nodes, or is about to destroy what they stand for, and waits for what they show.
+func (a *loadLimit) changed(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.grow(now)
-	a.until = now.Add(hurry)
+	a.until = now.Add(changedInterval)
 }
 
-// grow lets time pass.
-func (a *allowance) grow(now time.Time) {
+// grow lets time pass. The caller holds the mutex.
+func (a *loadLimit) grow(now time.Time) {
 	if a.at.IsZero() {
 		for s := range subjects {
-			a.left[s] = s.savings()
+			a.left[s] = s.bucket()
 		}
 	} else if passed := now.Sub(a.at); passed > 0 {
-		a.left[aboutNodes] += max(0, min(passed, a.until.Sub(a.at))) / hurriedShare
+		a.left[aboutNodes] += max(0, min(passed, a.until.Sub(a.at))) / changedShare
 		for s := subjects - 1; s >= 0; s-- { // nodes last, which get what others do not need
 			a.left[s] += passed / s.share()
-			over := max(0, a.left[s]-s.savings())
+			over := max(0, a.left[s]-s.bucket())
 			a.left[s] -= over
 			a.left[aboutNodes] += over
 		}
-		a.left[aboutNodes] = min(a.left[aboutNodes], aboutNodes.savings())
+		a.left[aboutNodes] = min(a.left[aboutNodes], aboutNodes.bucket())
 	}
 	a.at = now
 }
 
-// take takes what an answer cost.
-func (a *allowance) take(now time.Time, s subject, cost time.Duration) {
+// take takes out what an answer cost.
+func (a *loadLimit) take(now time.Time, s subject, cost time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.grow(now)
 	a.left[s] -= cost
 }
 
 // wait is how long to wait until a question may be asked: one that somebody waits for, or one that nobody does.
-func (a *allowance) wait(now time.Time, s subject, urgent bool) time.Duration {
+func (a *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.grow(now)
-	least, hurried := s.savings()/4, time.Duration(0)
+	needed, more := s.bucket()/4, time.Duration(0)
 	if s == aboutNodes {
-		hurried = max(0, a.until.Sub(now))
+		more = max(0, a.until.Sub(now))
 	}
-	if urgent || hurried > 0 {
-		least = 0
+	if urgent || more > 0 {
+		needed = 0
 	}
-	missing := least - a.left[s]
+	missing := needed - a.left[s]
 	if missing <= 0 {
 		return 0
 	}
 	missing += time.Microsecond // what grows is rounded down
 	rate := 1 / float64(s.share())
 	for other := range subjects {
-		if s == aboutNodes && other != aboutNodes && a.left[other] >= other.savings() {
+		if s == aboutNodes && other != aboutNodes && a.left[other] >= other.bucket() {
 			rate += 1 / float64(other.share())
 		}
 	}
-	fast := rate + 1./hurriedShare
+	fast := rate + 1./changedShare
 	wait := time.Duration(float64(missing) / fast)
-	if wait > hurried {
-		wait = hurried + time.Duration((float64(missing)-float64(hurried)*fast)/rate)
+	if wait > more {
+		wait = more + time.Duration((float64(missing)-float64(more)*fast)/rate)
 	}
-	return max(time.Microsecond, wait) // in less than that an allowance grows by nothing
+	return max(time.Microsecond, wait) // in less than that a bucket fills by nothing
 }
 
 // durations are how long the last answers took, in turn.

@@ -1,0 +1,139 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// A ctldPoller asks the slurmctlds of a cluster who answers and what is loaded, as long as somebody needs to know.
+type ctldPoller struct {
+	clock      clock.Clock
+	interval   time.Duration
+	connection *connection
+	load       *loadLimit
+	publish    func(nodes ...string)
+	wake       chan struct{} // the slurmctlds are to be asked
+	daemons    atomic.Pointer[Daemons]
+
+	mu       sync.Mutex
+	interest *Interest // nil: nobody's
+	answers  durations // how long they took
+}
+
+func newCtldPoller(options Options, connection *connection, load *loadLimit, publish func(nodes ...string)) *ctldPoller {
+	p := &ctldPoller{
+		clock: options.Clock, interval: options.Interval, connection: connection, load: load, publish: publish, wake: make(chan struct{}, 1),
+	}
+	p.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
+	return p
+}
+
+// Attend says what somebody needs to know; it takes the place of what was needed before. Nothing is asked until then.
+// Afterwards the slurmctlds are asked at once, when they come back, and as Interest says; subscribers are told of a Change
+// of Slurmctld when the answer is another one than before.
+func (l *Link) Attend(interest Interest) { l.ctlds.attend(interest) }
+
+// Daemons returns what the slurmctlds said last.
+func (l *Link) Daemons() Daemons { return *l.ctlds.daemons.Load() }
+
+func (p *ctldPoller) attend(interest Interest) {
+	p.mu.Lock()
+	p.interest = &interest
+	settled := interest.Settled(*p.daemons.Load())
+	p.mu.Unlock()
+	if !settled || interest.Watch {
+		p.poke()
+	}
+}
+
+// poke asks for a poll soon.
+func (p *ctldPoller) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is asked for already
+	}
+}
+
+// run asks the slurmctlds whenever somebody wants it, and as long as something is waited for or watched.
+func (p *ctldPoller) run(ctx context.Context) {
+	failures := 0
+	for p.waitForLimit(ctx) == nil && ctx.Err() == nil {
+		p.mu.Lock()
+		interest := p.interest
+		p.mu.Unlock()
+		interval, limited := time.Duration(0), false
+		if interest != nil {
+			asked := p.clock.Now()
+			next, err := askSlurmctlds(ctx, p.connection.get(), asked)
+			if ctx.Err() != nil {
+				return
+			}
+			failures++
+			if err == nil {
+				failures = 0
+			}
+			p.keep(next)
+			interval, limited = p.next(*interest, next, failures, p.clock.Since(asked))
+		}
+		p.waitForPoll(ctx, interval, limited)
+	}
+}
+
+// waitForLimit waits until the slurmctlds may be asked.
+func (p *ctldPoller) waitForLimit(ctx context.Context) error {
+	return wait(ctx, p.clock, nil, func() time.Duration { return p.load.wait(p.clock.Now(), aboutDaemons, true) })
+}
+
+// waitForPoll waits until somebody wants a poll, and no longer than the interval if it is limited.
+func (p *ctldPoller) waitForPoll(ctx context.Context, interval time.Duration, limited bool) {
+	var over <-chan time.Time
+	if limited {
+		timer := p.clock.NewTimer(interval)
+		defer timer.Stop()
+		over = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.wake:
+	case <-over:
+	}
+}
+
+// unsettledInterval is the time between two polls while somebody waits for another answer.
+const unsettledInterval = 500 * time.Millisecond
+
+// next is how long not to ask after an answer that took so long, and whether to ask again at all. What failed was waiting
+// and no work.
+func (p *ctldPoller) next(interest Interest, d Daemons, failures int, took time.Duration) (interval time.Duration, again bool) {
+	settled := interest.Settled(d)
+	switch {
+	case failures > 0 && interest.Watch:
+		return p.interval, true
+	case failures > 0:
+		return pollInterval(p.interval, failures), true
+	}
+	interval = p.interval
+	if !settled {
+		interval = min(unsettledInterval, interval)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	p.load.take(now, aboutDaemons, p.answers.add(took))
+	return max(interval, p.load.wait(now, aboutDaemons, !settled)), !settled || interest.Watch
+}
+
+// keep keeps an answer and tells subscribers what is new.
+func (p *ctldPoller) keep(next Daemons) {
+	old := p.daemons.Swap(&next)
+	if !old.equal(next) {
+		p.publish(Slurmctld)
+	}
+}

@@ -1,0 +1,150 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// A jobFollower keeps what is known of the jobs on the nodes that somebody wants to know about.
+type jobFollower struct {
+	connection *connection
+	view       *view
+	load       *loadLimit
+	publish    func(nodes ...string)
+	wake       chan struct{} // the jobs can be asked for
+
+	mu        sync.Mutex
+	interests map[string]hostlist.Set // nodes by who wants to know their jobs
+	suspended suspendedQuestion
+}
+
+func newJobFollower(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *jobFollower {
+	return &jobFollower{
+		connection: connection, view: view, load: load, publish: publish, wake: make(chan struct{}, 1),
+		interests: map[string]hostlist.Set{}, suspended: suspendedQuestion{limit: newListLimit()},
+	}
+}
+
+// WantJobs says for which nodes somebody needs to know the jobs and when they end; it takes the place of what the same
+// one wanted before, and without nodes nothing is wanted any more. Jobs are asked for only while somebody wants them:
+// of all answers of slurmrestd theirs is the longest. When it is there, subscribers are told the names of those nodes.
+func (l *Link) WantJobs(who string, nodes ...string) { l.jobs.want(who, nodes) }
+
+func (f *jobFollower) want(who string, nodes []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.interests[who]
+	if len(nodes) == 0 {
+		delete(f.interests, who)
+		return
+	}
+	wanted := hostlist.SetOf(nodes...)
+	f.interests[who] = wanted
+	if wanted.Difference(old).Len() > 0 {
+		f.poke()
+	}
+}
+
+// poke lets the jobs be asked for soon, as far as somebody wants to know them.
+func (f *jobFollower) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // they are asked for already, or will be
+	}
+}
+
+// wanted are the nodes that anybody wants to know the jobs of.
+func (f *jobFollower) wanted() hostlist.Set {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := hostlist.SetOf()
+	for _, nodes := range f.interests {
+		for name := range nodes {
+			all.Add(name)
+		}
+	}
+	return all
+}
+
+// run asks for the jobs after polls of the nodes, and when somebody else wants to know them, until the context ends. That may take
+// a minute, for which the nodes do not wait.
+func (f *jobFollower) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+			f.poll(ctx)
+		}
+	}
+}
+
+// poll asks for the jobs, if somebody wants to know them and they may be asked for. What failed is asked for again after
+// the next poll of the nodes.
+func (f *jobFollower) poll(ctx context.Context) {
+	wanted := f.wanted()
+	if wanted.Len() > 0 {
+		wanted = f.pollSuspended(ctx, wanted)
+	}
+	asked := f.view.now()
+	client, limited := f.connection.get(), f.load.wait(asked, aboutJobs, true)
+	snapshot := f.view.stored()
+	old := snapshot.jobs
+	if wanted.Len() == 0 {
+		f.keep(nil, "")
+		return
+	}
+	if limited > 0 {
+		return
+	}
+	var next *jobTable
+	var err error
+	if old.lasts(asked, wanted, snapshot) {
+		next, err = refresh(ctx, client, asked, old)
+	} else {
+		next, err = relistJobs(ctx, client, asked, wanted, old)
+	}
+	staleAfter := f.account(asked)
+	var bound rest.Bound
+	switch {
+	case client != f.connection.get(): // the endpoint is another one
+	case errors.As(err, &bound):
+		f.keep(nil, err.Error())
+		f.publish("")
+	case err == nil:
+		next.staleAfter = staleAfter
+		f.keep(next, "")
+		f.publish(next.changed(old)...)
+	}
+}
+
+// account notes what a call about jobs cost. It says how old the answer may get.
+func (f *jobFollower) account(asked time.Time) (staleAfter time.Duration) {
+	now := f.view.now()
+	f.load.take(now, aboutJobs, f.connection.lastWork(listJobs))
+	return 3*(f.load.wait(now, aboutJobs, true)+now.Sub(asked)) + time.Minute
+}
+
+// keep puts what is known of jobs into the snapshot, or which bound their list exceeds. That makes the snapshot Suspect;
+// the next list of nodes makes it Fresh again, once the list of jobs is within its bounds.
+func (f *jobFollower) keep(jobs *jobTable, excess string) {
+	f.view.swap(func(old *Snapshot) *Snapshot {
+		if old.jobs == jobs && old.excess == excess {
+			return nil
+		}
+		next := *old
+		next.jobs, next.excess = jobs, excess
+		if excess != "" && next.Trust != Suspect {
+			next.Trust, next.Since, next.Why = Suspect, f.view.now(), excess
+		}
+		return &next
+	})
+}

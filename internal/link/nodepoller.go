@@ -1,0 +1,319 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// A nodePoller asks Slurm which nodes changed and swaps the snapshot.
+type nodePoller struct {
+	interval   time.Duration
+	connection *connection
+	view       *view
+	load       *loadLimit
+	done       <-chan struct{} // closed when the link has ended
+	wake       chan struct{}   // somebody wants the next poll soon
+	turn       chan struct{}   // held by whoever asks for the nodes: a semaphore of one
+
+	// publish tells subscribers of changed nodes, answered is called after each answer, trustChanged when the snapshot is trusted
+	// more or less than before. They do not block.
+	publish      func(nodes ...string)
+	answered     func()
+	trustChanged func()
+
+	mu        sync.Mutex
+	since     time.Time // slurmctld's time of the last list; zero: ask for a whole one
+	suspected time.Time // when a list was last suspect or lacked nodes
+	begun     int       // polls that were begun
+	finished  int       // the number of the last one whose answer was waited for
+	failed    error     // what became of that one
+	ended     time.Time // and when
+	failures  int       // in a row
+	lists     durations // of answers that were lists
+	listWork  durations // of slurmrestd for them
+	unchanged durations // of answers that were "unchanged"
+	listLimit listLimit
+}
+
+func newNodePoller(interval time.Duration, connection *connection, view *view, load *loadLimit, done <-chan struct{}) *nodePoller {
+	return &nodePoller{
+		interval: interval, connection: connection, view: view, load: load, done: done, listLimit: newListLimit(),
+		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+	}
+}
+
+// restart lets the next question be for all nodes, of another endpoint, and be asked soon.
+func (p *nodePoller) restart(replace func()) {
+	p.mu.Lock()
+	replace()
+	p.since = time.Time{}
+	p.mu.Unlock()
+	p.poke()
+}
+
+// poke asks for a poll soon.
+func (p *nodePoller) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is asked for already
+	}
+}
+
+// relist lets the next question be for all nodes.
+func (p *nodePoller) relist() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since = time.Time{}
+}
+
+// run polls until the context ends.
+func (p *nodePoller) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-p.wake: // this poll is what was asked for
+		default:
+		}
+		p.pollInTurn(ctx)
+		p.waitForPoll(ctx)
+	}
+}
+
+const (
+	// minPollInterval is the shortest time between two polls.
+	minPollInterval = 50 * time.Millisecond
+	// maxRetryInterval bounds the time between two polls after failures.
+	maxRetryInterval = 15 * time.Second
+	// staleGracePeriod is added to the age from which a snapshot is stale.
+	staleGracePeriod = 10 * time.Second
+)
+
+// pollInterval is the time between two polls that nobody asked for, as far as the load limit allows. What failed did not cost
+// slurmrestd its time (while slurmctld is away an answer takes ten seconds of waiting), so failures have an interval of their
+// own, and recovery is noticed early.
+func pollInterval(interval time.Duration, failures int) time.Duration {
+	if failures > 0 {
+		return min(maxRetryInterval, time.Second<<min(failures-1, 10))
+	}
+	return interval
+}
+
+// waitForPoll waits until the next poll is due, or the context ends.
+func (p *nodePoller) waitForPoll(ctx context.Context) {
+	for urgent := false; ; {
+		wait := p.untilPoll(urgent)
+		if wait <= 0 {
+			return
+		}
+		timer := p.view.clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		case <-p.wake:
+			urgent = true
+		}
+		timer.Stop()
+	}
+}
+
+// untilPoll is the time until the next poll, one that somebody asked for or one that nobody did.
+func (p *nodePoller) untilPoll(urgent bool) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.view.now()
+	interval := pollInterval(p.interval, p.failures)
+	if urgent {
+		interval = min(interval, minPollInterval)
+	}
+	return max(p.ended.Add(interval).Sub(now), p.limited(now, urgent))
+}
+
+// takeTurn waits until nobody else asks for the nodes; call what it returns in the end.
+func (p *nodePoller) takeTurn(ctx context.Context) (release func(), err error) {
+	select {
+	case p.turn <- struct{}{}:
+		return func() { <-p.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// limited is how long the limits keep the nodes from being asked for. The caller holds the mutex.
+func (p *nodePoller) limited(now time.Time, urgent bool) time.Duration {
+	return max(p.load.wait(now, aboutNodes, urgent), p.listLimit.wait(now))
+}
+
+// waitForLimits waits until the nodes may be asked for by somebody who waits for the answer.
+func (p *nodePoller) waitForLimits(ctx context.Context) error {
+	return wait(ctx, p.view.clock, p.done, func() time.Duration {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.limited(p.view.now(), true)
+	})
+}
+
+// pollInTurn asks for the nodes, unless the limits keep it from that.
+func (p *nodePoller) pollInTurn(ctx context.Context) {
+	release, err := p.takeTurn(ctx)
+	if err != nil {
+		return
+	}
+	defer release()
+	p.mu.Lock()
+	limited := p.limited(p.view.now(), true)
+	p.mu.Unlock()
+	if limited > 0 { // somebody else has asked meanwhile
+		p.poke()
+		return
+	}
+	_ = p.poll(ctx) // the snapshot says what became of it
+}
+
+// poll asks Slurm for the nodes and swaps the snapshot. The caller has the turn.
+func (p *nodePoller) poll(ctx context.Context) error {
+	p.mu.Lock()
+	p.begun++
+	number, client, since, timeout := p.begun, p.connection.get(), p.since, pollTimeout(p.lists.median(), p.failures)
+	p.mu.Unlock()
+	asked := p.view.now()
+	list, err := nodes(ctx, client, since, timeout)
+	if ctx.Err() != nil {
+		return ctx.Err() // Whoever asked went away; that says nothing about Slurm, to nobody.
+	}
+	interval, current := p.account(number, client, asked, list, err)
+	if !current {
+		return errEndpoint
+	}
+	var changed []string
+	var old, next *Snapshot
+	var seen Trust
+	p.view.swap(func(stored *Snapshot) *Snapshot {
+		old = stored
+		seen = p.view.snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
+		next, changed = old.following(asked, list, err)
+		next.staleAfter = 3*interval + staleGracePeriod
+		next = next.noting(changed, p.view.now())
+		return next
+	})
+	p.suspect(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
+	if next.Trust != seen {
+		changed = append(changed, "")
+		p.trustChanged()
+	}
+	p.publish(changed...)
+	if err == nil {
+		p.answered()
+	}
+	return err
+}
+
+// suspectInterval is how long lists are asked for as a whole after one that was suspect or lacked nodes.
+const suspectInterval = 2 * time.Minute
+
+// suspect lets lists be asked for as a whole after one that is suspect: to the question what changed since a list that was
+// wrong, Slurm would say that nothing did, and so confirm it for ever.
+func (p *nodePoller) suspect(asked time.Time, suspected bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if suspected {
+		p.suspected = asked
+	}
+	if asked.Sub(p.suspected) < suspectInterval {
+		p.since = time.Time{}
+	}
+}
+
+// nodes asks for the nodes and waits for the answer no longer than the time-out.
+func nodes(ctx context.Context, client *rest.Client, since time.Time, timeout time.Duration) (rest.NodeList, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list, err := client.Nodes(limited, since)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = &rest.Error{Kind: rest.Unavailable, Err: fmt.Errorf("no answer within %s", timeout)}
+	}
+	return list, err
+}
+
+const (
+	// minPollTimeout bounds the waiting for short lists, and pollTimeoutFactor is how many times as long as usual others may take.
+	minPollTimeout    = 5 * time.Second
+	pollTimeoutFactor = 10
+)
+
+// pollTimeout is how long to wait for an answer when a list usually takes so long and so many in a row failed. A slurmrestd
+// that was asked before slurmctld was up keeps the question for minutes, and another one is answered at once; but a large
+// cluster on a slow machine is given its time in the end.
+func pollTimeout(took time.Duration, failures int) time.Duration {
+	return min(callTimeout, max(minPollTimeout, pollTimeoutFactor*took)<<min(failures, 4))
+}
+
+// The calls that list nodes and jobs, or the states of jobs, as rest names them.
+const (
+	listNodes = "GET nodes"
+	listJobs  = "GET jobs" // and their states
+)
+
+var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
+
+// account notes what the answer to a poll cost and says when the next one follows. An answer of an endpoint that is not
+// the current one any more is of no use.
+func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, list rest.NodeList, err error) (interval time.Duration, current bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.view.now()
+	p.ended, p.finished, p.failed = now, number, err
+	if client != p.connection.get() {
+		p.failed = errEndpoint
+		return 0, false
+	}
+	switch {
+	case err == nil && list.Unchanged:
+		p.failures = 0
+		p.load.take(now, aboutNodes, p.unchanged.add(p.connection.lastWork(listNodes)))
+	case err == nil:
+		p.failures, p.since = 0, list.Updated
+		p.lists.add(now.Sub(asked))
+		p.listLimit.took(now)
+		p.load.take(now, aboutNodes, p.listWork.add(p.connection.lastWork(listNodes)))
+	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
+		p.failures++
+	default:
+		// What makes no sense is asked for again as a whole.
+		p.failures++
+		p.since = time.Time{}
+	}
+	return max(pollInterval(p.interval, p.failures), p.load.wait(now, aboutNodes, false)), true
+}
+
+// expectWithout lets the next lists be without nodes that are about to be deleted on purpose.
+func (p *nodePoller) expectWithout(ctx context.Context, names []string) {
+	if release, err := p.takeTurn(ctx); err == nil {
+		defer release()
+		p.view.swap(func(old *Snapshot) *Snapshot { return old.without(names, p.view.now()) })
+	}
+}
+
+const (
+	// maxShortList is how long a list may take that a drain waits for.
+	maxShortList = 100 * time.Millisecond
+	// afterWriteInterval is how long a write of ours lets the next answer be a list.
+	afterWriteInterval = 2 * time.Second
+)
+
+// answersSoon says that the limits let the nodes be asked for, and that the answer keeps nobody waiting: lists are short, or
+// we have changed nothing since the last one, so that there is a list only if somebody else has.
+func (p *nodePoller) answersSoon(written time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.view.now()
+	return p.limited(now, true) == 0 && (p.lists.median() < maxShortList || now.Sub(written) > afterWriteInterval)
+}

@@ -1,0 +1,53 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// minRetryDelay is how long to wait before a read is tried again, at least; at most twice as long.
+	minRetryDelay = 100 * time.Millisecond
+	// retryInterval is how often a link may try a read again.
+	retryInterval = 10 * time.Second
+)
+
+// A retryLimit lets a read that nobody answered be tried again at once, so that a connection that broke, as when slurmrestd is
+// replaced, is not taken for the loss of Slurm. It does so once in a while only: what goes on failing waits for the next
+// poll.
+type retryLimit struct {
+	clock clock.Clock
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// allow is rest.Options.Retry.
+func (r *retryLimit) allow(ctx context.Context, attempts int) bool {
+	now := r.clock.Now()
+	r.mu.Lock()
+	allowed := attempts == 1 && (r.last.IsZero() || now.Sub(r.last) >= retryInterval)
+	if allowed {
+		r.last = now
+	}
+	r.mu.Unlock()
+	if !allowed {
+		return false
+	}
+	// Links to several clusters may lose their connections at the same time.
+	timer := r.clock.NewTimer(minRetryDelay + rand.N(minRetryDelay)) //nolint:gosec // nobody gains by guessing it
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}

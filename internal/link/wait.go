@@ -1,0 +1,32 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// wait waits until left says that nothing is left to wait for, which may become more meanwhile. It is an error when the context
+// ends before, or done is closed; done may be nil.
+func wait(ctx context.Context, clock clock.Clock, done <-chan struct{}, left func() time.Duration) error {
+	for {
+		until := left()
+		if until <= 0 {
+			return nil
+		}
+		timer := clock.NewTimer(until)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-done:
+			timer.Stop()
+			return ErrClosed
+		case <-timer.C():
+		}
+	}
+}
