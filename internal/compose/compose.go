@@ -97,20 +97,24 @@ type composer struct {
 	cluster  *nebiusv1.SlurmCluster
 	spec     *nebiusv1.SlurmClusterSpec
 	nodeSets []nebiusv1alpha1.NodeSet
-	sources  map[string]corev1.VolumeSource
-	// custom is spec.customSlurmConfig, and gres the lines of gres.conf by NodeSet.
-	custom config.Text
-	gres   map[string][]gresLine
-	out    Output
+	// What follows is decoded or parsed once: spec.volumeSources by name, the affinities of spec.k8sNodeFilters that are in use by
+	// name, spec.customSlurmConfig, and the lines of gres.conf by NodeSet.
+	sources    map[string]corev1.VolumeSource
+	affinities map[string]*corev1.Affinity
+	custom     config.Text
+	gres       map[string][]gresLine
+	out        Output
 }
 
 // Cluster composes a SlurmCluster. It always returns what it could; with any problem the objects are not to be applied.
 func Cluster(in Input) Output {
-	c := &composer{cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets)}
+	c := &composer{
+		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets),
+		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
+	}
 	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	c.readVolumeSources()
 	c.custom = config.Read(conf.Slurm, c.spec.CustomSlurmConfig, "spec.customSlurmConfig")
-	c.gres = map[string][]gresLine{}
 	for i := range c.nodeSets {
 		c.gres[c.nodeSets[i].Name] = gresLines(&c.nodeSets[i])
 	}

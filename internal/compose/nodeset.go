@@ -59,12 +59,14 @@ const maxNodeSetName = 57
 
 // NodeSet composes one NodeSet of a cluster.
 func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSetOutput {
-	return nodeSet(cluster, set, gresLines(set))
+	c := &composer{cluster: cluster, spec: &cluster.Spec}
+	c.readVolumeSources() // the SlurmCluster tells of mistakes in them
+	return nodeSet(cluster, set, c.sources, gresLines(set))
 }
 
-// nodeSet is NodeSet with the lines of gres.conf read.
-func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSetOutput {
-	c := &composer{cluster: cluster, spec: &cluster.Spec}
+// nodeSet is NodeSet with the volume sources of the cluster and the lines of gres.conf read.
+func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, sources map[string]corev1.VolumeSource, gres []gresLine) NodeSetOutput {
+	c := &composer{cluster: cluster, spec: &cluster.Spec, sources: sources}
 	spec := &set.Spec
 	w := workers{
 		object: NodeSetName(cluster.Name, set.Name), name: set.Name, replicas: c.unlessDownscaled(replicas(set)),

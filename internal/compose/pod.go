@@ -35,12 +35,21 @@ func (c *composer) place(pod *corev1.PodSpec, name, path string) {
 		if filter.Name != name {
 			continue
 		}
-		affinity, err := filter.Affinity.Decode()
-		c.failIf("spec.k8sNodeFilters["+name+"].affinity", err)
-		pod.Affinity, pod.NodeSelector, pod.Tolerations = affinity, filter.NodeSelector, filter.Tolerations
+		pod.Affinity, pod.NodeSelector, pod.Tolerations = c.affinity(filter), filter.NodeSelector, filter.Tolerations
 		return
 	}
 	c.fail(path, "there is no %q in spec.k8sNodeFilters; add it there, or leave this out to run anywhere", name)
+}
+
+// affinity decodes the affinity of a node filter.
+func (c *composer) affinity(filter *nebiusv1.K8sNodeFilter) *corev1.Affinity {
+	if decoded, ok := c.affinities[filter.Name]; ok {
+		return decoded
+	}
+	decoded, err := filter.Affinity.Decode()
+	c.failIf("spec.k8sNodeFilters["+filter.Name+"].affinity", err)
+	c.affinities[filter.Name] = decoded
+	return decoded
 }
 
 // dropFilter leaves out the node filter of a component without pods, if there is no such filter. Admission lets any name

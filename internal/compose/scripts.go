@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
 // addScripts mounts prolog, epilog and the like in workers of a NodeSet, from where the login pods have them. A NodeSet that
@@ -21,16 +19,12 @@ func (c *composer) addScripts(s *storage) {
 		if !c.holdsScripts(m.MountPath, s) || slices.ContainsFunc(s.mounts, func(other corev1.VolumeMount) bool { return other.Name == m.Name }) {
 			continue
 		}
-		i := slices.IndexFunc(c.spec.VolumeSources, func(source nebiusv1.VolumeSource) bool { return source.Name == m.VolumeSourceName })
-		if i < 0 {
-			continue // the SlurmCluster says so
-		}
-		source, err := c.spec.VolumeSources[i].Decode()
-		if err != nil || source == nil || source.ConfigMap == nil {
-			continue
+		source, ok := c.sources[m.VolumeSourceName]
+		if !ok || source.ConfigMap == nil {
+			continue // the SlurmCluster tells of one that is missing
 		}
 		s.mounts = append(s.mounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
-		s.volumes = append(s.volumes, corev1.Volume{Name: m.Name, VolumeSource: *source})
+		s.volumes = append(s.volumes, corev1.Volume{Name: m.Name, VolumeSource: *source.DeepCopy()})
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *composer) composeWorkers() {
 		*sets = append(*sets, set)
 	}
 	for i := range c.nodeSets {
-		composed := nodeSet(c.cluster, &c.nodeSets[i], c.gres[c.nodeSets[i].Name])
+		composed := nodeSet(c.cluster, &c.nodeSets[i], c.sources, c.gres[c.nodeSets[i].Name])
 		*sets = append(*sets, composed.Object)
 		if len(composed.Problems) > 0 {
 			c.out.Held = append(c.out.Held, Held{Object: composed.Object, NodeSet: c.nodeSets[i].Name, Problems: composed.Problems})
