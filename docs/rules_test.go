@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
@@ -19,6 +20,7 @@ func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
 		title string
 		lists []rule.Description
 	}{
+		{"Which workers there are to be (`internal/nodeset`)", nodeset.Rules()},
 		{"One worker (`internal/worker`)", worker.Rules()},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n", about.title)

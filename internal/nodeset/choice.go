@@ -15,11 +15,11 @@ const maxJobEndsWait = 10 * time.Second
 // scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only
 // in when their jobs end, none goes before that is known of all of them, or has been waited for long enough; meanwhile
 // Plan.WantJobs names them.
-func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan *Plan) {
+func (in *Input) scaleIn(candidates []*Pod, n int, retired map[string]Cause, plan *Plan) {
 	n = min(max(0, n), len(candidates))
 	if in.Asked.IsZero() {
 		// Without Slurm nobody knows who is busy by now, so those that are going go.
-		slices.SortStableFunc(candidates, func(a, b Pod) int { return -boolean(a.Retired == ScaleIn, b.Retired == ScaleIn) })
+		slices.SortStableFunc(candidates, func(a, b *Pod) int { return -boolean(a.Retired == ScaleIn, b.Retired == ScaleIn) })
 	}
 	if group := in.undecided(candidates, n); len(group) > 0 {
 		since := in.JobsWantedSince
@@ -28,7 +28,7 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 		}
 		if until := since.Add(maxJobEndsWait); in.Now.Before(until) {
 			plan.wake(until)
-			n = slices.IndexFunc(candidates, func(p Pod) bool { return p.Name == group[0].Name })
+			n = slices.IndexFunc(candidates, func(p *Pod) bool { return p.Name == group[0].Name })
 			for _, p := range group {
 				plan.WantJobs = append(plan.WantJobs, p.Name)
 				if p.Retired == ScaleIn { // it stays so
@@ -44,16 +44,16 @@ func (in Input) scaleIn(candidates []Pod, n int, retired map[string]Cause, plan 
 
 // undecided are the busy workers, some of which would be among the first n and some not, just because of when their jobs
 // end, if that is not known of all of them. While Slurm is silent that is so too: it may just not have answered yet.
-func (in Input) undecided(candidates []Pod, n int) []Pod {
+func (in *Input) undecided(candidates []*Pod, n int) []*Pod {
 	if n == 0 || n == len(candidates) {
 		return nil
 	}
 	last := candidates[n-1]
-	alike := func(p Pod) bool { return whateverRuns(p, last) == 0 }
+	alike := func(p *Pod) bool { return whateverRuns(p, last) == 0 }
 	if !last.Busy || !alike(candidates[n]) {
 		return nil
 	}
-	var group []Pod
+	var group []*Pod
 	known := true
 	for _, p := range candidates {
 		if alike(p) {

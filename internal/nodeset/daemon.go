@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
 
 // KubeNode is a Kubernetes node as a place for workers.
@@ -34,32 +36,76 @@ const (
 	Starts
 )
 
+//nolint:gochecknoglobals // a constant list
+var daemonCauses = rule.List[*podFacts, Cause]{
+	Question: "Is a worker retired because of its Kubernetes node, in scaling mode DaemonSet?",
+	Rules: []rule.Rule[*podFacts, Cause]{
+		{
+			Name: "it was made for the other scaling mode", Does: "replace", Why: "its name and host name are those of the other mode",
+			When: func(f *podFacts) bool { return f.cause != "" }, Then: func(f *podFacts) Cause { return f.cause },
+		},
+		{
+			Name: "its Kubernetes node is gone, or is none for it", Does: "scale-in", Why: "no worker belongs there",
+			When: func(f *podFacts) bool { return f.kubeNodes[f.Node].Fit < Stays }, Then: rule.Is[*podFacts](ScaleIn),
+		},
+		{
+			Name: "another worker is on its Kubernetes node", Does: "scale-in", Why: "there is one for each; the one that would be missed most stays",
+			When: func(f *podFacts) bool { return f.taken[f.Node] }, Then: rule.Is[*podFacts](ScaleIn),
+		},
+		{
+			Name: "it has another host name than it should have", Does: "replace", Why: "the annotation of the Kubernetes node says another one by now",
+			When: func(f *podFacts) bool { return f.Hostname != f.kubeNodes[f.Node].Hostname }, Then: rule.Is[*podFacts](Replace),
+		},
+		{Name: "otherwise", Does: "no", Why: "it is where it belongs"},
+	},
+}
+
+// placeFacts are a Kubernetes node, and those on which pods are, with the host names that pods have.
+type placeFacts struct {
+	KubeNode
+	occupied, hostnames map[string]bool
+}
+
+//nolint:gochecknoglobals // a constant list
+var daemonPlaces = rule.List[*placeFacts, bool]{
+	Question: "Is a worker made on a Kubernetes node, in scaling mode DaemonSet?",
+	Rules: []rule.Rule[*placeFacts, bool]{
+		{
+			Name: "none can be started there", Does: "no", Why: "none belongs there, or the node is cordoned, not ready, or short of something",
+			When: func(f *placeFacts) bool { return f.Fit < Starts },
+		},
+		{
+			Name: "a pod is there", Does: "no", Why: "whatever is on a node keeps it until it is gone: its successor has the same name, here and in Slurm",
+			When: func(f *placeFacts) bool { return f.occupied[f.Name] },
+		},
+		{
+			Name: "a pod has its host name", Does: "no", Why: "two slurmds of one name would be one Slurm node",
+			When: func(f *placeFacts) bool { return f.hostnames[f.Hostname] },
+		},
+		{Name: "otherwise", Does: "yes", Why: "one belongs there", Then: rule.Is[*placeFacts](true)},
+	},
+}
+
 // daemons makes one worker on each Kubernetes node where one belongs, and retires those that are elsewhere, twice on one
 // node, or have another host name than they should have.
-func (in Input) daemons(staying []Pod, retired map[string]Cause, plan *Plan) {
-	nodes := in.nodes()
-	keeper := map[string]bool{}
+func (in *Input) daemons(f *podFacts, staying []*Pod, retired map[string]Cause, plan *Plan) {
+	f.taken = map[string]bool{}
 	for _, p := range slices.Backward(staying) { // who would be missed most comes first
-		n, ok := nodes[p.Node]
-		switch {
-		case retired[p.Name] != "":
-		case !ok || n.Fit < Stays || keeper[p.Node]:
-			retired[p.Name] = ScaleIn
-		case p.Hostname != n.Hostname:
-			retired[p.Name] = Replace
-		}
-		if retired[p.Name] == "" {
-			keeper[p.Node] = true
+		f.Pod, f.cause = p, retired[p.Name]
+		if cause := daemonCauses.Decide(f); cause != "" {
+			retired[p.Name] = cause
+		} else {
+			f.taken[p.Node] = true
 		}
 	}
-	// Whatever is on a node keeps it until it is gone: its successor has the same name, here and in Slurm.
-	occupied, names := map[string]bool{}, map[string]bool{}
-	for _, p := range in.Pods {
-		occupied[p.Node], names[p.Hostname] = true, true
+	place := &placeFacts{occupied: map[string]bool{}, hostnames: map[string]bool{}}
+	for i := range in.Pods {
+		place.occupied[in.Pods[i].Node], place.hostnames[in.Pods[i].Hostname] = true, true
 	}
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if n := nodes[name]; n.Fit >= Starts && !occupied[name] && !names[n.Hostname] {
-			plan.Create = append(plan.Create, Place{Node: name, Hostname: n.Hostname})
+	for _, name := range slices.Sorted(maps.Keys(f.kubeNodes)) {
+		place.KubeNode = f.kubeNodes[name]
+		if daemonPlaces.Decide(place) {
+			plan.Create = append(plan.Create, Place{Node: name, Hostname: place.Hostname})
 		}
 	}
 }
@@ -74,15 +120,14 @@ func (in Input) nodes() map[string]KubeNode {
 
 // waitsInVain says that a pod was bound to a Kubernetes node that is none for it any more, before it got there. Nothing
 // has ever run in it.
-func (in Input) waitsInVain(p Pod) bool {
-	if p.Scheduled || p.Node == "" || p.Phase != "Pending" || p.Daemon != in.Daemon {
+func (f *podFacts) waitsInVain() bool {
+	if f.Pod.Scheduled || f.Node == "" || f.Phase != "Pending" || f.Pod.Daemon != f.Input.Daemon {
 		return false
 	}
-	if in.Daemon {
-		n, ok := in.nodes()[p.Node]
-		return !ok || n.Fit < Stays
+	if f.Input.Daemon {
+		return f.kubeNodes[f.Node].Fit < Stays
 	}
-	return in.Pins[p.Ordinal] != p.Node
+	return f.Pins[f.Ordinal] != f.Node
 }
 
 // Pin says on which Kubernetes node each ordinal is to come back: where it runs now, or ran last according to before,

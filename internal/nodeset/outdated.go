@@ -5,8 +5,8 @@ package nodeset
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -15,54 +15,83 @@ import (
 // or other features runs under the old record, and Slurm gives jobs what is not there any more. So the record of a worker
 // goes between its pod and the next, when that registers with something else.
 
-// Coming is a worker that is about to be made.
-type Coming struct {
+// NewWorker is a worker that is about to be made.
+type NewWorker struct {
 	// Slurm is the name of its Slurm node, Node the Kubernetes node that it must run on; empty for any.
 	Slurm, Node string
 }
 
+// recordFate is what becomes of the record that a new worker would register into.
+type recordFate int8
+
+const (
+	recordStays recordFate = iota
+	recordHeld
+	recordGoes
+)
+
+// recordFacts are a new worker, what it registers with, and the record that Slurm has; nil when it has none.
+type recordFacts struct {
+	*OrphanedNode
+	coming       NewWorker
+	registration string
+	gone         func(kubeNode string) bool
+}
+
+//nolint:gochecknoglobals // a constant list
+var recordFates = rule.List[*recordFacts, recordFate]{
+	Question: "Is the record of a node deleted before its next worker is made?",
+	Rules: []rule.Rule[*recordFacts, recordFate]{
+		{
+			Name: "there is none", Does: "no", Why: "Slurm makes one when the worker registers",
+			When: func(f *recordFacts) bool { return f.OrphanedNode == nil },
+		},
+		{
+			Name: "the next worker registers with the same, on the same machine", Does: "no", Why: "the record is right; one of which it is not known what it was registered with stays, too",
+			When: func(f *recordFacts) bool { return !f.isOutdated() },
+		},
+		{
+			Name: "jobs are there, or may be", Does: "no, and the worker is made all the same", Why: "Slurm deletes no record of a busy node",
+			When: func(f *recordFacts) bool { return f.State.Busy() != node.No }, Then: rule.Is[*recordFacts](recordHeld),
+		},
+		{
+			Name: "somebody else has drained, set down or reserved it", Does: "no, and the worker is made all the same", Why: "what they said about it would go with the record",
+			When: func(f *recordFacts) bool { return f.Held() }, Then: rule.Is[*recordFacts](recordHeld),
+		},
+		{
+			Name: "otherwise", Does: "yes", Why: "the worker would run under a record of something else, and Slurm would give jobs what is not there",
+			Then: rule.Is[*recordFacts](recordGoes),
+		},
+	},
+}
+
+// isOutdated says that the record is that of another registration or another machine, or that the last slurmd offered too little for it.
+func (f *recordFacts) isOutdated() bool {
+	was := f.Comment
+	moved := was.Node != "" && (f.coming.Node != "" && f.coming.Node != was.Node || f.coming.Node == "" && f.gone(was.Node))
+	return f.State.Has(node.InvalidReg) || moved || was.Registration != "" && was.Registration != f.registration
+}
+
 // Outdated are the names of the records to delete before workers are made that register with this: those that were registered
 // with something else, or on another machine, or for which the last slurmd offered too little. Held are outdated ones that
-// must stay: jobs are there, or somebody else has a say in them. A record of which it is not known what it was registered with stays.
-func Outdated(records []OrphanedNode, coming []Coming, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
-	byName := make(map[string]OrphanedNode, len(records))
-	for _, r := range records {
-		byName[r.Name] = r
+// must stay.
+func Outdated(records []OrphanedNode, coming []NewWorker, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
+	byName := make(map[string]*OrphanedNode, len(records))
+	for i := range records {
+		byName[records[i].Name] = &records[i]
 	}
+	f := &recordFacts{registration: registration, gone: gone}
 	for _, c := range coming {
-		r, known := byName[c.Slurm]
-		was := r.Comment
-		moved := was.Node != "" && (c.Node != "" && c.Node != was.Node || c.Node == "" && gone(was.Node))
-		switch {
-		case !known, r.Invalid != node.Yes && !moved && (was.Registration == "" || was.Registration == registration):
-		case r.Busy == node.No && !r.Held():
-			outdated = append(outdated, r.Name)
-		default:
-			held = append(held, r.Name)
+		f.OrphanedNode, f.coming = byName[c.Slurm], c
+		switch recordFates.Decide(f) {
+		case recordGoes:
+			outdated = append(outdated, c.Slurm)
+		case recordHeld:
+			held = append(held, c.Slurm)
+		case recordStays:
 		}
 	}
 	slices.SortFunc(outdated, hostlist.Compare)
 	slices.SortFunc(held, hostlist.Compare)
 	return outdated, held
 }
-
-// Held says that somebody else has a say in a node whose worker is gone: it is reserved, or was drained or set down by somebody
-// who is neither us nor Slurm. Slurm appends its own words to the reason of a node that it gives up, and 24.11 to one that was left
-// over; it drains no node for that.
-func (r OrphanedNode) Held() bool {
-	text := r.Reason.Text
-	switch {
-	case r.Reserved:
-		return true
-	case r.Open == node.Yes, r.Reason.Ours(), r.Invalid == node.Yes && text != "":
-		return false
-	case r.Drained != node.No: // or not known
-		return true
-	case text == "":
-		return r.Dead != node.Yes
-	}
-	return !strings.HasSuffix(text, notResponding)
-}
-
-// notResponding is Slurm's own reason for a node that is DOWN.
-const notResponding = "Not responding"

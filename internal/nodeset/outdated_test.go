@@ -4,6 +4,7 @@
 package nodeset_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,12 +16,12 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 	const kept, deleted, held = "kept", "deleted", "held"
 	other := func(r *nodeset.OrphanedNode) { r.Comment.Registration = "other" }
 	reason := func(text string) func(*nodeset.OrphanedNode) {
-		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.Open, r.Drained = text, node.No, node.Yes }
+		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.State = text, state(r.State, "DRAIN") }
 	}
 	down := func(text string) func(*nodeset.OrphanedNode) {
-		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.Open = text, node.No }
+		return func(r *nodeset.OrphanedNode) { r.Reason.Text, r.State = text, state(r.State, "DOWN") }
 	}
-	lost := func(r *nodeset.OrphanedNode) { r.Dead = node.Yes }
+	lost := func(r *nodeset.OrphanedNode) { r.State = state(r.State, "DOWN", "NOT_RESPONDING") }
 	tests := []struct {
 		name   string
 		record []func(*nodeset.OrphanedNode)
@@ -35,8 +36,8 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 		{name: "also when 24.11 had a reason left over", record: []func(*nodeset.OrphanedNode){other, down("was a bad disk : Not responding"), lost}, want: deleted},
 		{name: "an administrator who set it down holds it", record: []func(*nodeset.OrphanedNode){other, down("bad disk")}, want: held},
 		{name: "one of which it is not known stays", record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Comment.Registration = "" }}, want: kept},
-		{name: "jobs hold it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Busy = node.Yes }}, want: held},
-		{name: "and what may be jobs", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Busy = node.Unknown }}, want: held},
+		{name: "jobs hold it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.State = node.Parse([]string{"MIXED"}) }}, want: held},
+		{name: "and what may be jobs", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.State = node.Parse([]string{"IDLE", "HIBERNATING"}) }}, want: held},
 		{name: "an administrator's drain holds it", record: []func(*nodeset.OrphanedNode){other, reason("bad disk")}, want: held},
 		{name: "also after Slurm has given up the node", record: []func(*nodeset.OrphanedNode){other, reason("bad disk : Not responding"), lost}, want: held},
 		{name: "also one without a reason that Slurm has given up", record: []func(*nodeset.OrphanedNode){other, reason("Not responding"), lost}, want: held},
@@ -44,7 +45,7 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 		{name: "a reason that is left over does not", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Reason.Text = "was a bad disk" }}, want: deleted},
 		{name: "a reservation of somebody's holds it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.Reserved = true }}, want: held},
 		{name: "one for which slurmd offered too little goes, with Slurm's own drain",
-			record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Invalid = node.Yes }, reason("Low RealMemory (reported:400 < 100.00% of configured:600)")}, want: deleted},
+			record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.State = state(r.State, "INVALID_REG") }, reason("Low RealMemory (reported:400 < 100.00% of configured:600)")}, want: deleted},
 		{name: "one of another machine goes", bound: "k2", want: deleted},
 		{name: "one of the same machine stays", bound: "k1", want: kept},
 		{name: "one of a machine that is gone goes", record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Comment.Node = "lost" }}, want: deleted},
@@ -52,14 +53,14 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := nodeset.OrphanedNode{
-				Name: "w-0", Dead: node.No, Open: node.Yes, Drained: node.No, Busy: node.No, Invalid: node.No,
+				Name: "w-0", State: node.Parse([]string{"IDLE"}),
 				Comment: node.Comment{PodName: "w-0", Node: "k1", NodeSetName: "w", Registration: "same"},
 			}
 			for _, change := range tt.record {
 				change(&r)
 			}
-			outdated, still := nodeset.Outdated([]nodeset.OrphanedNode{r, {Name: "w-1", Open: node.Yes, Busy: node.No}},
-				[]nodeset.Coming{{Slurm: "w-0", Node: tt.bound}, {Slurm: "w-2"}}, "same", func(name string) bool { return name == "lost" })
+			outdated, still := nodeset.Outdated([]nodeset.OrphanedNode{r, {Name: "w-1", State: node.Parse([]string{"IDLE"})}},
+				[]nodeset.NewWorker{{Slurm: "w-0", Node: tt.bound}, {Slurm: "w-2"}}, "same", func(name string) bool { return name == "lost" })
 			got := kept
 			switch {
 			case strings.Join(outdated, " ") == "w-0":
@@ -72,4 +73,13 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 			}
 		})
 	}
+}
+
+// state is a state with more words; a node that is DOWN is not IDLE.
+func state(before node.State, words ...string) node.State {
+	all := append(strings.FieldsFunc(before.String(), func(r rune) bool { return r == '+' || r == ' ' || r == ',' }), words...)
+	if slices.Contains(all, "DOWN") {
+		all = slices.DeleteFunc(all, func(word string) bool { return word == "IDLE" })
+	}
+	return node.Parse(all)
 }

@@ -9,6 +9,8 @@ package nodeset
 import (
 	"slices"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
 
 // Input is a NodeSet and its pods at one moment.
@@ -84,49 +86,135 @@ type Plan struct {
 // wake asks for another look at a time; zero asks for none.
 func (p *Plan) wake(at time.Time) { p.Again = Sooner(p.Again, at) }
 
+// podFacts are a NodeSet and one of its pods. Nodes are its Kubernetes nodes in scaling mode DaemonSet.
+type podFacts struct {
+	*Input
+	*Pod
+	kubeNodes map[string]KubeNode
+	// taken are the Kubernetes nodes that have a worker to keep.
+	taken map[string]bool
+	// cause is that for which the pod is retired, empty for none.
+	cause Cause
+	// available says whether it counts as available; keep and budget are how many that were chosen for the update before stay so,
+	// and how many more may go.
+	available    bool
+	keep, budget int
+}
+
+// podFate is what becomes of a pod by itself, without a look at the others.
+type podFate int8
+
+const (
+	podStays podFate = iota
+	podIsGoing
+	podIsTooYoung
+	podIsDeleted
+	podIsReplaced
+)
+
+//nolint:gochecknoglobals // a constant list
+var podFates = rule.List[*podFacts, podFate]{
+	Question: "What becomes of a pod, without a look at the others?",
+	Rules: []rule.Rule[*podFacts, podFate]{
+		{
+			Name: "it is being deleted", Does: "nothing", Why: "it keeps its name until it is gone",
+			When: func(f *podFacts) bool { return f.Terminating }, Then: rule.Is[*podFacts](podIsGoing),
+		},
+		{
+			Name: "it has failed or succeeded within five seconds", Does: "delete it later", Why: "where pods fail at once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds",
+			When: func(f *podFacts) bool { return f.finished() && f.Now.Before(f.Created.Add(minPodLifetime)) }, Then: rule.Is[*podFacts](podIsTooYoung),
+		},
+		{
+			Name: "it has failed or succeeded", Does: "delete it", Why: "its containers have ended for good, so nothing can run in it",
+			When: func(f *podFacts) bool { return f.finished() }, Then: rule.Is[*podFacts](podIsDeleted),
+		},
+		{
+			Name: "it waits for a Kubernetes node that is none for it any more", Does: "delete it", Why: "nothing has ever run in it, and it would wait in vain",
+			When: func(f *podFacts) bool { return f.waitsInVain() }, Then: rule.Is[*podFacts](podIsDeleted),
+		},
+		{
+			Name: "it was made for the other scaling mode", Does: "retire it: replace", Why: "its name and host name are those of the other mode",
+			When: func(f *podFacts) bool { return f.Pod.Daemon != f.Input.Daemon }, Then: rule.Is[*podFacts](podIsReplaced),
+		},
+		{Name: "otherwise", Does: "it stays, unless the rules below choose it", Why: "most do", Then: rule.Is[*podFacts](podStays)},
+	},
+}
+
+// mark is what becomes of our mark on a pod.
+type mark int8
+
+const (
+	markStays mark = iota
+	markRetired
+	markUnretired
+)
+
+//nolint:gochecknoglobals // a constant list
+var podMarks = rule.List[*podFacts, mark]{
+	Question: "How is the mark of a retired worker put on and taken off?",
+	Rules: []rule.Rule[*podFacts, mark]{
+		{
+			Name: "it is chosen, and is not marked for this cause", Does: "retire it", Why: "the worker controller drains what is marked, and deletes it when nothing runs there",
+			When: func(f *podFacts) bool { return f.cause != "" && f.Retired != f.cause }, Then: rule.Is[*podFacts](markRetired),
+		},
+		{
+			Name: "it is marked, and not chosen any more", Does: "unretire it", Why: "it is wanted after all",
+			When: func(f *podFacts) bool { return f.cause == "" && f.Retired != "" }, Then: rule.Is[*podFacts](markUnretired),
+		},
+		{Name: "otherwise", Does: "nothing", Why: "its mark is right"},
+	},
+}
+
 // Make decides what to do next.
 func Make(in Input) Plan {
 	plan := Plan{Desired: in.Desired()}
 	retired := map[string]Cause{}
-	var staying []Pod
-	for _, p := range in.Pods {
-		switch {
-		case p.Terminating:
-		case p.finished():
-			in.deleteFinished(p, &plan)
-		case in.waitsInVain(p):
-			plan.Delete = append(plan.Delete, p.Name)
-		case p.Daemon != in.Daemon:
-			retired[p.Name] = Replace
-			staying = append(staying, p)
-		default:
-			staying = append(staying, p)
+	f := &podFacts{Input: &in}
+	if in.Daemon {
+		f.kubeNodes = in.nodes()
+	}
+	staying := make([]*Pod, 0, len(in.Pods))
+	for i := range in.Pods {
+		f.Pod = &in.Pods[i]
+		switch podFates.Decide(f) {
+		case podIsGoing:
+		case podIsTooYoung:
+			plan.wake(f.Created.Add(minPodLifetime))
+		case podIsDeleted:
+			plan.Delete = append(plan.Delete, f.Name)
+		case podIsReplaced:
+			retired[f.Name] = Replace
+			staying = append(staying, f.Pod)
+		case podStays:
+			staying = append(staying, f.Pod)
 		}
 	}
 	slices.Sort(plan.Delete)
 	slices.SortFunc(staying, firstToGo)
 
 	if in.Daemon {
-		in.daemons(staying, retired, &plan)
+		in.daemons(f, staying, retired, &plan)
 	} else {
 		in.ordinals(staying, retired, &plan)
 	}
 	in.repair(without(staying, retired), retired, &plan)
-	in.update(without(staying, retired), retired, &plan)
+	in.update(f, without(staying, retired), retired, &plan)
 	for _, p := range staying {
-		switch cause := retired[p.Name]; {
-		case cause != "" && p.Retired != cause:
-			plan.Retire = append(plan.Retire, Retirement{Pod: p.Name, Cause: cause})
-		case cause == "" && p.Retired != "":
+		f.Pod, f.cause = p, retired[p.Name]
+		switch podMarks.Decide(f) {
+		case markRetired:
+			plan.Retire = append(plan.Retire, Retirement{Pod: p.Name, Cause: f.cause})
+		case markUnretired:
 			plan.Unretire = append(plan.Unretire, p.Name)
+		case markStays:
 		}
 	}
 	return plan
 }
 
 // without are the pods that are not retired.
-func without(pods []Pod, retired map[string]Cause) []Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return retired[p.Name] != "" })
+func without(pods []*Pod, retired map[string]Cause) []*Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return retired[p.Name] != "" })
 }
 
 // Desired is the number of workers that there should be.
@@ -151,17 +239,8 @@ func (in Input) Desired() int {
 // once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds.
 const minPodLifetime = 5 * time.Second
 
-// deleteFinished deletes a finished pod, once it has existed for minPodLifetime.
-func (in Input) deleteFinished(p Pod, plan *Plan) {
-	if at := p.Created.Add(minPodLifetime); in.Now.Before(at) {
-		plan.wake(at)
-		return
-	}
-	plan.Delete = append(plan.Delete, p.Name)
-}
-
 // ordinals fills the holes among the ordinals, and retires what is too many.
-func (in Input) ordinals(staying []Pod, retired map[string]Cause, plan *Plan) {
+func (in *Input) ordinals(staying []*Pod, retired map[string]Cause, plan *Plan) {
 	occupied := map[int]bool{}
 	for _, p := range in.Pods {
 		occupied[p.Ordinal] = true
@@ -174,59 +253,4 @@ func (in Input) ordinals(staying []Pod, retired map[string]Cause, plan *Plan) {
 	}
 	candidates := without(staying, retired)
 	in.scaleIn(candidates, len(candidates)-in.Replicas, retired, plan)
-}
-
-// update chooses workers of old revisions. Those that are not available cost nothing; of the others only as many go as
-// may be unavailable, counting all that are missing, going or not ready. Those chosen before stay chosen, but no more than
-// may go at once: a short loss of readiness of all workers must not have all of them replaced.
-func (in Input) update(candidates []Pod, retired map[string]Cause, plan *Plan) {
-	serving, chosen := 0, 0
-	for _, p := range candidates {
-		ok, since := in.available(p)
-		if !ok {
-			plan.wake(since)
-		}
-		switch {
-		case ok && p.Retired == "":
-			serving++
-		case ok && p.Revision != in.Revision:
-			chosen++
-		}
-	}
-	if in.Scheduled {
-		in.maintained(candidates, retired)
-	}
-	if !in.Rolling {
-		return
-	}
-	keep := in.MaxUnavailable
-	// While a scale-in waits to hear when jobs end, more serve than are wanted, and those chosen before are not missing.
-	budget := in.MaxUnavailable - max(0, plan.Desired-serving, min(chosen, in.MaxUnavailable))
-	for _, p := range candidates {
-		ok, _ := in.available(p)
-		switch {
-		case p.Revision == in.Revision:
-		case !ok:
-			retired[p.Name] = Update
-		case p.Retired != "" && keep > 0:
-			retired[p.Name] = Update
-			keep--
-		case p.Retired == "" && budget > 0:
-			retired[p.Name] = Update
-			budget--
-		}
-	}
-}
-
-// available says whether a worker has been ready long enough, and if it is ready but not yet long enough, when it will.
-func (in Input) available(p Pod) (ok bool, at time.Time) {
-	if !p.Ready {
-		return false, time.Time{}
-	}
-	// Since when is told by another clock than ours, which must not matter when no time has to pass.
-	at = p.ReadySince.Add(in.MinReady)
-	if in.MinReady > 0 && in.Now.Before(at) {
-		return false, at
-	}
-	return true, time.Time{}
 }

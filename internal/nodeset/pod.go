@@ -79,10 +79,10 @@ type Pod struct {
 }
 
 // finished says that its containers have ended for good: nothing can run in it any more.
-func (p Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
+func (p *Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
 
 // lastJob is when the worker is free at the latest.
-func (p Pod) lastJob() time.Time {
+func (p *Pod) lastJob() time.Time {
 	if p.Busy && (p.Deadline.IsZero() || !p.Deadline.Before(Never())) {
 		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
 	}
@@ -92,7 +92,7 @@ func (p Pod) lastJob() time.Time {
 // firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already and have no
 // jobs. One that is going and turns out to have jobs stays when an idle one can go instead; of two with jobs the one that
 // is going already goes, so that drains do not wander about.
-func firstToGo(a, b Pod) int {
+func firstToGo(a, b *Pod) int {
 	return cmp.Or(
 		whateverRuns(a, b),
 		a.lastJob().Compare(b.lastJob()),
@@ -105,7 +105,7 @@ func firstToGo(a, b Pod) int {
 }
 
 // whateverRuns is the part of that order for which it does not matter when jobs end.
-func whateverRuns(a, b Pod) int {
+func whateverRuns(a, b *Pod) int {
 	return cmp.Or(
 		-boolean(a.Retired == ScaleIn && !a.Busy, b.Retired == ScaleIn && !b.Busy),
 		boolean(a.Scheduled, b.Scheduled),

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -15,78 +15,152 @@ import (
 // second; a slurmctld that restarts takes up to a minute to know all nodes again.
 const registrationTimeout = 2 * time.Minute
 
-// repair retires workers that run and that Slurm does not have, because somebody deleted the node's record: slurmd does
-// not register again by itself. No more go at once than may be unavailable. When Slurm has lost its state, jobs may still
-// run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are. Nor is anything done that
-// was not done before while the last list is older than what it is to tell.
-func (in Input) repair(candidates []Pod, retired map[string]Cause, plan *Plan) {
-	var missing []Pod
-	present := 0
+// presence is whether Slurm has a worker, as far as repair is concerned.
+type presence int8
+
+const (
+	// present: it has it, or may be about to have it.
+	present presence = iota
+	// unsettled: it does not have it, and nothing is done about that yet.
+	unsettled
+	// stillRetired: it was retired as unregistered before, and stays so.
+	stillRetired
+	// missing: it does not have it, and the worker is made anew, if as many may go.
+	missing
+)
+
+// sighting is a presence, and when to look again; zero for no special time.
+type sighting struct {
+	presence
+	again time.Time
+}
+
+// repairFacts are a worker, and whether the last list of Slurm's nodes is too old to tell that some are absent.
+type repairFacts struct {
+	*Input
+	*Pod
+	outdated bool
+}
+
+//nolint:gochecknoglobals // a constant list
+var sightings = rule.List[*repairFacts, sighting]{
+	Question: "Is a worker made anew because Slurm does not have it?",
+	Rules: []rule.Rule[*repairFacts, sighting]{
+		{
+			Name: "it is registered under another name", Does: "no", Why: "it runs",
+			When: func(f *repairFacts) bool { return f.Elsewhere != "" },
+		},
+		{
+			Name: "it is retired as unregistered, and Slurm does not answer", Does: "it stays retired", Why: "nobody knows better",
+			When: func(f *repairFacts) bool { return f.Registered == node.Unknown && f.Retired == Unregistered },
+			Then: rule.Is[*repairFacts](sighting{presence: stillRetired}),
+		},
+		{
+			Name: "Slurm has it, or does not answer", Does: "no", Why: "it is registered, as far as is known",
+			When: func(f *repairFacts) bool { return f.Registered != node.No },
+		},
+		{
+			Name: "it is absent for two minutes, and is retired as unregistered", Does: "yes", Why: "slurmd does not register again by itself",
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.Retired == Unregistered },
+			Then: rule.Is[*repairFacts](sighting{presence: missing}),
+		},
+		{
+			Name: "it is absent for two minutes, and the last list is older than that of others", Does: "not yet: Slurm is asked for a list", Why: "it may be missing by mistake, and Slurm would say so for ever",
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.outdated },
+			Then: rule.Is[*repairFacts](sighting{presence: unsettled}),
+		},
+		{
+			Name: "it is absent for two minutes", Does: "yes, if no more go than may be unavailable", Why: "somebody has deleted the record of its node, and slurmd does not register again by itself",
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) },
+			Then: rule.Is[*repairFacts](sighting{presence: missing}),
+		},
+		{
+			Name: "it is absent for less, and is retired as unregistered", Does: "it stays retired", Why: "nobody remembers since when it is absent, as after a restart of the operator",
+			When: func(f *repairFacts) bool { return f.mayRegister() && f.Retired == Unregistered },
+			Then: rule.Is[*repairFacts](sighting{presence: stillRetired}),
+		},
+		{
+			Name: "it is absent for less", Does: "not yet", Why: "a slurmctld that restarts takes up to a minute to know all nodes again",
+			When: (*repairFacts).mayRegister,
+			Then: func(f *repairFacts) sighting {
+				return sighting{again: Later(f.due(), f.Now.Add(time.Second))} // Slurm must have been asked since then
+			},
+		},
+		{Name: "otherwise", Does: "no", Why: "it does not run, and need not be registered"},
+	},
+}
+
+// mayRegister says that the worker is ready, and that Slurm has not been asked since it should have it.
+func (f *repairFacts) mayRegister() bool { return f.Ready && f.Listed.Before(f.due()) }
+
+// repair retires workers that run and that Slurm does not have. No more go at once than may be unavailable. When Slurm has lost its
+// state, jobs may still run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are.
+func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan) {
+	var absent []*Pod
+	serving := 0
 	plan.Relist = in.outdated()
 	if plan.Relist {
 		plan.wake(in.Now.Add(time.Second))
 	}
+	f := &repairFacts{Input: in, outdated: plan.Relist}
 	for _, p := range candidates {
-		switch {
-		case p.Elsewhere != "": // it runs, under another name
-		case p.Registered == node.Unknown && p.Retired == Unregistered:
+		f.Pod = p
+		seen := sightings.Decide(f)
+		plan.wake(seen.again)
+		switch seen.presence {
+		case present:
+			if p.Ready && p.Retired == "" {
+				serving++
+			}
+		case stillRetired:
 			retired[p.Name] = Unregistered
-			continue
-		case p.Registered == node.No:
-			if in.overdue(p, in.Listed) {
-				if !plan.Relist || p.Retired == Unregistered {
-					missing = append(missing, p)
-				}
-				continue
-			}
-			if due := p.due(); p.Ready && in.Listed.Before(due) {
-				if p.Retired == Unregistered { // nobody remembers since when it is absent
-					retired[p.Name] = Unregistered
-					continue
-				}
-				plan.wake(Later(due, in.Now.Add(time.Second))) // Slurm must have been asked since then
-			}
-		}
-		if p.Ready && p.Retired == "" {
-			present++
+		case missing:
+			absent = append(absent, p)
+		case unsettled:
 		}
 	}
 	if plan.Lost = in.lost(); plan.Lost > 0 {
 		return
 	}
-	slices.SortStableFunc(missing, func(a, b Pod) int { return -boolean(a.Retired == Unregistered, b.Retired == Unregistered) })
-	budget := in.MaxUnavailable - max(0, plan.Desired-present-len(missing))
-	for _, p := range missing[:max(0, min(budget, len(missing)))] {
+	slices.SortStableFunc(absent, func(a, b *Pod) int { return -boolean(a.Retired == Unregistered, b.Retired == Unregistered) })
+	budget := in.MaxUnavailable - max(0, plan.Desired-serving-len(absent))
+	for _, p := range absent[:max(0, min(budget, len(absent)))] {
 		retired[p.Name] = Unregistered
 	}
 }
 
 // overdue says of a worker that it had been ready for so long when Slurm was asked that Slurm should have had it.
-func (in Input) overdue(p Pod, asked time.Time) bool {
+func (in *Input) overdue(p *Pod, asked time.Time) bool {
 	due := p.due()
 	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !asked.Before(due)
 }
 
 // outdated says that a worker of the cluster is overdue by Slurm's word that nothing changed, and not by its last list. If the
 // worker is missing there by mistake, Slurm would say so for ever.
-func (in Input) outdated() bool {
-	doubtful := func(p Pod) bool {
-		return p.Registered == node.No && p.Elsewhere == "" && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed)
+func (in *Input) outdated() bool {
+	overdue := func(pods []Pod) bool {
+		for i := range pods {
+			if p := &pods[i]; p.Registered == node.No && p.Elsewhere == "" && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed) {
+				return true
+			}
+		}
+		return false
 	}
-	return slices.ContainsFunc(in.Pods, doubtful) || slices.ContainsFunc(in.Others, doubtful)
+	return overdue(in.Pods) || overdue(in.Others)
 }
 
 // due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
-func (p Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
+func (p *Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
 
 // lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
 // workers of the cluster, or when one has vanished with most of them. Single records are deleted by people, and with care; a
 // state is lost as a whole. It counts as lost until no worker is missing, since those that are made anew register, and would soon
 // outnumber those that still run what Slurm has forgotten.
-func (in Input) lost() int {
+func (in *Input) lost() int {
 	registered, missing, ours := 0, 0, 0
 	lost := in.Lost
-	for i, p := range slices.Concat(in.Pods, in.Others) {
+	for i := range len(in.Pods) + len(in.Others) {
+		p := in.workerOfCluster(i)
 		forgotten := p.forgotten()
 		switch {
 		case p.Registered == node.Yes, p.Elsewhere != "":
@@ -105,8 +179,16 @@ func (in Input) lost() int {
 	return 0
 }
 
+// workerOfCluster is one of Pods and, after those, of Others.
+func (in *Input) workerOfCluster(i int) *Pod {
+	if i < len(in.Pods) {
+		return &in.Pods[i]
+	}
+	return &in.Others[i-len(in.Pods)]
+}
+
 // forgotten says that Slurm has lost the node of a worker that runs, with most others.
-func (p Pod) forgotten() bool {
+func (p *Pod) forgotten() bool {
 	return p.Registered == node.No && p.Forgotten && p.Was && p.Phase == "Running" && !p.Terminating
 }
 
@@ -126,58 +208,4 @@ func Kept(all []Pod) node.Answer {
 		return node.Unknown
 	}
 	return node.Yes
-}
-
-// OrphanedNode is what Slurm has on a node whose worker is gone.
-type OrphanedNode struct {
-	Name string
-	// Dead says that it is DOWN and does not respond.
-	Dead node.Answer
-	// Open says that Slurm may start jobs there: it is neither DOWN nor draining.
-	Open node.Answer
-	// Drained says that it is drained or drains.
-	Drained node.Answer
-	// Busy says that jobs are there, Invalid that its last slurmd offered less than the record wants.
-	Busy, Invalid node.Answer
-	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.
-	Reason   node.Reason
-	Reserved bool
-	// Locked says that some reservation of it is active, so that Slurm does not delete it.
-	Locked  bool
-	Comment node.Comment
-}
-
-// OrphanedNodesToDrain are the records of nodes to drain: those that were workers of the NodeSet by this name, whose pods are neither
-// there nor about to be made, and to which Slurm would give jobs all the same, such as a slurmctld that comes back with the
-// state of another day. A job that is sent to such a node hangs until SlurmdTimeout is over.
-func OrphanedNodesToDrain(records []OrphanedNode, nodeSet string, pods func(name string) bool) []string {
-	var out []string
-	for _, r := range records {
-		if r.Open == node.Yes && r.Comment.NodeSetName == nodeSet && r.Comment.PodName != "" && !pods(r.Comment.PodName) {
-			out = append(out, r.Name)
-		}
-	}
-	slices.SortFunc(out, hostlist.Compare)
-	return out
-}
-
-// OrphanedNodesToDelete are the names of the records to delete: those of nodes that are dead, were workers of the NodeSet by this name and
-// UID, have no pod, and whose Kubernetes node is gone or has another host name by now. One that is in an active reservation has its
-// turn when that is over: Slurm refuses it until then, and all that are named with it.
-func OrphanedNodesToDelete(records []OrphanedNode, nodeSet, uid string, in Input) []string {
-	nodes := in.nodes()
-	names := hostlist.SetOf()
-	for _, p := range in.Pods {
-		names.Add(p.Hostname)
-	}
-	var out []string
-	for _, r := range records {
-		kube, exists := nodes[r.Comment.Node]
-		if r.Dead == node.Yes && !r.Locked && r.Comment.NodeSetName == nodeSet && r.Comment.NodeSetUID == uid && r.Comment.Node != "" &&
-			!names.Contains(r.Name) && (!exists || kube.Hostname != r.Name) {
-			out = append(out, r.Name)
-		}
-	}
-	slices.SortFunc(out, hostlist.Compare)
-	return out
 }

@@ -184,16 +184,17 @@ func TestWhetherSlurmHasKeptItsState(t *testing.T) {
 	}
 }
 
-func TestDefunct(t *testing.T) {
+func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
+	states := map[node.Answer][]string{node.Yes: {"DOWN", "NOT_RESPONDING"}, node.No: {"IDLE"}, node.Unknown: {"DOWN", "HIBERNATING"}}
 	record := func(name, kubeNode string, dead node.Answer) nodeset.OrphanedNode {
-		return nodeset.OrphanedNode{Name: name, Dead: dead, Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
+		return nodeset.OrphanedNode{Name: name, State: node.Parse(states[dead]), Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
 	}
 	other := record("f", "gone", node.Yes)
 	other.Comment.NodeSetUID = "another"
 	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
 	in.Nodes[1].Hostname = "renamed"
 	reserved := record("i", "gone", node.Yes)
-	reserved.Locked = true
+	reserved.State = node.Parse([]string{"DOWN", "NOT_RESPONDING", "RESERVED"})
 	got := nodeset.OrphanedNodesToDelete([]nodeset.OrphanedNode{
 		reserved,                          // Slurm would refuse it, and all others with it
 		record("e", "gone", node.Yes),     // its Kubernetes node is gone
@@ -209,9 +210,10 @@ func TestDefunct(t *testing.T) {
 	}
 }
 
-func TestVacant(t *testing.T) {
+func TestWhichOrphanedNodesAreDrained(t *testing.T) {
+	states := map[node.Answer][]string{node.Yes: {"IDLE"}, node.No: {"IDLE", "DRAIN"}, node.Unknown: {"IDLE", "HIBERNATING"}}
 	record := func(name, set, pod string, open node.Answer) nodeset.OrphanedNode {
-		return nodeset.OrphanedNode{Name: name, Open: open, Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
+		return nodeset.OrphanedNode{Name: name, State: node.Parse(states[open]), Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
 	}
 	got := nodeset.OrphanedNodesToDrain([]nodeset.OrphanedNode{
 		record("w-10", "w", "w-10", node.Yes), // it takes jobs and has no pod

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // ReservationName is the name of the maintenance reservation of a NodeSet.
@@ -103,26 +103,56 @@ type Booking struct {
 	Again time.Time
 }
 
-// Book decides about the reservation of a NodeSet. A recurring one is left where Slurm has moved it; one whose time is over
-// is not made again until the spec has another time.
-func Book(s Scheduling) Booking {
-	switch {
-	case s.Wanted == nil:
-		return Booking{Delete: s.Live != nil, Message: "none is asked for"}
-	case s.Live != nil && !s.Wanted.equal(s.Asked) && (s.Asked != nil || !s.Live.madeFor(s.Wanted)):
-		return Booking{Delete: true, Message: "another one is asked for than there is"}
-	case s.Live != nil:
-		return s.standing()
-	case !s.Wanted.Start.After(s.Now) && !slices.Contains(s.Wanted.Flags, "FORCE_START"):
-		return Booking{Message: fmt.Sprintf("the time of the update, %s, is over; set another scheduledUpdate.startTime", s.Wanted.Start.Format(time.RFC3339))}
-	case s.Nodes.Len() == 0:
-		return Booking{Message: "no worker has registered with Slurm yet", Again: s.Wanted.Start}
-	}
-	return Booking{Create: true, Nodes: s.Nodes, Exists: true, Message: window(s.Wanted.Start, s.Wanted.Start.Add(s.Wanted.Duration)), Again: s.Wanted.Start}
+//nolint:gochecknoglobals // a constant list
+var bookings = rule.List[*Scheduling, Booking]{
+	Question: "What becomes of the maintenance reservation of a NodeSet?",
+	Rules: []rule.Rule[*Scheduling, Booking]{
+		{
+			Name: "none is asked for", Does: "delete the one that there is", Why: "the NodeSet has another strategy, or no workers",
+			When: func(s *Scheduling) bool { return s.Wanted == nil },
+			Then: func(s *Scheduling) Booking { return Booking{Delete: s.Live != nil, Message: "none is asked for"} },
+		},
+		{
+			Name: "there is one that was made for something else", Does: "delete it, and make another", Why: "Slurm does not change the time of one that has begun",
+			When: func(s *Scheduling) bool {
+				return s.Live != nil && !s.Wanted.equal(s.Asked) && (s.Asked != nil || !s.Live.madeFor(s.Wanted))
+			},
+			Then: rule.Is[*Scheduling](Booking{Delete: true, Message: "another one is asked for than there is"}),
+		},
+		{
+			Name: "there is one", Does: "put the nodes of the workers into it", Why: "a recurring one is left where Slurm has moved it",
+			When: func(s *Scheduling) bool { return s.Live != nil }, Then: (*Scheduling).standing,
+		},
+		{
+			Name: "its time is over", Does: "nothing", Why: "it is not made again until the spec has another time",
+			When: func(s *Scheduling) bool {
+				return !s.Wanted.Start.After(s.Now) && !slices.Contains(s.Wanted.Flags, "FORCE_START")
+			},
+			Then: func(s *Scheduling) Booking {
+				return Booking{Message: fmt.Sprintf("the time of the update, %s, is over; set another scheduledUpdate.startTime", s.Wanted.Start.Format(time.RFC3339))}
+			},
+		},
+		{
+			Name: "no worker has registered", Does: "wait", Why: "Slurm has no reservation without nodes",
+			When: func(s *Scheduling) bool { return s.Nodes.Len() == 0 },
+			Then: func(s *Scheduling) Booking {
+				return Booking{Message: "no worker has registered with Slurm yet", Again: s.Wanted.Start}
+			},
+		},
+		{
+			Name: "otherwise", Does: "make it", Why: "the spec asks for it",
+			Then: func(s *Scheduling) Booking {
+				return Booking{Create: true, Nodes: s.Nodes, Exists: true, Message: window(s.Wanted.Start, s.Wanted.Start.Add(s.Wanted.Duration)), Again: s.Wanted.Start}
+			},
+		},
+	},
 }
 
+// Book decides about the reservation of a NodeSet.
+func Book(s Scheduling) Booking { return bookings.Decide(&s) }
+
 // standing is about a reservation that is the one that is wanted.
-func (s Scheduling) standing() Booking {
+func (s *Scheduling) standing() Booking {
 	b := Booking{Exists: true, Message: window(s.Live.Start, s.Live.End), Nodes: s.Live.Nodes}
 	if s.Nodes.Len() > 0 && (s.Nodes.Difference(s.Live.Nodes).Len() > 0 || s.Live.Nodes.Difference(s.Nodes).Len() > 0 && !s.open()) {
 		// During the maintenance a worker that is being replaced is missing for a moment; its place stays reserved.
@@ -139,21 +169,8 @@ func (s Scheduling) standing() Booking {
 	return b
 }
 
-func (s Scheduling) open() bool { return !s.Now.Before(s.Live.Start) && s.Now.Before(s.Live.End) }
+func (s *Scheduling) open() bool { return !s.Now.Before(s.Live.Start) && s.Now.Before(s.Live.End) }
 
 func window(start, end time.Time) string {
 	return fmt.Sprintf("workers are replaced from %s to %s", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
-}
-
-// maintained chooses workers of old revisions whose Slurm nodes are in maintenance. What Slurm does not say now leaves a
-// worker marked, or not, as it is.
-func (in Input) maintained(candidates []Pod, retired map[string]Cause) {
-	for _, p := range candidates {
-		if p.Revision == in.Revision {
-			continue
-		}
-		if p.Maintained == node.Yes || p.Maintained == node.Unknown && p.Retired == Update {
-			retired[p.Name] = Update
-		}
-	}
 }

@@ -77,7 +77,11 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		}
 	}
 	causes := plan.Causes(in.Pods)
-	order := slices.SortedFunc(slices.Values(in.Pods), firstToGo)
+	order := make([]*Pod, 0, len(in.Pods))
+	for i := range in.Pods {
+		order = append(order, &in.Pods[i])
+	}
+	slices.SortFunc(order, firstToGo)
 	for _, p := range order {
 		if cause := causes[p.Name]; cause != "" && !p.Terminating {
 			message := drainedFirst

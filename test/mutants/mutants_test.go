@@ -67,7 +67,7 @@ func theirs() []mutation {
 		{
 			name: "workers that are not ready are not counted in maxUnavailable",
 			edits: []edit{{
-				"internal/nodeset/plan.go",
+				"internal/nodeset/update.go",
 				`case ok && p.Retired == "":
 			serving++`,
 				`case p.Retired == "":
@@ -179,7 +179,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker is not available because another clock is ahead",
-			edits:  []edit{{"internal/nodeset/plan.go", `in.MinReady > 0 && in.Now.Before(at)`, `in.Now.Before(at)`}},
+			edits:  []edit{{"internal/nodeset/update.go", `in.MinReady > 0 && in.Now.Before(at)`, `in.Now.Before(at)`}},
 			caught: "TestFaults/rolling_update_with_jobs/Kubernetes'_clock_is_ahead",
 		},
 		{

@@ -14,7 +14,7 @@ func records() []mutation {
 		},
 		{
 			name:   "a worker that has registered by another name is made anew",
-			edits:  []edit{{"internal/nodeset/repair.go", `case p.Elsewhere != "": // it runs, under another name`, `case p.Elsewhere == "none":`}},
+			edits:  []edit{{"internal/nodeset/repair.go", `When: func(f *repairFacts) bool { return f.Elsewhere != "" },`, `When: func(f *repairFacts) bool { return f.Elsewhere == "none" },`}},
 			suite:  "internal/nodeset",
 			caught: "TestAMismatchOfNamesAloneTakesNoWorker",
 		},
@@ -61,13 +61,13 @@ func records() []mutation {
 		},
 		{
 			name:   "the record of a worker goes with an administrator's drain",
-			edits:  []edit{{"internal/nodeset/outdated.go", `case r.Busy == node.No && !r.Held():`, `case r.Busy == node.No:`}},
+			edits:  []edit{{"internal/nodeset/outdated.go", `return f.Held() }`, `return false }`}},
 			suite:  "internal/nodeset",
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},
 		{
 			name:   "and with one that has no reason but Slurm's own, which has given up the node",
-			edits:  []edit{{"internal/nodeset/outdated.go", `case r.Drained != node.No: // or not known`, `case r.Drained != node.No && text == "":`}},
+			edits:  []edit{{"internal/slurm/node/holder.go", `case state.Drain() != No:`, `case state.Drain() != No && reason.Text == "":`}},
 			suite:  "internal/nodeset",
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},

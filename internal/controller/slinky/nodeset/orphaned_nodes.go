@@ -140,22 +140,12 @@ func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (
 // orphanedNodeOf reads the record of a node that was a worker of some NodeSet.
 func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
 	comment, ok := node.ParseComment(n.Comment)
-	state := node.Parse(n.State)
 	return plans.OrphanedNode{
-		Name: n.Name, Dead: dead(state), Open: open(state), Drained: state.Drain(), Locked: locked(state), Comment: comment,
-		Busy: state.Busy(), Invalid: node.AnswerOf(state.Has(node.InvalidReg)),
+		Name: n.Name, State: node.Parse(n.State), Comment: comment,
 		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
 		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
 	}, ok && comment.NodeSetName != ""
 }
-
-// dead says that Slurm has given a node up, open that it would send jobs there.
-func dead(state node.State) node.Answer { return state.Down().And(state.NotResponding()) }
-
-// locked says that a reservation of the node is active, in which Slurm deletes no node.
-func locked(state node.State) bool { return state.Has(node.Reserved) || state.Has(node.Maintenance) }
-
-func open(state node.State) node.Answer { return state.Down().Not().And(state.Drain().Not()) }
 
 // wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
 // and the NodeSets that wait to hear of its jobs. What Slurm says counts for all NodeSets again when it is trusted again.
@@ -179,8 +169,8 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if !ok || record.Comment.Namespace != change.Link.Namespace {
 		return
 	}
-	concerned := record.Dead == node.Yes
-	if record.Open == node.Yes {
+	concerned := record.Dead() == node.Yes
+	if record.Open() == node.Yes {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.PodName})
 		concerned = err != nil || !there
 	}

@@ -184,10 +184,10 @@ func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable boo
 
 // outdated are the records that stand in the way of workers that are about to be made.
 func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []plans.Place) ([]string, error) {
-	var coming []plans.Coming
+	var coming []plans.NewWorker
 	var records []plans.OrphanedNode
 	for _, place := range places {
-		c := plans.Coming{Slurm: slurmName(n, pod, place), Node: place.Node}
+		c := plans.NewWorker{Slurm: slurmName(n, pod, place), Node: place.Node}
 		found, _ := snapshot.Node(c.Slurm)
 		if found == nil {
 			continue

@@ -1,0 +1,16 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import "github.com/coxswain-hpc/coxswain/internal/rule"
+
+// Rules are the lists of rules by which it is decided which workers there are to be, in the order in which they are asked.
+func Rules() []rule.Description { return rule.Words(lists()) }
+
+func lists() []rule.Described {
+	return []rule.Described{
+		&podFates, &daemonCauses, &daemonPlaces, &sightings, &scheduledUpdates, &rollingUpdates, &podMarks,
+		&recordFates, &orphanDrains, &orphanDeletions, &bookings,
+	}
+}
