@@ -43,7 +43,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 	if !ok || l.Snapshot().Trust != link.Fresh {
 		reachable := meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 		again = r.renewals.trying(key, r.Clock.Now(), reachable)
-		if !again.IsZero() || reachable {
+		if !again.IsZero() {
 			plan.Create = nil // what the link hears, and a change of the condition, wake the NodeSet
 		}
 		return again, nil
@@ -132,54 +132,36 @@ func held(err error) bool {
 	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
-const (
-	// maxRecordDeleteRetryTime is how long the deletion of a record is tried again before the worker is made all the same, each time after recordDeleteRetryInterval.
-	// It is longer than a call without an answer lasts.
-	maxRecordDeleteRetryTime  = 90 * time.Second
-	recordDeleteRetryInterval = 2 * time.Second
-)
-
 // renewals are since when records of NodeSets could not be deleted. It may be lost.
 type renewals struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// failed notes whether a deletion failed, and says when to try it again; zero when it is not worth it.
+// failed notes whether a deletion failed, and says when to try it again; zero when new workers do not wait for it any more.
 func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) (again time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, before := r.since[set]
-	switch {
-	case !failed, before && now.Sub(since) >= maxRecordDeleteRetryTime:
-		delete(r.since, set)
-		return time.Time{}
-	case r.since == nil:
-		r.since = map[types.NamespacedName]time.Time{}
-		fallthrough
-	case !before:
-		r.since[set] = now
-	}
-	return now.Add(recordDeleteRetryInterval)
+	return r.decide(set, plans.Renewal{Now: now, Heard: true, Failed: failed})
 }
 
-// trying says when to look again while the deletion of records is being tried, as long as it is worth it; zero otherwise. Not to know
-// which they are is such a try, if Slurm was reachable when it began.
+// trying notes that Slurm is not heard of, and says when to look again; zero when new workers do not wait for that any more.
 func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable bool) (again time.Time) {
+	return r.decide(set, plans.Renewal{Now: now, Reachable: reachable})
+}
+
+func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, known := r.since[set]
-	worth := known && now.Sub(since) < maxRecordDeleteRetryTime
-	if !worth && reachable {
-		if r.since == nil {
-			r.since = map[types.NamespacedName]time.Time{}
-		}
-		r.since[set], worth = now, true
+	facts.Since = r.since[set]
+	wait := plans.Renew(facts)
+	switch {
+	case wait.Since.IsZero():
+		delete(r.since, set)
+	case r.since == nil:
+		r.since = map[types.NamespacedName]time.Time{set: wait.Since}
+	default:
+		r.since[set] = wait.Since
 	}
-	if !worth {
-		return time.Time{}
-	}
-	return now.Add(recordDeleteRetryInterval)
+	return wait.Again
 }
 
 // outdated are the records that stand in the way of workers that are about to be made.
