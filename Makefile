@@ -67,7 +67,7 @@ bin/demo: $(GO_FILES)
 bin/localkube: $(shell git ls-files -co --exclude-standard dev 2>/dev/null)
 	@cd dev && CGO_ENABLED=0 go build -o ../$@ ./cmd/localkube
 
-bin/controller-gen bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
+bin/controller-gen bin/deadcode bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
 	@echo "building $* (once)"
 	@cd tools && go build -o ../$@ "$$(go list tool | grep '/$*$$')"
 
@@ -85,9 +85,11 @@ check-generate: ## Fail when a generated file is not current.
 	@hack/check-generate
 
 .PHONY: lint
-lint: bin/golangci-lint bin/helm ## Run golangci-lint over all modules, shellcheck-like syntax checks and helm lint, and render the charts.
+lint: bin/golangci-lint bin/deadcode bin/helm ## Run golangci-lint over all modules, look for dead code, and run shellcheck-like syntax checks and helm lint, and render the charts.
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd dev && CGO_ENABLED=0 ../bin/golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
+	@hack/check-dead
+	@go test ./test/house
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 	@hack/check-charts
@@ -103,7 +105,7 @@ MEMORY_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerI
 .PHONY: unit
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and the tests of memory without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(MEMORY_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(MEMORY_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house)
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
 	@go test -timeout 20m -run '$(MEMORY_TESTS)' ./internal/slurm/rest ./internal/slurm/fake
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500

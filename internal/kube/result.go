@@ -46,22 +46,6 @@ func (r Result) Wrote() bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Action != Unchanged && c.Action != Waiting })
 }
 
-// Waits says whether an object has to vanish before it can be made, so that the set is not complete yet.
-func (r Result) Waits() bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Action == Waiting })
-}
-
-// Of returns the objects that an action happened to, in order.
-func (r Result) Of(action Action) []Ref {
-	var refs []Ref
-	for _, c := range r.Changes {
-		if c.Action == action {
-			refs = append(refs, c.Object)
-		}
-	}
-	return refs
-}
-
 // Join returns both results as one.
 func (r Result) Join(other Result) Result {
 	return Result{Changes: append(slices.Clone(r.Changes), other.Changes...)}

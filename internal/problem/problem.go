@@ -57,11 +57,6 @@ func (l List) Sorted() List {
 	return slices.Compact(out)
 }
 
-// Stalled says whether any problem needs a person.
-func (l List) Stalled() bool {
-	return slices.ContainsFunc(l, func(p Problem) bool { return !p.Waiting })
-}
-
 // Reason is the reason to show for the whole list: that of the first problem that needs a person, else of the first.
 func (l List) Reason() string {
 	sorted := l.Sorted()

@@ -18,7 +18,6 @@ func TestListReasonAndMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list            List
 		reason, message string
-		stalled         bool
 	}{
 		"an empty list has neither reason nor message": {},
 		"what heals by itself does not stall": {
@@ -26,11 +25,11 @@ func TestListReasonAndMessage(t *testing.T) {
 			message: `spec.accountingRef: Accounting "db" does not exist`,
 		},
 		"a mistake gives the reason even when something else is awaited first": {
-			list: List{waiting, mistake}, reason: "InvalidConfig", stalled: true,
+			list: List{waiting, mistake}, reason: "InvalidConfig",
 			message: `spec.accountingRef: Accounting "db" does not exist; spec.extraConf: line 3: no value`,
 		},
 		"the same problem found twice is said once": {
-			list: List{mistake, mistake}, reason: "InvalidConfig", stalled: true,
+			list: List{mistake, mistake}, reason: "InvalidConfig",
 			message: "spec.extraConf: line 3: no value",
 		},
 	} {
@@ -40,9 +39,6 @@ func TestListReasonAndMessage(t *testing.T) {
 			}
 			if got := tc.list.Message(); got != tc.message {
 				t.Errorf("Message() = %q, want %q", got, tc.message)
-			}
-			if got := tc.list.Stalled(); got != tc.stalled {
-				t.Errorf("Stalled() = %v, want %v", got, tc.stalled)
 			}
 		})
 	}

@@ -183,7 +183,7 @@ func TestPartitionsOfNodesThatDoNotExistWait(t *testing.T) {
 	in := input(t, `{extraConf: "PartitionName=all Nodes=gpu,cpu-[0-3]"}`)
 	out := controller.Render(in)
 	want := "spec.extraConf: line 1: PartitionName=all Nodes: there is no node and no NodeSet gpu; give it a NodeName or NodeSet line, or name another one"
-	if len(out.Problems) != 1 || out.Problems.Stalled() || out.Problems[0].Error() != want {
+	if len(out.Problems) != 1 || !out.Problems[0].Waiting || out.Problems[0].Error() != want {
 		t.Errorf("%v", out.Problems)
 	}
 	in.NodeSets = []slinkyv1beta1.NodeSet{aNodeSet(t, "demo-gpu", `{template: {spec: {hostname: gpu-}}}`), aNodeSet(t, "cpu", `{}`)}

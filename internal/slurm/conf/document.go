@@ -181,12 +181,3 @@ func (d *Document) Get(key string) (value string, ok bool) {
 	}
 	return "", false
 }
-
-// Has reports whether the set key contains item. Case does not matter, and the item may be given without its "=value".
-func (d *Document) Has(key, item string) bool {
-	value, _ := d.Get(key)
-	return slices.ContainsFunc(splitItems(value), func(have string) bool {
-		name, _, _ := strings.Cut(have, "=")
-		return strings.EqualFold(have, item) || strings.EqualFold(name, item)
-	})
-}

@@ -5,14 +5,8 @@ package conf
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -100,21 +94,4 @@ func checkInclude(file string) error {
 		return errors.New("it takes the name of one file, without blanks and quotes")
 	}
 	return checkText(file)
-}
-
-// Digest is the SHA-256 of a set of files, names and contents, in hexadecimal digits. Callers put it into annotations to
-// see that a configuration changed.
-func Digest(files map[string][]byte) string {
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		writeFramed(h, []byte(name))
-		writeFramed(h, files[name])
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// writeFramed writes the length before the bytes, lest two files can be mistaken for one. Writing to a hash cannot fail.
-func writeFramed(w io.Writer, b []byte) {
-	_ = binary.Write(w, binary.BigEndian, uint64(len(b)))
-	_, _ = w.Write(b)
 }

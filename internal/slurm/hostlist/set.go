@@ -79,8 +79,5 @@ func (s Set) Intersection(other Set) Set {
 // Sorted returns the names in natural order (see Compare).
 func (s Set) Sorted() []string { return slices.SortedFunc(maps.Keys(s), Compare) }
 
-// All yields the names in natural order.
-func (s Set) All() iter.Seq[string] { return slices.Values(s.Sorted()) }
-
 // String is the set as an expression, see Compress.
 func (s Set) String() string { return Compress(slices.Collect(maps.Keys(s))) }

@@ -57,32 +57,6 @@ func (r Reason) String() string {
 	return strings.TrimLeft(r.Text+" ["+provenance+"]", " ")
 }
 
-// ParseReason reads a reason as scontrol shows it. The time is taken to be in the time zone loc. Where the provenance at
-// the end is missing or is something else, everything is text.
-func ParseReason(s string, loc *time.Location) Reason {
-	s = strings.TrimSpace(s)
-	text, inside, ok := cutLast(s, "[")
-	inside, closed := strings.CutSuffix(inside, "]")
-	user, at, hasTime := cutLast(inside, "@")
-	if !ok || !closed || !hasTime || strings.ContainsAny(user, " []") {
-		return Reason{Text: s}
-	}
-	t, err := time.ParseInLocation(reasonTime, at, loc)
-	if err != nil {
-		return Reason{Text: s}
-	}
-	return Reason{Text: strings.TrimSpace(text), SetBy: user, At: t}
-}
-
-// cutLast cuts s around the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
 // SanitizeReason makes a text fit to be a reason: control characters, invisible characters and bytes that are not UTF-8
 // are removed, blanks at the ends too, and the rest is cut to 256 runes.
 func SanitizeReason(text string) string {

@@ -89,37 +89,3 @@ func (s *Signed) String() string { return "tokens signed for Slurm user " + s.us
 
 // GoString is String, so that %#v shows no key either.
 func (s *Signed) GoString() string { return s.String() }
-
-// Static gives out one token that somebody else made, for example with "scontrol token".
-type Static struct {
-	token  string
-	expiry time.Time
-}
-
-// NewStatic returns an issuer of just that token. Its exp claim is read, not verified: only slurmctld has to trust it.
-func NewStatic(token string) (*Static, error) {
-	var claims jwt.RegisteredClaims
-	if _, _, err := jwt.NewParser().ParseUnverified(token, &claims); err != nil {
-		// The parser's own error may quote the token.
-		return nil, errors.New("reading a static token: it is not a JSON web token")
-	}
-	s := &Static{token: token}
-	if claims.ExpiresAt != nil {
-		s.expiry = claims.ExpiresAt.Time
-	}
-	return s, nil
-}
-
-// Token returns the token, or an error from the moment on at which it is expired.
-func (s *Static) Token(now time.Time) (string, time.Time, error) {
-	if !s.expiry.IsZero() && !now.Before(s.expiry) {
-		return "", time.Time{}, fmt.Errorf("using a static token: it expired at %s", s.expiry.UTC().Format(time.RFC3339))
-	}
-	return s.token, s.expiry, nil
-}
-
-// String names the issuer without its token.
-func (s *Static) String() string { return "a static token" }
-
-// GoString is String, so that %#v shows no token either.
-func (s *Static) GoString() string { return s.String() }
