@@ -20,10 +20,10 @@ type request struct {
 	nodes  []string
 	// reply is called once, and does not block.
 	reply func(Failures)
-	// by is when the write must have left, or nobody wants it any more; zero for whenever.
-	by time.Time
-	// left says that the caller has gone, so that nobody wants the write any more.
-	left atomic.Bool
+	// deadline is when the write must have left, or nobody wants it any more; zero for none.
+	deadline time.Time
+	// abandoned says that the caller has gone, so that nobody wants the write any more.
+	abandoned atomic.Bool
 }
 
 // A batcher joins requests that say the same.
@@ -43,8 +43,8 @@ type batcher struct {
 	ended  time.Time // when the last write ended
 }
 
-// hand puts a request into the queue, unless the batcher has ended.
-func (b *batcher) hand(r *request) bool {
+// enqueue puts a request into the queue, unless the batcher has ended.
+func (b *batcher) enqueue(r *request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -105,17 +105,17 @@ func (b *batcher) run(ctx context.Context) {
 	}
 }
 
-// writeGroup writes what a group says, but for requests whose time is over.
+// writeGroup writes what a group says, but for requests whose deadline has passed.
 func (b *batcher) writeGroup(ctx context.Context, g *group) {
 	failures := b.held(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
 	now := b.clock.Now()
-	by := g.drop(now)
+	deadline := g.drop(now)
 	if len(g.requests) == 0 {
 		return
 	}
-	if !by.IsZero() {
+	if !deadline.IsZero() {
 		// A call that is not answered is given up, or it might still arrive when nobody reckons with it any more.
-		limited, cancel := context.WithTimeout(ctx, by.Sub(now)+callTimeout)
+		limited, cancel := context.WithTimeout(ctx, deadline.Sub(now)+callTimeout)
 		defer cancel()
 		ctx = limited
 	}
@@ -136,7 +136,7 @@ func (b *batcher) take() *batch {
 	defer b.mu.Unlock()
 	out := newBatch()
 	for i, r := range b.queue {
-		if !r.left.Load() && !out.add(r) {
+		if !r.abandoned.Load() && !out.add(r) {
 			b.queue = slices.Clone(b.queue[i:])
 			b.signal()
 			return out
@@ -164,24 +164,24 @@ type group struct {
 	requests []*request
 }
 
-// drop answers the requests whose time is over, and returns by when the others have to leave; zero for whenever.
-func (g *group) drop(now time.Time) (by time.Time) {
+// drop answers the requests whose deadline has passed, and returns the deadline of the others; zero for none.
+func (g *group) drop(now time.Time) (deadline time.Time) {
 	requests := g.requests
 	g.requests, g.nodes = nil, map[string]struct{}{}
 	for _, r := range requests {
-		if !r.by.IsZero() && now.After(r.by) {
+		if !r.deadline.IsZero() && now.After(r.deadline) {
 			r.reply(all(r.nodes, ErrLate))
 			continue
 		}
-		if !r.by.IsZero() && (by.IsZero() || r.by.Before(by)) {
-			by = r.by
+		if !r.deadline.IsZero() && (deadline.IsZero() || r.deadline.Before(deadline)) {
+			deadline = r.deadline
 		}
 		g.requests = append(g.requests, r)
 		for _, name := range r.nodes {
 			g.nodes[name] = struct{}{}
 		}
 	}
-	return by
+	return deadline
 }
 
 // answer gives every request its own failures.

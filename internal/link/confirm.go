@@ -11,16 +11,16 @@ import (
 )
 
 // Confirm asks Slurm now and returns the Snapshot that the answer made: the last look before something is destroyed that
-// the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. That Slurm does
-// not have a node is confirmed by a list, and not by the word that nothing changed since one.
+// the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. Only a list
+// confirms that Slurm does not have a node; the answer that nothing changed since a list does not.
 //
-// Any number of callers share one question, as long as it is asked after each of them called. While questions have taken
+// Any number of callers share one request, as long as it is sent after each of them called. While requests have taken
 // more of slurmrestd's time than they may, Confirm waits; the context bounds that.
 func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) {
 	fail := func(err error) (*Snapshot, error) {
 		return nil, fmt.Errorf("asking Slurm cluster %s about %s once more: %w", l.key, hostlist.Compress(nodes), err)
 	}
-	l.nodes.load.changed(l.view.now())
+	l.nodes.load.boost(l.view.now())
 	if err := l.nodes.ask(ctx, !l.view.stored().has(nodes)); err != nil {
 		return fail(err)
 	}
@@ -31,9 +31,9 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	return snapshot, nil
 }
 
-// Relist lets the next question be for all nodes instead of for what changed: to the question what changed since a list that
-// lacked a node by mistake, Slurm says for ever that nothing did. An answer that is on its way may undo that, so whoever needs
-// a later Snapshot.Listed says so again until it is there.
+// Relist lets the next request be for all nodes instead of for what changed. Asked what changed since a list that lacked a
+// node by mistake, Slurm says for ever that nothing did. An answer that is on its way may undo that, so whoever needs a later
+// Snapshot.Listed calls Relist again until it is there.
 func (l *Link) Relist() { l.nodes.relist() }
 
 // ask polls, or waits for a poll of somebody else that begins after the call; with list, the answer has to be a list.

@@ -45,7 +45,7 @@ type Interest struct {
 	Watch bool
 }
 
-// ctldTimeout bounds a question to the slurmctlds.
+// ctldTimeout bounds a request to the slurmctlds.
 const ctldTimeout = 10 * time.Second
 
 // askSlurmctlds pings the slurmctlds and asks the active one what it has loaded. The error says that nobody knows.

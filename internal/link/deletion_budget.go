@@ -18,8 +18,8 @@ type Budget struct {
 	Until time.Time
 }
 
-// budgetWindow is the window in which actions are counted.
-const budgetWindow = time.Minute
+// deletionBudgetInterval is the window in which actions are counted.
+const deletionBudgetInterval = time.Minute
 
 // A deletionBudget is a sliding window: whatever 60 s are looked at, no more actions than the limit are in them. A token bucket
 // would let twice as many through around the moment at which it is full.
@@ -41,7 +41,7 @@ type spending struct {
 
 // drop drops actions that are older than the window, and says how many are left.
 func (b *deletionBudget) drop(now time.Time) int {
-	b.spent = slices.DeleteFunc(b.spent, func(old spending) bool { return now.Sub(old.at) >= budgetWindow })
+	b.spent = slices.DeleteFunc(b.spent, func(old spending) bool { return now.Sub(old.at) >= deletionBudgetInterval })
 	sum := 0
 	for _, one := range b.spent {
 		sum += one.n
@@ -61,11 +61,11 @@ func (b *deletionBudget) spend(now time.Time, n, limit int) (granted int, again 
 	if granted == n {
 		return granted, time.Time{}
 	}
-	again = now.Add(budgetWindow)
+	again = now.Add(deletionBudgetInterval)
 	left := limit - spent - granted
 	for _, one := range b.spent {
 		if left += one.n; left > 0 {
-			again = one.at.Add(budgetWindow)
+			again = one.at.Add(deletionBudgetInterval)
 			break
 		}
 	}
@@ -87,8 +87,8 @@ func (b *deletionBudget) look(now time.Time) Budget {
 	return out
 }
 
-// minBudget is the limit of small clusters.
-const minBudget = 20
+// minDeletionBudget is the limit of small clusters.
+const minDeletionBudget = 20
 
 // max is how many destructive actions a minute may have: what the options say, or half of the nodes that Slurm listed
 // when its list was last trusted, so that an error of ours cannot take a whole cluster before somebody sees it.
@@ -96,7 +96,7 @@ func (b *deletionBudget) max() int {
 	if b.limit > 0 {
 		return b.limit
 	}
-	return max(minBudget, b.view.stored().trusted/2)
+	return max(minDeletionBudget, b.view.stored().trusted/2)
 }
 
 // Spend takes n destructive actions out of the budget: deletions and evictions of pods whose node Slurm has. It returns

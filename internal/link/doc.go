@@ -3,9 +3,11 @@
 
 // Package link keeps the live link to Slurm clusters, one Link for each.
 //
-// A Link asks slurmrestd every two seconds what changed since its last answer, keeps the nodes in an immutable Snapshot
-// and tells subscribers the names of nodes that changed. It never takes more than a twentieth of slurmrestd's time: an
-// answer that took t is followed by at least 20 t of silence. After a write it asks sooner.
+// A Link asks slurmrestd every second what changed since its last answer, keeps the nodes in an immutable Snapshot
+// and tells subscribers the names of nodes that changed. Its requests take at most a twentieth of slurmrestd's time, and
+// more for a while after a write: then it asks sooner. Every limit has a file of its own, …_limit.go or …_budget.go.
+//
+// A Link has four parts that run on their own: node poller, job follower, slurmctld poller and writer.
 //
 // Every Snapshot has a Trust. Decisions that destroy something need Fresh, and only a Fresh snapshot says that Slurm does
 // not have a node, or what state it is in; all others answer Unknown.

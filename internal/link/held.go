@@ -15,11 +15,12 @@ import (
 // ErrHeld says that a node was left as it is, because somebody else has drained it or set it down.
 var ErrHeld = errors.New("somebody else has drained the node or set it down")
 
-// held says which nodes somebody else has drained or set down since a change of their states was decided, so that they are left out
-// of it: Slurm knows no write that depends on what is there, and would lose the reason. For that it asks Slurm once more: about each
-// of a few nodes, and for the list of all when they are many, if the limits allow that question and the answer is short. Otherwise
-// the last answer is as old as questions are apart. A drain leaves without an answer, too, which keeps jobs away; what lets jobs onto
-// a node does not.
+// held says which nodes somebody else has drained or set down since a change of their states was decided. They are left out of the
+// change: Slurm knows no write that depends on what is there, and would lose the reason.
+//
+// So the writer asks Slurm once more. It asks about each of a few nodes, and for the list of all when they are many, if the limits
+// allow a request and the answer is short. Otherwise it uses the last answer, which is as old as polls are apart. A drain is written
+// without an answer, too, because it keeps jobs away. A change that lets jobs onto a node is not.
 func (w *writer) held(ctx context.Context, nodes []string, c change) Failures {
 	failures := Failures{}
 	if c.delete || c.update.State == "" {
@@ -27,7 +28,7 @@ func (w *writer) held(ctx context.Context, nodes []string, c change) Failures {
 	}
 	answers, err := map[string]*rest.Node{}, error(nil)
 	switch {
-	case len(nodes) <= maxSingleQuestions:
+	case len(nodes) <= maxSingleQueries:
 		answers, err = w.askAbout(ctx, nodes)
 	case w.nodes.answersSoon(w.Written()):
 		err = w.nodes.ask(ctx, false)
@@ -41,7 +42,7 @@ func (w *writer) held(ctx context.Context, nodes []string, c change) Failures {
 		if said == nil {
 			said, _ = snapshot.Node(name)
 		}
-		if said != nil && c.held(said) {
+		if said != nil && c.overrides(said) {
 			failures[name] = ErrHeld
 		}
 	}
@@ -51,8 +52,8 @@ func (w *writer) held(ctx context.Context, nodes []string, c change) Failures {
 	return failures
 }
 
-// maxSingleQuestions is how many nodes are asked about one by one: a call of a few kilobytes for each, which no limit counts.
-const maxSingleQuestions = 2
+// maxSingleQueries is how many nodes are asked about one by one. Each call has a few kilobytes, and no limit counts it.
+const maxSingleQueries = 2
 
 // askAbout asks about each of a few nodes, and returns what was answered up to the first failure.
 func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest.Node, error) {
@@ -69,8 +70,8 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 	return answers, nil
 }
 
-// held says whether somebody else has a say in what the change is about. A drain joins the reason of a node that is DOWN.
-func (c change) held(n *rest.Node) bool {
+// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN.
+func (c change) overrides(n *rest.Node) bool {
 	if (node.Reason{Text: n.Reason}).Ours() {
 		return false
 	}

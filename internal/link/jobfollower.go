@@ -23,13 +23,13 @@ type jobFollower struct {
 
 	mu        sync.Mutex
 	interests map[string]hostlist.Set // nodes by who wants to know their jobs
-	suspended suspendedQuestion
+	suspended suspendedPolls
 }
 
 func newJobFollower(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *jobFollower {
 	return &jobFollower{
 		connection: connection, view: view, load: load, publish: publish, wake: make(chan struct{}, 1),
-		interests: map[string]hostlist.Set{}, suspended: suspendedQuestion{limit: newListLimit()},
+		interests: map[string]hostlist.Set{}, suspended: suspendedPolls{limit: newListLimit()},
 	}
 }
 
@@ -107,10 +107,10 @@ func (f *jobFollower) poll(ctx context.Context) {
 	}
 	var next *jobTable
 	var err error
-	if old.lasts(asked, wanted, snapshot) {
-		next, err = refresh(ctx, client, asked, old)
+	if old.endsHold(asked, wanted, snapshot) {
+		next, err = refreshJobs(ctx, client, asked, old)
 	} else {
-		next, err = relistJobs(ctx, client, asked, wanted, old)
+		next, err = fetchJobs(ctx, client, asked, wanted, old)
 	}
 	staleAfter := f.account(asked)
 	var bound rest.Bound
@@ -135,15 +135,15 @@ func (f *jobFollower) account(asked time.Time) (staleAfter time.Duration) {
 
 // keep puts what is known of jobs into the snapshot, or which bound their list exceeds. That makes the snapshot Suspect;
 // the next list of nodes makes it Fresh again, once the list of jobs is within its bounds.
-func (f *jobFollower) keep(jobs *jobTable, excess string) {
+func (f *jobFollower) keep(jobs *jobTable, boundExceeded string) {
 	f.view.swap(func(old *Snapshot) *Snapshot {
-		if old.jobs == jobs && old.excess == excess {
+		if old.jobs == jobs && old.boundExceeded == boundExceeded {
 			return nil
 		}
 		next := *old
-		next.jobs, next.excess = jobs, excess
-		if excess != "" && next.Trust != Suspect {
-			next.Trust, next.Since, next.Why = Suspect, f.view.now(), excess
+		next.jobs, next.boundExceeded = jobs, boundExceeded
+		if boundExceeded != "" && next.Trust != Suspect {
+			next.Trust, next.Since, next.Why = Suspect, f.view.now(), boundExceeded
 		}
 		return &next
 	})

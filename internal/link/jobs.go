@@ -35,9 +35,9 @@ type jobTable struct {
 	of         map[string][]JobOnNode
 	// partial says that nodes of a job could not be told.
 	partial bool
-	// stated says that the states of all these jobs were seen since they were listed, so that a job whose state is not
-	// told any more has ended. untold says that one's was not: the states are no help.
-	stated, untold bool
+	// statesSeen says that the states of all these jobs were seen since they were listed, so that a job whose state is not
+	// told any more has ended. stateMissing says that one's was not: the states are no help.
+	statesSeen, stateMissing bool
 }
 
 // Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are
@@ -50,7 +50,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 		return nil, node.Unknown
 	}
 	busy := s.State(name).Busy()
-	if busy == node.No && s.unsuspended.After(s.shown[name]) {
+	if busy == node.No && s.unsuspended.After(s.changedAt[name]) {
 		return nil, node.Yes
 	}
 	if s.jobs == nil || !s.jobs.covered.Contains(name) || s.jobs.staleAfter > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.staleAfter {
@@ -60,7 +60,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	switch busy {
 	case node.No:
 		// Of a list that is older than what the node shows, the latest jobs may be missing.
-		if s.jobs.partial || s.jobs.listed.Before(s.shown[name]) {
+		if s.jobs.partial || s.jobs.listed.Before(s.changedAt[name]) {
 			return nil, node.Unknown
 		}
 		return list, node.Yes
@@ -110,8 +110,8 @@ func byEnd(a, b JobOnNode) int {
 // maxNodesOfJob bounds the hostlist of one job.
 const maxNodesOfJob = 1 << 17
 
-// maxPlaces bounds the nodes of all jobs together: sixteen jobs on each of the most nodes.
-const maxPlaces = 16 * rest.MaxNodes
+// maxNodesOfJobs bounds the nodes of all jobs together: sixteen jobs on each of the most nodes.
+const maxNodesOfJobs = 16 * rest.MaxNodes
 
 // tabulate sorts jobs by node, as far as somebody wants to know.
 //
@@ -121,8 +121,8 @@ func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTabl
 	names := 0
 	for _, job := range list.Jobs {
 		nodes, err := hostlist.Expand(job.Nodes, maxNodesOfJob)
-		if names += len(nodes); names > maxPlaces {
-			return nil, fmt.Errorf("sorting jobs by node: %w", rest.Bound(fmt.Sprintf("%d nodes of jobs", maxPlaces)))
+		if names += len(nodes); names > maxNodesOfJobs {
+			return nil, fmt.Errorf("sorting jobs by node: %w", rest.Bound(fmt.Sprintf("%d nodes of jobs", maxNodesOfJobs)))
 		}
 		if err != nil || len(nodes) == 0 {
 			t.partial = true
@@ -155,23 +155,23 @@ func (t *jobTable) changed(old *jobTable) []string {
 // maxJobsAge is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
 const maxJobsAge = 5 * time.Minute
 
-// lasts says that no job can have come to the wanted nodes since they were listed: they drain, or have none. What may have
+// endsHold says that no job can have come to the wanted nodes since they were listed: they drain, or have none. What may have
 // happened, that a job has ended, its state tells, in a hundredth of the bytes.
-func (t *jobTable) lasts(now time.Time, wanted hostlist.Set, snapshot *Snapshot) bool {
-	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.untold || now.Sub(t.listed) > maxJobsAge {
+func (t *jobTable) endsHold(now time.Time, wanted hostlist.Set, snapshot *Snapshot) bool {
+	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.stateMissing || now.Sub(t.listed) > maxJobsAge {
 		return false
 	}
 	for name := range wanted {
 		state := snapshot.State(name)
-		if state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 || state.Busy() == node.No && t.listed.Before(snapshot.shown[name]) {
+		if state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 || state.Busy() == node.No && t.listed.Before(snapshot.changedAt[name]) {
 			return false
 		}
 	}
 	return true
 }
 
-// relistJobs asks for the whole list.
-func relistJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted hostlist.Set, old *jobTable) (*jobTable, error) {
+// fetchJobs asks for the whole list.
+func fetchJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted hostlist.Set, old *jobTable) (*jobTable, error) {
 	since := time.Time{}
 	if old != nil && wanted.Difference(old.covered).Len() == 0 {
 		since = old.updated
@@ -189,12 +189,12 @@ func relistJobs(ctx context.Context, client *rest.Client, asked time.Time, wante
 	if err != nil {
 		return nil, err
 	}
-	next.untold = old != nil && old.untold
+	next.stateMissing = old != nil && old.stateMissing
 	return next, nil
 }
 
-// refresh asks which of the jobs in a table have ended.
-func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *jobTable) (*jobTable, error) {
+// refreshJobs asks which of the jobs in a table have ended.
+func refreshJobs(ctx context.Context, client *rest.Client, asked time.Time, old *jobTable) (*jobTable, error) {
 	ids := map[string]bool{}
 	for _, jobs := range old.of {
 		for _, j := range jobs {
@@ -210,12 +210,12 @@ func refresh(ctx context.Context, client *rest.Client, asked time.Time, old *job
 		there[s.ID] = rest.Occupies(s.State)
 	}
 	next := *old
-	next.taken, next.of, next.stated = asked, make(map[string][]JobOnNode, len(old.of)), true
+	next.taken, next.of, next.statesSeen = asked, make(map[string][]JobOnNode, len(old.of)), true
 	for name, list := range old.of {
 		for _, j := range list {
 			occupies, told := there[j.StateID]
-			if !told && !old.stated {
-				occupies, next.stated, next.untold = true, false, true
+			if !told && !old.statesSeen {
+				occupies, next.statesSeen, next.stateMissing = true, false, true
 			}
 			if occupies {
 				next.of[name] = append(next.of[name], j)

@@ -28,7 +28,7 @@ type Config struct {
 type Options struct {
 	// Clock tells the time and makes timers; the default is the real one.
 	Clock clock.Clock
-	// Interval is the time between the end of an answer and the next question; the default is one second.
+	// Interval is the time between the end of an answer and the next poll; the default is one second.
 	Interval time.Duration
 	// Window is how long a write waits for others that say the same; the default is 50 ms.
 	Window time.Duration
@@ -83,7 +83,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	options = options.withDefaults()
 	l := &Link{
 		key: key, options: options, hub: hub, metrics: metrics, done: make(chan struct{}),
-		connection: &connection{}, retries: &retryLimit{clock: options.Clock}, view: newView(options.Clock),
+		connection: &connection{}, retries: newRetryLimit(options.Clock), view: newView(options.Clock),
 	}
 	l.deletions = &deletionBudget{limit: options.Budget, view: l.view}
 	publish := func(nodes ...string) { hub.publish(key, nodes...) }
@@ -103,7 +103,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	return l, nil
 }
 
-// Set follows a change of endpoint or key. The snapshot stays; the next question is asked at once when something failed
+// Set follows a change of endpoint or key. The snapshot stays; the link asks again at once when something failed
 // before or the endpoint is another one.
 func (l *Link) Set(config Config) error {
 	if config.Issuer == nil {

@@ -9,19 +9,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A listLimit keeps long answers apart while one follows the other, as in a rolling update, where each list lets the next
-// writes follow: a thousand workers were updated with 338 lists of 2.7 MB within 48 s. After a rest some are asked for at once.
+// A listLimit keeps long answers apart while one follows the other. In a rolling update each list lets the next writes follow:
+// a thousand workers were updated with 338 lists of 2.7 MB within 48 s. After a rest some are asked for at once.
 type listLimit struct{ limiter *rate.Limiter }
 
 const (
-	// listInterval is the time between two when there have been more than listBurst.
-	listInterval = time.Second
-	listBurst    = 6
+	// minListInterval is the time between two long answers when there have been more than maxListBurst.
+	minListInterval = time.Second
+	// maxListBurst is how many long answers may follow one another at once after a rest.
+	maxListBurst = 6
 )
 
-func newListLimit() listLimit { return listLimit{rate.NewLimiter(rate.Every(listInterval), listBurst)} }
+func newListLimit() listLimit {
+	return listLimit{rate.NewLimiter(rate.Every(minListInterval), maxListBurst)}
+}
 
-// took notes an answer.
+// took counts an answer. Only the answer tells whether it was a long one, so it is counted afterwards.
 func (s listLimit) took(now time.Time) { s.limiter.ReserveN(now, 1) }
 
 // wait is how long to wait until there may be another.
@@ -30,5 +33,5 @@ func (s listLimit) wait(now time.Time) time.Duration {
 	if missing <= 0 {
 		return 0
 	}
-	return time.Duration(missing*float64(listInterval)) + time.Microsecond // tokens are rounded
+	return time.Duration(missing*float64(minListInterval)) + time.Microsecond // tokens are rounded
 }

@@ -19,102 +19,104 @@ const (
 	subjects
 )
 
-// share is the reciprocal of the part of slurmrestd's time that a subject has for itself, and bucket is how much of it may
-// be saved up. Together they are a twentieth of ten minutes.
+// inverseRate is the reciprocal of the part of slurmrestd's time that a subject has for itself: the rate at which its bucket
+// fills. Burst is how much of that time its bucket holds. Together they are a twentieth of ten minutes.
 //
-// None can use up what another has, or a configuration on its way would keep the list of nodes from being asked for, and a
-// large list the configuration. What jobs and daemons do not need goes to the nodes: jobs are seldom asked for.
-func (s subject) share() time.Duration { return [subjects]time.Duration{37, 125, 200}[s] }
+// No subject can use up what another has. Otherwise a configuration on its way would keep the list of nodes from being asked
+// for, and a large list the configuration. What jobs and slurmctlds do not need goes to the nodes: jobs are seldom asked for.
+func (s subject) inverseRate() time.Duration { return [subjects]time.Duration{37, 125, 200}[s] }
 
-func (s subject) bucket() time.Duration {
+func (s subject) burst() time.Duration {
 	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond}[s]
 }
 
-// A loadLimit bounds how long slurmrestd works for our questions: a token bucket for each subject, whose tokens are slurmrestd's
-// time. It fills with the time that passes, and every answer takes out what slurmrestd worked for it. Questions that somebody waits
-// for may be asked while there is no debt, others while a quarter of the bucket is full.
+// A loadLimit bounds how long slurmrestd works for our requests. It has a token bucket for each subject, whose tokens are
+// slurmrestd's time. A bucket fills with the time that passes, and every answer takes out what slurmrestd worked for it. A request
+// that somebody waits for may be sent while its bucket is not in debt. Any other may be sent while a quarter of the burst is there.
 //
-// So ten minutes see at most half a minute of questions, whatever is asked and by whom, and still the first ones after a
-// rest are asked at once.
+// So requests take at most half a minute of ten minutes, whatever is asked and by whom. The first ones after a rest are still
+// sent at once.
 //
-// After a change the nodes have more for a while: whoever changes a thousand nodes pays for the lists that show it. x/time/rate
-// has no buckets that pass on what they do not need, and no rate that is higher for a while.
+// After a change the bucket of the nodes fills faster for a while: whoever changes a thousand nodes pays for the lists that show
+// it. The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a
+// while.
 type loadLimit struct {
 	mu    sync.Mutex
 	left  [subjects]time.Duration
 	at    time.Time // when left was right; zero: never used
-	until time.Time // the nodes have more
+	until time.Time // the boost of the nodes ends
 }
 
 const (
-	// changedShare is the reciprocal of the part of slurmrestd's time that the nodes have after a change.
-	changedShare = 5
-	// changedInterval is how long after a change the nodes have more.
-	changedInterval = 10 * time.Second
+	// boostInverseRate is the reciprocal of the part of slurmrestd's time that the nodes have after a change.
+	boostInverseRate = 5
+	// boostTimeout is how long after a change the bucket of the nodes fills faster.
+	boostTimeout = 10 * time.Second
 )
 
-// changed says that somebody has changed nodes, or is about to destroy what they stand for, and waits for what they show.
-func (a *loadLimit) changed(now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.grow(now)
-	a.until = now.Add(changedInterval)
+// boost fills the bucket of the nodes faster from now on. Somebody has changed nodes, or is about to destroy what they stand
+// for, and waits for what they show.
+func (l *loadLimit) boost(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grow(now)
+	l.until = now.Add(boostTimeout)
 }
 
-// grow lets time pass. The caller holds the mutex.
-func (a *loadLimit) grow(now time.Time) {
-	if a.at.IsZero() {
+// grow fills the buckets for the time that has passed. The caller holds the mutex.
+func (l *loadLimit) grow(now time.Time) {
+	if l.at.IsZero() {
 		for s := range subjects {
-			a.left[s] = s.bucket()
+			l.left[s] = s.burst()
 		}
-	} else if passed := now.Sub(a.at); passed > 0 {
-		a.left[aboutNodes] += max(0, min(passed, a.until.Sub(a.at))) / changedShare
+	} else if passed := now.Sub(l.at); passed > 0 {
+		l.left[aboutNodes] += max(0, min(passed, l.until.Sub(l.at))) / boostInverseRate
 		for s := subjects - 1; s >= 0; s-- { // nodes last, which get what others do not need
-			a.left[s] += passed / s.share()
-			over := max(0, a.left[s]-s.bucket())
-			a.left[s] -= over
-			a.left[aboutNodes] += over
+			l.left[s] += passed / s.inverseRate()
+			over := max(0, l.left[s]-s.burst())
+			l.left[s] -= over
+			l.left[aboutNodes] += over
 		}
-		a.left[aboutNodes] = min(a.left[aboutNodes], aboutNodes.bucket())
+		l.left[aboutNodes] = min(l.left[aboutNodes], aboutNodes.burst())
 	}
-	a.at = now
+	l.at = now
 }
 
 // take takes out what an answer cost.
-func (a *loadLimit) take(now time.Time, s subject, cost time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.grow(now)
-	a.left[s] -= cost
+func (l *loadLimit) take(now time.Time, s subject, cost time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grow(now)
+	l.left[s] -= cost
 }
 
-// wait is how long to wait until a question may be asked: one that somebody waits for, or one that nobody does.
-func (a *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.grow(now)
-	needed, more := s.bucket()/4, time.Duration(0)
+// wait is how long to wait until a request may be sent. Somebody waits for an urgent one.
+func (l *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grow(now)
+	needed, boosted := s.burst()/4, time.Duration(0)
 	if s == aboutNodes {
-		more = max(0, a.until.Sub(now))
+		boosted = max(0, l.until.Sub(now))
 	}
-	if urgent || more > 0 {
+	if urgent || boosted > 0 {
 		needed = 0
 	}
-	missing := needed - a.left[s]
+	missing := needed - l.left[s]
 	if missing <= 0 {
 		return 0
 	}
 	missing += time.Microsecond // what grows is rounded down
-	rate := 1 / float64(s.share())
+	rate := 1 / float64(s.inverseRate())
 	for other := range subjects {
-		if s == aboutNodes && other != aboutNodes && a.left[other] >= other.bucket() {
-			rate += 1 / float64(other.share())
+		if s == aboutNodes && other != aboutNodes && l.left[other] >= other.burst() {
+			rate += 1 / float64(other.inverseRate())
 		}
 	}
-	fast := rate + 1./changedShare
+	fast := rate + 1./boostInverseRate
 	wait := time.Duration(float64(missing) / fast)
-	if wait > more {
-		wait = more + time.Duration((float64(missing)-float64(more)*fast)/rate)
+	if wait > boosted {
+		wait = boosted + time.Duration((float64(missing)-float64(boosted)*fast)/rate)
 	}
 	return max(time.Microsecond, wait) // in less than that a bucket fills by nothing
 }

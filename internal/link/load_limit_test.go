@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is asked, and whenever, ten minutes see no more than half a minute of questions and the last one of each kind, and a
+// Whatever is asked, and whenever, ten minutes see no more than half a minute of requests and the last one of each kind, and a
 // fifth of the time in which somebody waits.
 func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,8 +29,8 @@ func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 				break
 			}
 			if changes && rapid.IntRange(0, 9).Draw(t, "change") == 0 {
-				changed += min(changedInterval, now.Add(changedInterval).Sub(a.until))
-				a.changed(now)
+				changed += min(boostTimeout, now.Add(boostTimeout).Sub(a.until))
+				a.boost(now)
 			}
 			cost := time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "cost"))
 			now = now.Add(cost)
@@ -38,7 +38,7 @@ func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 			spent += cost
 			longest = max(longest, cost)
 		}
-		if spent > 30*time.Second+changed/changedShare+3*longest {
+		if spent > 30*time.Second+changed/boostInverseRate+3*longest {
 			t.Fatalf("ten minutes saw %s, the longest of which was %s; in %s of them somebody waited", spent, longest, changed)
 		}
 	})

@@ -50,7 +50,7 @@ func newNodePoller(interval time.Duration, connection *connection, view *view, l
 	}
 }
 
-// restart lets the next question be for all nodes, of another endpoint, and be asked soon.
+// restart lets the next request be for all nodes, of another endpoint, and be sent soon.
 func (p *nodePoller) restart(replace func()) {
 	p.mu.Lock()
 	replace()
@@ -67,7 +67,7 @@ func (p *nodePoller) poke() {
 	}
 }
 
-// relist lets the next question be for all nodes.
+// relist lets the next request be for all nodes.
 func (p *nodePoller) relist() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,9 +95,9 @@ const (
 	staleGracePeriod = 10 * time.Second
 )
 
-// pollInterval is the time between two polls that nobody asked for, as far as the load limit allows. What failed did not cost
-// slurmrestd its time (while slurmctld is away an answer takes ten seconds of waiting), so failures have an interval of their
-// own, and recovery is noticed early.
+// pollInterval is the time between two polls that nobody asked for, as far as the load limit allows. A failure costs
+// slurmrestd no time: while slurmctld is away an answer takes ten seconds of waiting. So failures have an interval of their
+// own, and the poller notices early when slurmctld is back.
 func pollInterval(interval time.Duration, failures int) time.Duration {
 	if failures > 0 {
 		return min(maxRetryInterval, time.Second<<min(failures-1, 10))
@@ -201,7 +201,7 @@ func (p *nodePoller) poll(ctx context.Context) error {
 		seen = p.view.snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
 		next, changed = old.following(asked, list, err)
 		next.staleAfter = 3*interval + staleGracePeriod
-		next = next.noting(changed, p.view.now())
+		next = next.withChanges(changed, p.view.now())
 		return next
 	})
 	p.suspect(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
@@ -216,10 +216,10 @@ func (p *nodePoller) poll(ctx context.Context) error {
 	return err
 }
 
-// suspectInterval is how long lists are asked for as a whole after one that was suspect or lacked nodes.
-const suspectInterval = 2 * time.Minute
+// wholeListTimeout is how long lists are asked for as a whole after one that was suspect or lacked nodes.
+const wholeListTimeout = 2 * time.Minute
 
-// suspect lets lists be asked for as a whole after one that is suspect: to the question what changed since a list that was
+// suspect lets lists be asked for as a whole after one that is suspect. Asked what changed since a list that was
 // wrong, Slurm would say that nothing did, and so confirm it for ever.
 func (p *nodePoller) suspect(asked time.Time, suspected bool) {
 	p.mu.Lock()
@@ -227,7 +227,7 @@ func (p *nodePoller) suspect(asked time.Time, suspected bool) {
 	if suspected {
 		p.suspected = asked
 	}
-	if asked.Sub(p.suspected) < suspectInterval {
+	if asked.Sub(p.suspected) < wholeListTimeout {
 		p.since = time.Time{}
 	}
 }
@@ -250,8 +250,8 @@ const (
 )
 
 // pollTimeout is how long to wait for an answer when a list usually takes so long and so many in a row failed. A slurmrestd
-// that was asked before slurmctld was up keeps the question for minutes, and another one is answered at once; but a large
-// cluster on a slow machine is given its time in the end.
+// that was asked before slurmctld was up keeps the request for minutes, and answers another one at once. A large cluster on a
+// slow machine is given its time in the end.
 func pollTimeout(took time.Duration, failures int) time.Duration {
 	return min(callTimeout, max(minPollTimeout, pollTimeoutFactor*took)<<min(failures, 4))
 }

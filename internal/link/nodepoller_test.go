@@ -161,7 +161,7 @@ func TestLostStateIsSuspectUntilItSettles(t *testing.T) {
 			t.Errorf("when most came back it is %s with %d nodes", got.Trust, got.Len())
 		}
 		s.Start(false)
-		after(settle + 20*time.Second)
+		after(suspectTimeout + 20*time.Second)
 		if got := l.Snapshot(); got.Trust != Fresh || got.Len() != 0 {
 			t.Errorf("when nobody came back it is %s with %d nodes", got.Trust, got.Len())
 		}

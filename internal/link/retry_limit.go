@@ -6,39 +6,33 @@ package link
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 )
 
 const (
 	// minRetryDelay is how long to wait before a read is tried again, at least; at most twice as long.
 	minRetryDelay = 100 * time.Millisecond
-	// retryInterval is how often a link may try a read again.
-	retryInterval = 10 * time.Second
+	// minRetryInterval is how often a link may try a read again.
+	minRetryInterval = 10 * time.Second
 )
 
-// A retryLimit lets a read that nobody answered be tried again at once, so that a connection that broke, as when slurmrestd is
-// replaced, is not taken for the loss of Slurm. It does so once in a while only: what goes on failing waits for the next
-// poll.
+// A retryLimit lets a read that nobody answered be tried again at once. So a connection that broke, as when slurmrestd is
+// replaced, is not taken for the loss of Slurm. It does so once in a while only: what goes on failing waits for the next poll.
 type retryLimit struct {
-	clock clock.Clock
+	clock   clock.Clock
+	limiter *rate.Limiter
+}
 
-	mu   sync.Mutex
-	last time.Time
+func newRetryLimit(clock clock.Clock) *retryLimit {
+	return &retryLimit{clock: clock, limiter: rate.NewLimiter(rate.Every(minRetryInterval), 1)}
 }
 
 // allow is rest.Options.Retry.
 func (r *retryLimit) allow(ctx context.Context, attempts int) bool {
-	now := r.clock.Now()
-	r.mu.Lock()
-	allowed := attempts == 1 && (r.last.IsZero() || now.Sub(r.last) >= retryInterval)
-	if allowed {
-		r.last = now
-	}
-	r.mu.Unlock()
-	if !allowed {
+	if attempts != 1 || !r.limiter.AllowN(r.clock.Now(), 1) {
 		return false
 	}
 	// Links to several clusters may lose their connections at the same time.

@@ -27,11 +27,11 @@ const (
 	Suspect Trust = "Suspect"
 )
 
-// settle is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
-const settle = 5 * time.Minute
+// suspectTimeout is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
+const suspectTimeout = 5 * time.Minute
 
-// sameTime is the difference up to which two clocks show the same: Slurm tells seconds, and an answer takes its time.
-const sameTime = 30 * time.Second
+// maxClockDifference is the difference up to which two clocks show the same: Slurm tells seconds, and an answer takes its time.
+const maxClockDifference = 30 * time.Second
 
 // A Snapshot is what is known of a cluster's nodes at one time. It never changes.
 type Snapshot struct {
@@ -57,17 +57,17 @@ type Snapshot struct {
 
 	nodes map[string]*rest.Node
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
-	// excess says which bound the last list of jobs exceeded; empty for none.
-	excess string
-	// shown is when the list was there in which a node last differed, and unsuspended when Slurm was asked for the states of all jobs
+	// boundExceeded says which bound the last list of jobs exceeded; empty for none.
+	boundExceeded string
+	// changedAt is when the list was there in which a node last differed, and unsuspended when Slurm was asked for the states of all jobs
 	// and none was one that may hold nodes that look idle.
-	shown       map[string]time.Time
+	changedAt   map[string]time.Time
 	unsuspended time.Time
 	// staleAfter is the age from which the snapshot is Stale.
 	staleAfter time.Duration
-	// trusted is the number of nodes in the last list that was not suspect, and lost the time since when lists are.
-	trusted int
-	lost    time.Time
+	// trusted is the number of nodes in the last list that was not suspect, and lostSince the time since when lists are.
+	trusted   int
+	lostSince time.Time
 	// forgotten are dynamic nodes that vanished together with most others, and have not come back.
 	forgotten map[string]bool
 	// deleted are nodes that the link itself deletes and that may be in lists still, with the time when it began to.
@@ -150,11 +150,11 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 	next.Taken = asked
 	if !list.Unchanged {
 		next.Listed, next.Updated, next.Meta = asked, list.Updated, list.Meta
-		if ahead := list.Updated.Sub(asked); !list.Updated.IsZero() && (ahead-s.Ahead).Abs() > sameTime {
+		if ahead := list.Updated.Sub(asked); !list.Updated.IsZero() && (ahead-s.Ahead).Abs() > maxClockDifference {
 			next.Ahead = ahead.Round(time.Second)
 		}
 		next.nodes, changed = merge(s.nodes, list.Nodes)
-		next.forgotten = s.missedBy(next.nodes)
+		next.forgotten = s.forgottenIn(next.nodes)
 	}
 	next.judge(asked)
 	return next, changed
@@ -177,9 +177,9 @@ func (s *Snapshot) has(nodes []string) bool {
 	return !slices.ContainsFunc(nodes, func(name string) bool { return s.nodes[name] == nil })
 }
 
-// missedBy are the forgotten nodes when Slurm lists these ones next. Nodes of slurm.conf are always there, and those that the link
+// forgottenIn are the forgotten nodes when Slurm lists these ones next. Nodes of slurm.conf are always there, and those that the link
 // deletes vanish on purpose.
-func (s *Snapshot) missedBy(next map[string]*rest.Node) map[string]bool {
+func (s *Snapshot) forgottenIn(next map[string]*rest.Node) map[string]bool {
 	forgotten := map[string]bool{}
 	for name := range s.forgotten {
 		if next[name] == nil {
@@ -215,20 +215,20 @@ func (s *Snapshot) lacks(earlier *Snapshot) bool {
 	return false
 }
 
-// noting returns a snapshot that knows when nodes were seen to differ.
-func (s *Snapshot) noting(changed []string, now time.Time) *Snapshot {
+// withChanges returns a snapshot that knows when nodes were seen to differ.
+func (s *Snapshot) withChanges(changed []string, now time.Time) *Snapshot {
 	if len(changed) == 0 {
 		return s
 	}
 	next := *s
-	next.shown = make(map[string]time.Time, len(s.nodes))
+	next.changedAt = make(map[string]time.Time, len(s.nodes))
 	for name := range s.nodes {
-		if at, known := s.shown[name]; known {
-			next.shown[name] = at
+		if at, known := s.changedAt[name]; known {
+			next.changedAt[name] = at
 		}
 	}
 	for _, name := range changed {
-		next.shown[name] = now
+		next.changedAt[name] = now
 	}
 	return &next
 }
@@ -255,7 +255,7 @@ func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time)
 	for name, at := range s.deleted {
 		if _, there := s.nodes[name]; !there {
 			n--
-		} else if now.Sub(at) < settle {
+		} else if now.Sub(at) < suspectTimeout {
 			if deleted == nil {
 				deleted = map[string]time.Time{}
 			}
@@ -270,20 +270,20 @@ func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time)
 func (s *Snapshot) judge(now time.Time) {
 	expected, deleted := s.expected(now)
 	if len(s.nodes)*2 < expected {
-		if s.lost.IsZero() {
-			s.lost = now
+		if s.lostSince.IsZero() {
+			s.lostSince = now
 		}
-		if now.Sub(s.lost) < settle {
+		if now.Sub(s.lostSince) < suspectTimeout {
 			s.Trust, s.Unauthorized = Suspect, false
 			s.Why = fmt.Sprintf("Slurm lists %d nodes, where it listed %d; this is believed when it stays so until %s",
-				len(s.nodes), expected, s.lost.Add(settle).UTC().Format(time.RFC3339))
+				len(s.nodes), expected, s.lostSince.Add(suspectTimeout).UTC().Format(time.RFC3339))
 			return
 		}
 	}
 	s.Trust, s.Why, s.Unauthorized = Fresh, "", false
-	s.trusted, s.lost, s.deleted = len(s.nodes), time.Time{}, deleted
-	if s.excess != "" {
-		s.Trust, s.Why = Suspect, s.excess
+	s.trusted, s.lostSince, s.deleted = len(s.nodes), time.Time{}, deleted
+	if s.boundExceeded != "" {
+		s.Trust, s.Why = Suspect, s.boundExceeded
 	}
 }
 

@@ -240,7 +240,7 @@ func TestOnlyFreshSnapshotsMissNodes(t *testing.T) {
 			if err != nil && (s.Trust == Fresh || s.Len() != before.Len() || len(changed) > 0 || !s.Taken.Equal(before.Taken)) {
 				t.Fatalf("after %v the snapshot is %s with %d nodes", err, s.Trust, s.Len())
 			}
-			if s.Trust == Fresh && (s.Len()*2 < before.trusted && now.Sub(before.lost) < settle) {
+			if s.Trust == Fresh && (s.Len()*2 < before.trusted && now.Sub(before.lostSince) < suspectTimeout) {
 				t.Fatalf("a list of %d nodes after one of %d is fresh at once", s.Len(), before.trusted)
 			}
 			if _, exists := s.Node("none"); exists == node.No && s.Trust != Fresh {

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// A suspendedQuestion is what is known of when to ask whether jobs are suspended.
-type suspendedQuestion struct {
+// A suspendedPolls is what is known of when to ask whether jobs are suspended.
+type suspendedPolls struct {
 	limit listLimit
 	seen  time.Time // when jobs were suspended last; zero: none is
 	next  time.Time // when it may be asked again
@@ -32,7 +32,7 @@ func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) ho
 			continue
 		}
 		idle = append(idle, name)
-		if !snapshot.unsuspended.After(snapshot.shown[name]) {
+		if !snapshot.unsuspended.After(snapshot.changedAt[name]) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -79,7 +79,7 @@ func (f *jobFollower) tookSuspended(asked time.Time, none bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.view.now()
-	f.suspended.next = now.Add((changedShare - 1) * f.connection.lastWork(listJobs))
+	f.suspended.next = now.Add((boostInverseRate - 1) * f.connection.lastWork(listJobs))
 	f.suspended.limit.took(now)
 	f.suspended.seen = time.Time{}
 	if !none {

@@ -96,7 +96,7 @@ func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failu
 	if err := w.nodes.ask(ctx, false); err != nil {
 		return all(nodes, fmt.Errorf("finding out which of %d nodes Slurm refuses: %w", len(nodes), err))
 	}
-	possible, failures := c.sort(w.view.snapshot(), nodes)
+	possible, failures := c.retriable(w.view.snapshot(), nodes)
 	if len(possible) == 0 {
 		return failures
 	}
@@ -116,9 +116,9 @@ func busy(err error) bool {
 	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
-// sort tells, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from
+// retriable tells, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from
 // those that are to blame.
-func (c change) sort(s *Snapshot, nodes []string) (possible []string, failures Failures) {
+func (c change) retriable(s *Snapshot, nodes []string) (possible []string, failures Failures) {
 	failures = Failures{}
 	for _, name := range nodes {
 		switch _, exists := s.Node(name); {

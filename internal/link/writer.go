@@ -50,7 +50,7 @@ func (w *writer) runBatchers(ctx context.Context) {
 
 // wrote asks for what a write has changed, and for what follows from it.
 func (w *writer) wrote() {
-	w.nodes.load.changed(w.view.now())
+	w.nodes.load.boost(w.view.now())
 	w.nodes.poke()
 }
 
@@ -119,53 +119,53 @@ type Update struct {
 }
 
 // DrainLater is Drain of one node for somebody who does not wait, see UpdateLater.
-func (w *writer) DrainLater(name, reason string, told func(error)) {
+func (w *writer) DrainLater(name, reason string, done func(error)) {
 	if strings.TrimSpace(reason) == "" {
-		told(errors.New("draining without a reason"))
+		done(errors.New("draining without a reason"))
 		return
 	}
-	w.later(w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), told)
+	w.later(w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), done)
 }
 
 // UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. What has
-// not left by then is dropped, with ErrLate.
-func (w *writer) UndrainLater(name string, by time.Time, told func(error)) {
-	w.laterBy(by, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), told)
+// not left by the deadline is dropped, with ErrLate.
+func (w *writer) UndrainLater(name string, deadline time.Time, done func(error)) {
+	w.laterBy(deadline, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), done)
 }
 
 // ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
-// not left by then is dropped, with ErrLate.
-func (w *writer) ReviveLater(name string, by time.Time, told func(error)) {
-	w.laterBy(by, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), told)
+// not left by the deadline is dropped, with ErrLate.
+func (w *writer) ReviveLater(name string, deadline time.Time, done func(error)) {
+	w.laterBy(deadline, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), done)
 }
 
-// UpdateLater updates one node for somebody who does not wait: told is called, from a goroutine of the link, when it
+// UpdateLater updates one node for somebody who does not wait: done is called, from a goroutine of the link, when it
 // is known what became of it, and then subscribers are told the node. It must not block. Equal updates within the window leave
 // as one call.
-func (w *writer) UpdateLater(name string, u Update, told func(error)) {
-	w.later(w.attributes, name, updating(u.asked()), told)
+func (w *writer) UpdateLater(name string, u Update, done func(error)) {
+	w.later(w.attributes, name, updating(u.forSlurm()), done)
 }
 
 // later hands a write of one node to a batcher, and tells what became of it.
-func (w *writer) later(to *batcher, name string, c change, told func(error)) {
-	w.laterBy(time.Time{}, to, name, c, told)
+func (w *writer) later(to *batcher, name string, c change, done func(error)) {
+	w.laterBy(time.Time{}, to, name, c, done)
 }
 
-// laterBy is later for a write that is dropped when it has not left by then.
-func (w *writer) laterBy(by time.Time, to *batcher, name string, c change, told func(error)) {
-	good, failures := named([]string{name})
-	if len(good) == 0 {
-		told(failures[name])
+// laterBy is later for a write that is dropped when it has not left by the deadline.
+func (w *writer) laterBy(deadline time.Time, to *batcher, name string, c change, done func(error)) {
+	valid, failures := validNames([]string{name})
+	if len(valid) == 0 {
+		done(failures[name])
 		return
 	}
-	w.hand(to, good, by, c, func(f Failures) {
-		told(f[name])
+	w.enqueue(to, valid, deadline, c, func(f Failures) {
+		done(f[name])
 		w.publish(name)
 	})
 }
 
-// asked is the update in the words of the client.
-func (u Update) asked() rest.NodeUpdate {
+// forSlurm is the update in the words of the client.
+func (u Update) forSlurm() rest.NodeUpdate {
 	return rest.NodeUpdate{
 		Comment: u.Comment, Extra: u.Extra, Features: u.Features, FeaturesActive: u.FeaturesActive, Topology: u.Topology,
 	}
@@ -180,18 +180,18 @@ func (w *writer) Forget(ctx context.Context, nodes []string) Failures {
 // submit hands a write to the batcher and waits for what becomes of it. A caller whose context ends does not learn
 // whether the write was made.
 func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
-	good, failures := named(nodes)
-	if len(good) > 0 {
+	valid, failures := validNames(nodes)
+	if len(valid) > 0 {
 		reply := make(chan Failures, 1) // with room, so that nobody waits for a caller who left
-		r := w.hand(to, good, time.Time{}, c, func(f Failures) { reply <- f })
+		r := w.enqueue(to, valid, time.Time{}, c, func(f Failures) { reply <- f })
 		select {
 		case answer := <-reply:
 			maps.Copy(failures, answer)
 		case <-ctx.Done():
-			r.left.Store(true)
-			maps.Copy(failures, all(good, ctx.Err()))
+			r.abandoned.Store(true)
+			maps.Copy(failures, all(valid, ctx.Err()))
 		case <-w.done:
-			maps.Copy(failures, all(good, ErrClosed))
+			maps.Copy(failures, all(valid, ErrClosed))
 		}
 	}
 	if len(failures) == 0 {
@@ -200,10 +200,10 @@ func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c chan
 	return failures
 }
 
-// hand hands a write to the batcher, which drops it when it has not left by then; zero for never.
-func (w *writer) hand(to *batcher, nodes []string, by time.Time, c change, reply func(Failures)) *request {
-	r := &request{change: c, nodes: nodes, by: by, reply: reply}
-	if !to.hand(r) {
+// enqueue hands a write to a batcher, which drops it when it has not left by the deadline; zero for none.
+func (w *writer) enqueue(to *batcher, nodes []string, deadline time.Time, c change, reply func(Failures)) *request {
+	r := &request{change: c, nodes: nodes, deadline: deadline, reply: reply}
+	if !to.enqueue(r) {
 		reply(all(nodes, ErrClosed))
 		return r
 	}
@@ -211,17 +211,17 @@ func (w *writer) hand(to *batcher, nodes []string, by time.Time, c change, reply
 	return r
 }
 
-// named tells names of nodes from others: one like ALL or a[1-9] would be more than one node.
-func named(nodes []string) (good []string, failures Failures) {
+// validNames tells names of nodes from others: one like ALL or a[1-9] would be more than one node.
+func validNames(nodes []string) (valid []string, failures Failures) {
 	failures = Failures{}
 	for _, name := range nodes {
 		if err := hostlist.CheckName(name); err != nil {
 			failures[name] = err
 		} else {
-			good = append(good, name)
+			valid = append(valid, name)
 		}
 	}
-	return good, failures
+	return valid, failures
 }
 
 // all is the same failure for all nodes.

@@ -97,7 +97,7 @@ func theirs() []mutation {
 		{
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
-				{"internal/link/snapshot.go", `if now.Sub(s.lost) < settle {`, `if now.Before(s.lost) {`},
+				{"internal/link/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
 				{"internal/worker/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
 				{"internal/worker/absence.go", `When: func(f *facts) bool { return f.Lost == node.No }`, `When: func(*facts) bool { return true }`},
 				{"internal/worker/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},

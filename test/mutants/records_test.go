@@ -49,13 +49,13 @@ func records() []mutation {
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten",
-			edits:  []edit{{"internal/link/held.go", "if said != nil && c.held(said) {", "if said != nil && c.held(said) && name == \"\" {"}},
+			edits:  []edit{{"internal/link/held.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
 			suite:  "internal/link",
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
 		},
 		{
 			name:   "and when lists are long, because only those are asked for",
-			edits:  []edit{{"internal/link/held.go", "const maxSingleQuestions = 2", "const maxSingleQuestions = 0"}},
+			edits:  []edit{{"internal/link/held.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
 			suite:  "internal/link",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},
