@@ -21,7 +21,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // kind is one kind of both API groups: its CRD, and the Go type that the CRD was made from.
@@ -41,7 +41,7 @@ func (k kind) page() string {
 func kinds(t *testing.T) []kind {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{slinky.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{slinkyv1beta1.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	v1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
 func TestServiceNamesAreThoseThatUsersKnow(t *testing.T) {
-	cluster := &v1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	cluster := &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	for got, want := range map[string]string{
 		cluster.ControllerServiceName():    "c-controller-svc",
 		cluster.AccountingServiceName():    "c-accounting-svc",
@@ -38,7 +38,7 @@ func TestServiceNamesAreThoseThatUsersKnow(t *testing.T) {
 }
 
 func TestTheLongestClusterNameStillMakesServiceNames(t *testing.T) {
-	cluster := &v1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", 40)}}
+	cluster := &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", 40)}}
 	for _, name := range []string{
 		cluster.ControllerServiceName(), cluster.AccountingServiceName(), cluster.RESTServiceName(),
 		cluster.LoginServiceName(), cluster.LoginHeadlessServiceName(), cluster.WorkerServiceName(),
@@ -51,7 +51,7 @@ func TestTheLongestClusterNameStillMakesServiceNames(t *testing.T) {
 }
 
 func TestBlockSizeComesFromTheNewerField(t *testing.T) {
-	spec := &v1.SlurmClusterSpec{SlurmConfig: v1.SlurmConfig{TopologyBlockSize: 18}}
+	spec := &nebiusv1.SlurmClusterSpec{SlurmConfig: nebiusv1.SlurmConfig{TopologyBlockSize: 18}}
 	if got := spec.BlockSize(); got != 18 {
 		t.Errorf("got %d, want the older field's 18", got)
 	}
@@ -62,13 +62,13 @@ func TestBlockSizeComesFromTheNewerField(t *testing.T) {
 }
 
 func TestOnlyDownscalingMaintenanceScalesDown(t *testing.T) {
-	for mode, want := range map[v1.MaintenanceMode]bool{
-		"":                             false,
-		v1.MaintenanceNone:             false,
-		v1.MaintenanceSkipPopulateJail: false,
-		v1.MaintenanceDownscale:        true,
-		v1.MaintenanceDownscaleAndDeletePopulateJail:    true,
-		v1.MaintenanceDownscaleAndOverwritePopulateJail: true,
+	for mode, want := range map[nebiusv1.MaintenanceMode]bool{
+		"":                                   false,
+		nebiusv1.MaintenanceNone:             false,
+		nebiusv1.MaintenanceSkipPopulateJail: false,
+		nebiusv1.MaintenanceDownscale:        true,
+		nebiusv1.MaintenanceDownscaleAndDeletePopulateJail:    true,
+		nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail: true,
 	} {
 		if got := mode.Downscaled(); got != want {
 			t.Errorf("%q: got %v, want %v", mode, got, want)

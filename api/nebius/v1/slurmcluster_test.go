@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"sigs.k8s.io/yaml"
 
-	v1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func slurmCluster(t testing.TB) *crdcheck.CRD {
 	t.Helper()
-	crd := crdcheck.Load(t, v1.GroupVersion.Group)["SlurmCluster"]
+	crd := crdcheck.Load(t, nebiusv1.GroupVersion.Group)["SlurmCluster"]
 	if crd == nil {
 		t.Fatal("config/crd/bases has no SlurmCluster")
 	}
@@ -77,7 +77,7 @@ func namesNoDefault(s *apiextensions.JSONSchemaProps) bool {
 
 func TestNoFieldGetsLostInTheGoType(t *testing.T) {
 	full := slurmCluster(t).Full()
-	cluster := &v1.SlurmCluster{}
+	cluster := &nebiusv1.SlurmCluster{}
 	crdcheck.Decode(t, full, cluster)
 	if diff := cmp.Diff(full, crdcheck.Encode(t, cluster)); diff != "" {
 		t.Errorf("written again, the object differs (-read +written):\n%s", diff)
@@ -85,7 +85,7 @@ func TestNoFieldGetsLostInTheGoType(t *testing.T) {
 }
 
 func TestADeepCopySharesNothing(t *testing.T) {
-	cluster := &v1.SlurmCluster{}
+	cluster := &nebiusv1.SlurmCluster{}
 	crdcheck.Decode(t, slurmCluster(t).Full(), cluster)
 	before := crdcheck.Encode(t, cluster)
 	copied := cluster.DeepCopy()
@@ -106,7 +106,7 @@ func TestClustersOfBothGenerationsAreAccepted(t *testing.T) {
 			if path := lost("", written, object); path != "" {
 				t.Errorf("%s is not kept as it was written", path)
 			}
-			once, twice := &v1.SlurmCluster{}, &v1.SlurmCluster{}
+			once, twice := &nebiusv1.SlurmCluster{}, &nebiusv1.SlurmCluster{}
 			crdcheck.Decode(t, object, once)
 			again := crdcheck.Encode(t, once)
 			slurmCluster(t).Default(again)

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	v1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
 func TestVolumeSourceIsANameBesideACoreVolumeSource(t *testing.T) {
-	var source v1.VolumeSource
+	var source nebiusv1.VolumeSource
 	if err := json.Unmarshal([]byte(`{"name":"jail","nfs":{"server":"s","path":"/p"}}`), &source); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestVolumeSourceIsANameBesideACoreVolumeSource(t *testing.T) {
 }
 
 func TestAMistypedVolumeSourceNamesItsPathWhenItIsDecoded(t *testing.T) {
-	var source v1.VolumeSource
+	var source nebiusv1.VolumeSource
 	if err := json.Unmarshal([]byte(`{"name":"jail","nfs":{"sever":"s"}}`), &source); err != nil {
 		t.Fatalf("one bad volume source keeps the whole object from being read: %v", err)
 	}
@@ -54,7 +54,7 @@ func FuzzVolumeSource(f *testing.F) {
 	f.Add([]byte(`{"emptyDir":null}`))
 	f.Add([]byte(` null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var source v1.VolumeSource
+		var source nebiusv1.VolumeSource
 		if json.Unmarshal(data, &source) != nil || bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // What the API server fills in and what the methods say about an object that never saw it must be the same.
@@ -30,18 +30,18 @@ func TestDefaultsOfTheSchemaAndOfTheMethodsAgree(t *testing.T) {
 		var out []any
 		for _, o := range objects {
 			switch o := o.(type) {
-			case *slinky.Controller:
+			case *slinkyv1beta1.Controller:
 				out = append(out, o.Persistent(), o.StateClaim(), o.Replicas(), o.ExistingClaim())
-			case *slinky.Accounting:
+			case *slinkyv1beta1.Accounting:
 				out = append(out, o.DatabaseClaim())
-			case *slinky.RestApi:
+			case *slinkyv1beta1.RestApi:
 				out = append(out, o.Replicas())
-			case *slinky.LoginSet:
+			case *slinkyv1beta1.LoginSet:
 				out = append(out, o.Replicas(), o.Workload(), o.Spec.Users[0].LoginShell(), o.Spec.Users[0].HomeDirectory(), o.Spec.Users[0].PrimaryGID())
-			case *slinky.NodeSet:
+			case *slinkyv1beta1.NodeSet:
 				whenDeleted, whenScaled := o.ClaimRetention()
 				out = append(out, o.Replicas(), o.ScalingMode(), o.UpdateType(), o.MaxUnavailable(), o.DisruptionProtection(), whenDeleted, whenScaled)
-			case *slinky.Token:
+			case *slinkyv1beta1.Token:
 				out = append(out, o.Refreshes(), o.Lifetime())
 			}
 		}
@@ -57,15 +57,15 @@ func TestDefaultsOfTheSchemaAndOfTheMethodsAgree(t *testing.T) {
 		admitted("Token", map[string]any{"username": "a", "jwtKeyRef": map[string]any{"name": "a", "key": "b"}}),
 	)
 	fromMethods := facts(
-		&slinky.Controller{},
-		&slinky.Controller{Spec: slinky.ControllerSpec{
-			HA: &slinky.ControllerHA{Enabled: true}, Persistence: &slinky.ControllerPersistence{ExistingClaim: "c"},
+		&slinkyv1beta1.Controller{},
+		&slinkyv1beta1.Controller{Spec: slinkyv1beta1.ControllerSpec{
+			HA: &slinkyv1beta1.ControllerHA{Enabled: true}, Persistence: &slinkyv1beta1.ControllerPersistence{ExistingClaim: "c"},
 		}},
-		&slinky.Accounting{Spec: slinky.AccountingSpec{EmbeddedDatabase: &slinky.EmbeddedDatabase{}}},
-		&slinky.RestApi{},
-		&slinky.LoginSet{Spec: slinky.LoginSetSpec{Users: []slinky.User{{Name: "u", UID: 1000}}}},
-		&slinky.NodeSet{},
-		&slinky.Token{},
+		&slinkyv1beta1.Accounting{Spec: slinkyv1beta1.AccountingSpec{EmbeddedDatabase: &slinkyv1beta1.EmbeddedDatabase{}}},
+		&slinkyv1beta1.RestApi{},
+		&slinkyv1beta1.LoginSet{Spec: slinkyv1beta1.LoginSetSpec{Users: []slinkyv1beta1.User{{Name: "u", UID: 1000}}}},
+		&slinkyv1beta1.NodeSet{},
+		&slinkyv1beta1.Token{},
 	)
 	if diff := cmp.Diff(fromSchema, fromMethods); diff != "" {
 		t.Errorf("defaults (-schema +methods):\n%s", diff)
@@ -77,15 +77,15 @@ func TestStateClaim(t *testing.T) {
 	class := "fast"
 	for _, tt := range []struct {
 		name        string
-		persistence *slinky.ControllerPersistence
+		persistence *slinkyv1beta1.ControllerPersistence
 		want        *corev1.PersistentVolumeClaimSpec
 	}{
 		{name: "by default it has 4Gi", want: claim("4Gi", nil)},
-		{name: "no claim without persistence", persistence: &slinky.ControllerPersistence{Enabled: &off}},
-		{name: "no claim beside an existing one", persistence: &slinky.ControllerPersistence{ExistingClaim: "mine"}},
+		{name: "no claim without persistence", persistence: &slinkyv1beta1.ControllerPersistence{Enabled: &off}},
+		{name: "no claim beside an existing one", persistence: &slinkyv1beta1.ControllerPersistence{ExistingClaim: "mine"}},
 		{
 			name: "what is written stays",
-			persistence: &slinky.ControllerPersistence{PersistentVolumeClaimSpec: corev1.PersistentVolumeClaimSpec{
+			persistence: &slinkyv1beta1.ControllerPersistence{PersistentVolumeClaimSpec: corev1.PersistentVolumeClaimSpec{
 				StorageClassName: &class,
 				Resources: corev1.VolumeResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("9Gi")},
@@ -95,7 +95,7 @@ func TestStateClaim(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			controller := &slinky.Controller{Spec: slinky.ControllerSpec{Persistence: tt.persistence}}
+			controller := &slinkyv1beta1.Controller{Spec: slinkyv1beta1.ControllerSpec{Persistence: tt.persistence}}
 			before := controller.DeepCopy()
 			if diff := cmp.Diff(tt.want, controller.StateClaim()); diff != "" {
 				t.Errorf("claim (-want +got):\n%s", diff)
@@ -119,11 +119,11 @@ func claim(size string, class *string) *corev1.PersistentVolumeClaimSpec {
 
 func TestWhatIsWrittenWinsOverDefaults(t *testing.T) {
 	off, gid, three := false, int64(5), int32(3)
-	user := slinky.User{Name: "a", UID: 1000, GID: &gid, Home: "/h", Shell: "/bin/zsh"}
-	token := &slinky.Token{Spec: slinky.TokenSpec{Refresh: &off, Lifetime: &metav1.Duration{Duration: time.Hour}}}
-	external := &slinky.Controller{Spec: slinky.ControllerSpec{External: true}}
-	backups := &slinky.Controller{Spec: slinky.ControllerSpec{HA: &slinky.ControllerHA{Enabled: true, Backups: &three}}}
-	nodes := &slinky.NodeSet{Spec: slinky.NodeSetSpec{WorkloadDisruptionProtection: &off, Replicas: &three}}
+	user := slinkyv1beta1.User{Name: "a", UID: 1000, GID: &gid, Home: "/h", Shell: "/bin/zsh"}
+	token := &slinkyv1beta1.Token{Spec: slinkyv1beta1.TokenSpec{Refresh: &off, Lifetime: &metav1.Duration{Duration: time.Hour}}}
+	external := &slinkyv1beta1.Controller{Spec: slinkyv1beta1.ControllerSpec{External: true}}
+	backups := &slinkyv1beta1.Controller{Spec: slinkyv1beta1.ControllerSpec{HA: &slinkyv1beta1.ControllerHA{Enabled: true, Backups: &three}}}
+	nodes := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{WorkloadDisruptionProtection: &off, Replicas: &three}}
 	got := []any{
 		user.PrimaryGID(), user.HomeDirectory(), user.LoginShell(), token.Refreshes(), token.Lifetime(),
 		external.Replicas(), backups.Replicas(), nodes.DisruptionProtection(), nodes.Replicas(),

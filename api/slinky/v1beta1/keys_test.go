@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 func ref(name, key string) *corev1.SecretKeySelector {
@@ -37,10 +37,10 @@ func TestKeysOfControllerAndAccounting(t *testing.T) {
 		{name: "the newer reference wins", slurm: ref("a", "b"), jwt: ref("c", "d"), hs256: ref("e", "f"), wantSlurm: "a:b", wantJwt: "c:d"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			controller := &slinky.Controller{ObjectMeta: meta("demo"), Spec: slinky.ControllerSpec{
+			controller := &slinkyv1beta1.Controller{ObjectMeta: meta("demo"), Spec: slinkyv1beta1.ControllerSpec{
 				SlurmKeyRef: tt.slurm, JwtKeyRef: tt.jwt, JwtHs256KeyRef: tt.hs256, External: tt.external,
 			}}
-			accounting := &slinky.Accounting{ObjectMeta: meta("demo"), Spec: slinky.AccountingSpec{
+			accounting := &slinkyv1beta1.Accounting{ObjectMeta: meta("demo"), Spec: slinkyv1beta1.AccountingSpec{
 				SlurmKeyRef: tt.slurm, JwtKeyRef: tt.jwt, JwtHs256KeyRef: tt.hs256, External: tt.external,
 			}}
 			type keyed interface {
@@ -70,41 +70,41 @@ func TestKeysOfControllerAndAccounting(t *testing.T) {
 func TestDatabaseOfAccounting(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
-		spec         slinky.AccountingSpec
+		spec         slinkyv1beta1.AccountingSpec
 		wantNone     bool
-		want         slinky.StorageConfig
+		want         slinkyv1beta1.StorageConfig
 		wantPassword string
 	}{
-		{name: "an external slurmdbd has none here", spec: slinky.AccountingSpec{External: true}, wantNone: true},
+		{name: "an external slurmdbd has none here", spec: slinkyv1beta1.AccountingSpec{External: true}, wantNone: true},
 		{
 			name:         "an embedded database has a generated password",
-			spec:         slinky.AccountingSpec{EmbeddedDatabase: &slinky.EmbeddedDatabase{}},
-			want:         slinky.StorageConfig{Host: "demo-database.ns1", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
+			spec:         slinkyv1beta1.AccountingSpec{EmbeddedDatabase: &slinkyv1beta1.EmbeddedDatabase{}},
+			want:         slinkyv1beta1.StorageConfig{Host: "demo-database.ns1", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
 			wantPassword: "demo-auth-database:password",
 		},
 		{
 			name:         "an embedded database has the password that is given",
-			spec:         slinky.AccountingSpec{EmbeddedDatabase: &slinky.EmbeddedDatabase{PasswordKeyRef: ref("a", "b")}},
-			want:         slinky.StorageConfig{Host: "demo-database.ns1", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
+			spec:         slinkyv1beta1.AccountingSpec{EmbeddedDatabase: &slinkyv1beta1.EmbeddedDatabase{PasswordKeyRef: ref("a", "b")}},
+			want:         slinkyv1beta1.StorageConfig{Host: "demo-database.ns1", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
 			wantPassword: "a:b",
 		},
 		{
 			name:         "an existing database gets the defaults",
-			spec:         slinky.AccountingSpec{StorageConfig: &slinky.StorageConfig{Host: "db", PasswordKeyRef: *ref("a", "b")}},
-			want:         slinky.StorageConfig{Host: "db", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
+			spec:         slinkyv1beta1.AccountingSpec{StorageConfig: &slinkyv1beta1.StorageConfig{Host: "db", PasswordKeyRef: *ref("a", "b")}},
+			want:         slinkyv1beta1.StorageConfig{Host: "db", Port: 3306, Database: "slurm_acct_db", Username: "slurm"},
 			wantPassword: "a:b",
 		},
 		{
 			name: "an existing database is used as it is described",
-			spec: slinky.AccountingSpec{StorageConfig: &slinky.StorageConfig{
+			spec: slinkyv1beta1.AccountingSpec{StorageConfig: &slinkyv1beta1.StorageConfig{
 				Host: "db", Port: 3307, Database: "acct", Username: "me", PasswordKeyRef: *ref("a", "b"),
 			}},
-			want:         slinky.StorageConfig{Host: "db", Port: 3307, Database: "acct", Username: "me"},
+			want:         slinkyv1beta1.StorageConfig{Host: "db", Port: 3307, Database: "acct", Username: "me"},
 			wantPassword: "a:b",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			accounting := &slinky.Accounting{ObjectMeta: meta("demo"), Spec: tt.spec}
+			accounting := &slinkyv1beta1.Accounting{ObjectMeta: meta("demo"), Spec: tt.spec}
 			got, ok := accounting.Database()
 			if ok == tt.wantNone {
 				t.Fatalf("there is a database = %t", ok)
@@ -124,7 +124,7 @@ func TestDatabaseOfAccounting(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	token := &slinky.Token{ObjectMeta: meta("demo")}
+	token := &slinkyv1beta1.Token{ObjectMeta: meta("demo")}
 	if got := show(token.AuthJwtRef()); got != "none" {
 		t.Errorf("key of a Token without one = %s", got)
 	}
@@ -139,7 +139,7 @@ func TestToken(t *testing.T) {
 	if got := show(token.TokenRef()); got != "s:t" {
 		t.Errorf("Secret that is given = %s", got)
 	}
-	token.Spec.JwtHs256KeyRef = &slinky.JwtSecretKeySelector{SecretKeySelector: *ref("a", "b")}
+	token.Spec.JwtHs256KeyRef = &slinkyv1beta1.JwtSecretKeySelector{SecretKeySelector: *ref("a", "b")}
 	if got := show(token.AuthJwtRef()); got != "a:b" {
 		t.Errorf("deprecated key = %s", got)
 	}

@@ -11,33 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "ns1"} }
 
 // The names are a contract: users' scripts, charts and other software spell them out.
 func TestDerivedNames(t *testing.T) {
-	controller := &slinky.Controller{ObjectMeta: meta("demo")}
-	external := &slinky.Controller{ObjectMeta: meta("far"), Spec: slinky.ControllerSpec{
-		External: true, ExternalConfig: &slinky.ExternalConfig{Host: "ctl.example.org", Port: 7000},
+	controller := &slinkyv1beta1.Controller{ObjectMeta: meta("demo")}
+	external := &slinkyv1beta1.Controller{ObjectMeta: meta("far"), Spec: slinkyv1beta1.ControllerSpec{
+		External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.org", Port: 7000},
 	}}
-	externalV6 := &slinky.Controller{ObjectMeta: meta("far"), Spec: slinky.ControllerSpec{
-		External: true, ExternalConfig: &slinky.ExternalConfig{Host: "fd00::1", Port: 7000},
+	externalV6 := &slinkyv1beta1.Controller{ObjectMeta: meta("far"), Spec: slinkyv1beta1.ControllerSpec{
+		External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "fd00::1", Port: 7000},
 	}}
-	named := &slinky.Controller{ObjectMeta: meta("demo"), Spec: slinky.ControllerSpec{
-		ClusterName: "hpc", Service: slinky.ServiceSpec{Port: 16817},
+	named := &slinkyv1beta1.Controller{ObjectMeta: meta("demo"), Spec: slinkyv1beta1.ControllerSpec{
+		ClusterName: "hpc", Service: slinkyv1beta1.ServiceSpec{Port: 16817},
 	}}
-	accounting := &slinky.Accounting{ObjectMeta: meta("demo")}
-	externalAccounting := &slinky.Accounting{ObjectMeta: meta("far"), Spec: slinky.AccountingSpec{
-		External: true, ExternalConfig: &slinky.ExternalConfig{Host: "dbd.example.org", Port: 7031},
+	accounting := &slinkyv1beta1.Accounting{ObjectMeta: meta("demo")}
+	externalAccounting := &slinkyv1beta1.Accounting{ObjectMeta: meta("far"), Spec: slinkyv1beta1.AccountingSpec{
+		External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "dbd.example.org", Port: 7031},
 	}}
-	restAPI := &slinky.RestApi{ObjectMeta: meta("demo")}
-	login := &slinky.LoginSet{ObjectMeta: meta("demo-login")}
-	nodes := &slinky.NodeSet{ObjectMeta: meta("demo-gpu"), Spec: slinky.NodeSetSpec{
-		ControllerRef: slinky.ObjectReference{Name: "demo"},
+	restAPI := &slinkyv1beta1.RestApi{ObjectMeta: meta("demo")}
+	login := &slinkyv1beta1.LoginSet{ObjectMeta: meta("demo-login")}
+	nodes := &slinkyv1beta1.NodeSet{ObjectMeta: meta("demo-gpu"), Spec: slinkyv1beta1.NodeSetSpec{
+		ControllerRef: slinkyv1beta1.ObjectReference{Name: "demo"},
 	}}
-	token := &slinky.Token{ObjectMeta: meta("demo"), Spec: slinky.TokenSpec{Username: "alice"}}
+	token := &slinkyv1beta1.Token{ObjectMeta: meta("demo"), Spec: slinkyv1beta1.TokenSpec{Username: "alice"}}
 
 	for _, tt := range []struct{ what, got, want string }{
 		{"Controller key", controller.Key().String(), "ns1/demo-controller"},
@@ -110,7 +110,7 @@ func TestWorkerNames(t *testing.T) {
 		{name: "a host name that is none is left out", podSpec: `{"hostname":7}`, wantPod: "gpu-set-7", wantHost: "gpu-set-7", wantCommon: "gpu-set"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes := &slinky.NodeSet{ObjectMeta: meta("gpu-set")}
+			nodes := &slinkyv1beta1.NodeSet{ObjectMeta: meta("gpu-set")}
 			nodes.Spec.OrdinalPadding = tt.padding
 			if tt.podSpec != "" {
 				nodes.Spec.Template.Spec = &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: []byte(tt.podSpec)}}
@@ -139,10 +139,10 @@ func TestReferencesStayInTheirNamespace(t *testing.T) {
 		{name: "another namespace is refused with what to write", namespace: "ns2", wantErr: `namespace "ns2" of the reference to "a" is not "ns1", the object's own: leave it out`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			selector := slinky.JwtSecretKeySelector{Namespace: tt.namespace}
+			selector := slinkyv1beta1.JwtSecretKeySelector{Namespace: tt.namespace}
 			selector.Name = "a"
 			for _, err := range []error{
-				slinky.ObjectReference{Name: "a", Namespace: tt.namespace}.InNamespace("ns1"),
+				slinkyv1beta1.ObjectReference{Name: "a", Namespace: tt.namespace}.InNamespace("ns1"),
 				selector.InNamespace("ns1"),
 			} {
 				switch {

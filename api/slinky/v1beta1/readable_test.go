@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // stringFields puts a string where the Go type is more than a string, or where it ends up in a line of a file.
@@ -38,7 +38,7 @@ var stringFields = map[string]func(s string) map[string]any{
 
 func object(kind string, spec map[string]any) map[string]any {
 	return map[string]any{
-		"apiVersion": slinky.GroupVersion.String(), "kind": kind,
+		"apiVersion": slinkyv1beta1.GroupVersion.String(), "kind": kind,
 		"metadata": map[string]any{"name": "demo"}, "spec": spec,
 	}
 }
@@ -81,7 +81,7 @@ func FuzzWhatIsAdmittedCanBeRead(f *testing.F) {
 			t.Skip("JSON is UTF-8")
 		}
 		scheme := runtime.NewScheme()
-		if err := slinky.AddToScheme(scheme); err != nil {
+		if err := slinkyv1beta1.AddToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
 		for name, build := range stringFields {
@@ -94,7 +94,7 @@ func FuzzWhatIsAdmittedCanBeRead(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			into, err := scheme.New(slinky.GroupVersion.WithKind(kind))
+			into, err := scheme.New(slinkyv1beta1.GroupVersion.WithKind(kind))
 			if err != nil {
 				t.Fatal(err)
 			}

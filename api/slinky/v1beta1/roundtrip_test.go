@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
@@ -42,10 +42,10 @@ func examples(t testing.TB) []map[string]any {
 func typed(t testing.TB, object map[string]any) runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := slinky.AddToScheme(scheme); err != nil {
+	if err := slinkyv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	out, err := scheme.New(slinky.GroupVersion.WithKind(object["kind"].(string)))
+	out, err := scheme.New(slinkyv1beta1.GroupVersion.WithKind(object["kind"].(string)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	slinky "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
@@ -19,6 +19,6 @@ var (
 // loadCRDs returns the definitions of this group, by kind. Compiling their rules takes a while, so it is done once.
 func loadCRDs(t testing.TB) map[string]*crdcheck.CRD {
 	t.Helper()
-	loading.Do(func() { definitions = crdcheck.Load(t, slinky.GroupVersion.Group) })
+	loading.Do(func() { definitions = crdcheck.Load(t, slinkyv1beta1.GroupVersion.Group) })
 	return definitions
 }

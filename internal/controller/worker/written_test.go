@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +51,7 @@ func (l *lagging) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
-func (l *lagging) Scheme() *runtime.Scheme { return clientscheme.Scheme }
+func (l *lagging) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (l *lagging) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	l.applied++
