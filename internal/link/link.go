@@ -92,7 +92,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
 	l.nodes.publish, l.nodes.answered, l.nodes.trustChanged = publish, l.jobs.poke, l.ctlds.poke
-	w := newWriter(options, l.connection, l.view, l.nodes, l.done)
+	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
 	w.publish = publish
 	w.requested = func() { metrics.requests.WithLabelValues(key.Namespace, key.Name).Inc() }
 	w.batched = func(nodes int) { metrics.batch.WithLabelValues(key.Namespace, key.Name).Observe(float64(nodes)) }

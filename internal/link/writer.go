@@ -17,11 +17,24 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
+// A nodeLister is what a writer needs of the node poller.
+type nodeLister interface {
+	// ask asks for the nodes; with list, the answer has to be a list.
+	ask(ctx context.Context, list bool) error
+	// answersSoon says that asking keeps nobody waiting, when the last write about states ended at that time.
+	answersSoon(written time.Time) bool
+	// expectWithout lets the next lists be without nodes that are about to be deleted on purpose.
+	expectWithout(ctx context.Context, names []string)
+	// poke asks for a poll soon.
+	poke()
+}
+
 // A writer changes nodes. Equal changes of several nodes within a window leave as one call.
 type writer struct {
 	connection *connection
 	view       *view
-	nodes      *nodePoller
+	nodes      nodeLister
+	load       *loadLimit
 	done       <-chan struct{} // closed when the link has ended
 	publish    func(nodes ...string)
 	// requested counts a write that somebody asked for, and batched the nodes of one call.
@@ -31,8 +44,8 @@ type writer struct {
 	states, attributes *batcher
 }
 
-func newWriter(options Options, connection *connection, view *view, nodes *nodePoller, done <-chan struct{}) *writer {
-	w := &writer{connection: connection, view: view, nodes: nodes, done: done}
+func newWriter(options Options, connection *connection, view *view, nodes nodeLister, load *loadLimit, done <-chan struct{}) *writer {
+	w := &writer{connection: connection, view: view, nodes: nodes, load: load, done: done}
 	batcher := func() *batcher {
 		return &batcher{clock: options.Clock, window: options.Window, more: make(chan struct{}, 1), write: w.write, held: w.held, wrote: w.wrote}
 	}
@@ -50,7 +63,7 @@ func (w *writer) runBatchers(ctx context.Context) {
 
 // wrote asks for what a write has changed, and for what follows from it.
 func (w *writer) wrote() {
-	w.nodes.load.boost(w.view.now())
+	w.load.boost(w.view.now())
 	w.nodes.poke()
 }
 
