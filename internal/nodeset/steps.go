@@ -4,8 +4,8 @@
 package nodeset
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 )
 
 // StepAction is what a Step does.
@@ -29,8 +29,9 @@ type Step struct {
 	Pod    string
 	Action StepAction
 	Cause  Cause
-	// Message says what it waits for.
+	// Message says what it waits for, Brief that this takes a moment.
 	Message string
+	Brief   bool
 }
 
 // Text is the step in a few words, for the pod: "update: waiting for job 812, which ends by 2026-11-20T14:20:00Z".
@@ -40,9 +41,6 @@ func (s Step) Text() string {
 	}
 	return string(s.Cause) + ": " + s.Message
 }
-
-// Brief says that what the step waits for takes a moment.
-func (s Step) Brief() bool { return s.Message == drainedFirst }
 
 // MaxSteps is how many steps are told; the others are counted.
 const MaxSteps = 32
@@ -57,8 +55,8 @@ const (
 )
 
 // Steps tells what is going to happen, in order: first what is done at once, which is left out unless all is asked for,
-// then who is on the way out and what that waits for, then who goes after them. name is the name of a worker's pod, waiting
-// what the worker says that it waits for. total counts the steps that are left out too.
+// then who is on the way out and what that waits for, then who goes after them. name is the name of a worker's pod, waiting what those
+// say that wait for jobs. total counts the steps that are left out too.
 func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
 	add := func(s Step) {
 		if total++; len(steps) < MaxSteps {
@@ -84,11 +82,8 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	slices.SortFunc(order, firstToGo)
 	for _, p := range order {
 		if cause := causes[p.Name]; cause != "" && !p.Terminating {
-			message := drainedFirst
-			if w := waiting[p.Name]; waitsForJobs(w) {
-				message = w
-			}
-			add(Step{Pod: p.Name, Action: Retire, Cause: cause, Message: message})
+			jobs := waiting[p.Name]
+			add(Step{Pod: p.Name, Action: Retire, Cause: cause, Message: cmp.Or(jobs, drainedFirst), Brief: jobs == ""})
 		}
 	}
 	next := itsTurn
@@ -101,11 +96,6 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		}
 	}
 	return steps, total
-}
-
-// waitsForJobs says of what a worker waits for, see waiting, that it is for jobs to end. Other waits are too short to be told.
-func waitsForJobs(message string) bool {
-	return strings.HasPrefix(message, "waiting for ") && strings.Contains(message, " job")
 }
 
 // Causes are those for which pods are retired once the plan is carried out.

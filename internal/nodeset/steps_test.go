@@ -30,7 +30,7 @@ func TestPlansAreTold(t *testing.T) {
 	const job = "waiting for job 812 of alice, which ends by 2026-11-20T14:20:00Z"
 	jobs := map[string]string{
 		"w-0": "waiting for 2 jobs, the last of which is job 812, which has no time limit; spec.drainTimeout ends them at 2026-11-20T14:20:00Z",
-		"w-1": "waiting for jobs to end", "w-2": "waiting for Slurm to confirm that nothing runs on it",
+		"w-1": "waiting for jobs to end",
 	}
 	var many []nodeset.Pod
 	for i := range 40 {

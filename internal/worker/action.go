@@ -64,6 +64,8 @@ type Marks struct {
 type Shown struct {
 	// Message says why, or what is waited for.
 	Message string
+	// WaitsForJobs says that a retired worker waits for its jobs to end. Other waits are short.
+	WaitsForJobs bool
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
 	Conditions      []string
 	ConditionsKnown bool

@@ -20,7 +20,9 @@ const DeletedWithNodeSet nodeset.Cause = "deletion"
 type end struct {
 	Deletion
 	message string
-	again   time.Time
+	// waitsForJobs says that it waits for jobs to end.
+	waitsForJobs bool
+	again        time.Time
 }
 
 // endOf decides about the end of a worker, and says what is going on with one that stays.
@@ -139,12 +141,15 @@ var retiredEnds = rule.List[*facts, end]{
 			Name: "spec.drainTimeout runs", Does: "wait for the jobs, at most until it is over", Why: "the user has said how long jobs may keep the worker",
 			When: (*facts).hasDrainDeadline,
 			Then: func(f *facts) end {
-				return end{message: waiting(f) + "; spec.drainTimeout ends them at " + f.drainDeadline().UTC().Format(time.RFC3339), again: f.drainDeadline()}
+				return end{
+					message:      waiting(f) + "; spec.drainTimeout ends them at " + f.drainDeadline().UTC().Format(time.RFC3339),
+					waitsForJobs: f.hasJobs(), again: f.drainDeadline(),
+				}
 			},
 		},
 		{
 			Name: "otherwise", Does: "wait for the jobs", Why: "without spec.drainTimeout, or after somebody else's drain, jobs may run as long as they like",
-			Then: func(f *facts) end { return end{message: waiting(f)} },
+			Then: func(f *facts) end { return end{message: waiting(f), waitsForJobs: f.hasJobs()} },
 		},
 	},
 }
@@ -182,9 +187,12 @@ func (f *facts) drainDeadline() time.Time {
 	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)
 }
 
+// hasJobs says that jobs are on the node, or may be: more is waited for than an answer about jobs that are suspended.
+func (f *facts) hasJobs() bool { return f.State.Busy() != node.No || f.Occupied() == node.Yes }
+
 // waiting says what a retired worker waits for.
 func waiting(w *facts) string {
-	if w.State.Busy() == node.No && w.Occupied() != node.Yes {
+	if !w.hasJobs() {
 		return "waiting to hear whether jobs are suspended there"
 	}
 	if w.JobsKnown != node.Yes || len(w.Jobs) == 0 {

@@ -19,7 +19,7 @@ type wanted struct {
 	Protected, NodeMark            node.Answer
 	Conditions                     []string
 	ConditionsKnown, DeadlineKnown bool
-	Relist, WantJobs               bool
+	Relist, WantJobs, WaitsForJobs bool
 	Again                          time.Time
 }
 
@@ -30,7 +30,7 @@ func (w wanted) action() worker.Action {
 		Announce:    w.Announce,
 		Deletion:    worker.Deletion{Delete: w.Delete, NeverStarted: w.NeverStarted},
 		Marks:       worker.Marks{Protected: w.Protected, NodeMark: w.NodeMark, DeadlineKnown: w.DeadlineKnown},
-		Shown:       worker.Shown{Message: w.Message, Conditions: w.Conditions, ConditionsKnown: w.ConditionsKnown},
+		Shown:       worker.Shown{Message: w.Message, WaitsForJobs: w.WaitsForJobs, Conditions: w.Conditions, ConditionsKnown: w.ConditionsKnown},
 		Questions:   worker.Questions{Relist: w.Relist, WantJobs: w.WantJobs},
 		Again:       w.Again,
 	}

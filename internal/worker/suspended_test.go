@@ -59,6 +59,9 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
 			})
+			if got.WaitsForJobs != strings.HasPrefix(tt.message, "waiting for job") {
+				t.Errorf("waits for jobs: %t", got.WaitsForJobs)
+			}
 			if got.Delete != tt.delete || got.Protected != tt.protected || got.WantJobs != tt.asks || got.Message != tt.message {
 				t.Errorf("deletes %t, protected %v, asks %t, says %q", got.Delete, got.Protected, got.WantJobs, got.Message)
 			}

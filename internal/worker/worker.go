@@ -155,7 +155,7 @@ func Next(w Worker) Action {
 	action.StateChange = f.change
 	action.Announce = f.registered() && (f.change.Opens() || f.returns()) && !f.announced()
 	end := endOf(f)
-	action.Deletion, action.Message = end.Deletion, end.message
+	action.Deletion, action.Message, action.WaitsForJobs = end.Deletion, end.message, end.waitsForJobs
 	action.wake(end.again)
 	shown := conditionsShown.Decide(f)
 	action.Conditions, action.ConditionsKnown = shown.conditions, shown.known

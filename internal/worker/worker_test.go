@@ -155,6 +155,7 @@ func TestNext(t *testing.T) {
 				tt.want.NodeMark = node.No
 			}
 			tt.want.ConditionsKnown = tt.known != node.Unknown && !tt.pod.Terminating
+			tt.want.WaitsForJobs = strings.HasPrefix(tt.want.Message, "waiting for jobs to end")
 			if diff := cmp.Diff(tt.want.action(), got); diff != "" {
 				t.Error(diff)
 			}

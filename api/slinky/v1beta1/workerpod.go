@@ -60,6 +60,10 @@ const (
 	ReasonRecordRefused = "RecordRefused"
 )
 
+// ReasonWaitingForJobs is the reason of PodConditionRetiring while the worker waits for its jobs to end. At other times the reason is the
+// cause for which it goes, such as ScaleIn.
+const ReasonWaitingForJobs = "WaitingForJobs"
+
 // ReasonSlurmNodeNotRegistered is the reason of the event for a worker that is made anew because its slurmd runs and Slurm
 // does not have its node.
 const ReasonSlurmNodeNotRegistered = "SlurmNodeNotRegistered"

@@ -123,7 +123,7 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 			case w.Pod.Terminating && have != nil: // nobody needs to be told
 				out = append(out, *have)
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
-				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reasonOf(w.Pod.Retired), Message: action.Message})
+				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Message})
 			}
 		case kind == slinkyv1beta1.PodConditionRegistered && action.ConditionsKnown:
 			if c := registered(have, w); c != nil {
@@ -152,6 +152,14 @@ func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition
 		return &c
 	}
 	return nil
+}
+
+// retiringReason is the typed form of what a retired worker waits for: the NodeSet reads it, and never the message.
+func retiringReason(w worker.Worker, action worker.Action) string {
+	if action.WaitsForJobs {
+		return slinkyv1beta1.ReasonWaitingForJobs
+	}
+	return reasonOf(w.Pod.Retired)
 }
 
 // reasonOf is the cause in the form of a condition's reason: ScaleIn for scale-in.

@@ -42,3 +42,16 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestTheReasonOfAWaitIsWhatTheNodeSetReads(t *testing.T) {
+	t.Parallel()
+	for want, action := range map[string]worker.Action{
+		slinkyv1beta1.ReasonWaitingForJobs: {Shown: worker.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
+		"ScaleIn":                          {Shown: worker.Shown{Message: "draining"}},
+	} {
+		got := wantedConditions(&corev1.Pod{}, worker.Worker{Known: node.Yes, Pod: nodeset.Pod{Retired: nodeset.ScaleIn}}, action)
+		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want {
+			t.Errorf("%+v, want reason %s", got, want)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func tell(f facts, p *plan) {
 		if pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
 			before[pod.Name] = pod.Annotations[slinkyv1beta1.AnnotationPlan]
 		}
-		if c := workerpod.Condition(pod, slinkyv1beta1.PodConditionRetiring); c != nil {
+		if c := workerpod.Condition(pod, slinkyv1beta1.PodConditionRetiring); c != nil && c.Reason == slinkyv1beta1.ReasonWaitingForJobs {
 			waiting[pod.Name] = c.Message
 		}
 	}
@@ -34,7 +34,7 @@ func tell(f facts, p *plan) {
 	for _, s := range steps {
 		p.steps = append(p.steps, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Action), Cause: string(s.Cause), Message: s.Message})
 		p.texts[s.Pod] = s.Text()
-		if text, retired := before[s.Pod]; retired && s.Brief() {
+		if text, retired := before[s.Pod]; retired && s.Brief {
 			p.texts[s.Pod] = text // it has gone before that is written
 		}
 	}
