@@ -5,11 +5,14 @@ package link
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // A ctldPoller asks the slurmctlds of a cluster who answers and what is loaded, as long as somebody needs to know.
@@ -110,7 +113,8 @@ func (p *ctldPoller) waitForPoll(ctx context.Context, interval time.Duration, li
 const unsettledInterval = 500 * time.Millisecond
 
 // next is how long not to ask after an answer that took so long, and whether to ask again at all. What failed was waiting
-// and no work.
+// and no work. So was an answer about a slurmctld that does not respond: slurmrestd waits for it, up to some seconds. If that counted,
+// nobody would ask for minutes, and not see that it is back.
 func (p *ctldPoller) next(interest Interest, d Daemons, failures int, took time.Duration) (interval time.Duration, again bool) {
 	settled := interest.Settled(d)
 	switch {
@@ -126,7 +130,9 @@ func (p *ctldPoller) next(interest Interest, d Daemons, failures int, took time.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	p.load.take(now, aboutDaemons, p.answers.add(took))
+	if !slices.ContainsFunc(d.Controllers, func(c rest.Controller) bool { return !c.Responding }) {
+		p.load.take(now, aboutDaemons, p.answers.add(took))
+	}
 	return max(interval, p.load.wait(now, aboutDaemons, !settled)), !settled || interest.Watch
 }
 

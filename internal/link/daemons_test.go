@@ -4,7 +4,9 @@
 package link
 
 import (
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,34 @@ func TestFailoverIsSeen(t *testing.T) {
 		want := []rest.Controller{{Hostname: "c-0", Primary: true, Status: away}, {Hostname: "c-1", Responding: true, Status: up}}
 		if diff := cmp.Diff(want, l.Daemons().Controllers); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// While one of two slurmctlds is away, an answer waits for it. That is no work of slurmrestd, and its return must not go unnoticed
+// for two hundred times as long.
+func TestTheReturnOfASlurmctldIsSeenSoon(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		const up, away = "No error", "Connection timed out"
+		s.SetControllers(fake.Controller{Hostname: "c-0", Status: up}, fake.Controller{Hostname: "c-1", Status: up})
+		l.Attend(Interest{Settled: func(Daemons) bool { return true }, Watch: true})
+		after(3 * time.Second)
+		s.SetControllers(fake.Controller{Hostname: "c-0", Status: away}, fake.Controller{Hostname: "c-1", Status: up})
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.Contains(r.URL.Path, "/ping/") {
+				return &fake.Fault{Latency: 2 * time.Second}
+			}
+			return nil
+		})
+		after(time.Minute)
+		if n := s.Counters().Calls["GET ping"]; n < 10 {
+			t.Errorf("while it is away, it was asked for %d times", n)
+		}
+		s.SetFault(nil)
+		s.SetControllers(fake.Controller{Hostname: "c-0", Status: up}, fake.Controller{Hostname: "c-1", Status: up})
+		after(5 * time.Second)
+		if c := l.Daemons().Controllers; len(c) != 2 || !c[0].Responding {
+			t.Errorf("five seconds later it is %+v", c)
 		}
 	})
 }
