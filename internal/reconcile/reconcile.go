@@ -103,7 +103,10 @@ func (k *Kind[T, F, P, O]) pass(ctx context.Context, req ctrl.Request, obj T) (c
 	outcome := Outcome[F, P, O]{Facts: facts, Plan: k.Decide(facts), Now: k.Clock.Now()}
 	plan := outcome.Plan.Common()
 	made, driveErr := k.ensureSecrets(ctx, obj, plan.Secrets)
-	if made && driveErr == nil {
+	switch {
+	case driveErr != nil && !apierrors.IsForbidden(driveErr):
+		return ctrl.Result{}, kube.IgnoreLeaving(driveErr) // the next pass tries again; nobody is told that keys are missing
+	case driveErr == nil && made:
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the next pass reads them
 	}
 	if driveErr == nil {

@@ -190,6 +190,39 @@ func TestKeysThatCannotBeMadeAreTold(t *testing.T) {
 	}
 }
 
+func TestKeysThatCouldNotBeMadeAtOnceAreNotCalledMissing(t *testing.T) {
+	w := newWorld(t)
+	w.refuse = errors.New("the server is busy")
+	w.kind.Decide = func(int) *Plan {
+		p := &Plan{}
+		p.Problems = problem.List{problem.Waitingf("spec.key", "KeyMissing", "Secret keys does not exist")}
+		p.Ensure(true, render.Secret{Name: "keys", Key: "k", Content: render.RandomText})
+		return p
+	}
+	if _, err := w.reconcile(); err == nil {
+		t.Error("the pass returned no error")
+	}
+	if got := w.condition("Ready"); got != "" || len(w.reports) > 0 {
+		t.Errorf("it tells %q", got)
+	}
+}
+
+func TestKeysThatAnotherOwnerHasMadeAreReadInTheNextPass(t *testing.T) {
+	shared := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys", Labels: map[string]string{kube.KeyLabel: "generated"}}}
+	w := newWorld(t, shared)
+	w.kind.Decide = func(int) *Plan {
+		p := &Plan{}
+		p.Ensure(true, render.Secret{Name: "keys", Key: "k", Content: render.RandomText})
+		return p
+	}
+	if result := w.pass(); result.RequeueAfter <= 0 || len(w.reports) > 0 {
+		t.Error("what was gathered before is reported")
+	}
+	if w.pass(); len(w.reports) != 1 {
+		t.Errorf("the next pass reported %d times", len(w.reports))
+	}
+}
+
 func TestOnlyWhatTheObjectControlsIsDeleted(t *testing.T) {
 	w := newWorld(t, configMap("ours", true), configMap("foreign", false))
 	w.kind.Prunes = nil

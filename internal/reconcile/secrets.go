@@ -19,8 +19,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// ensureSecrets creates the Secrets with generated keys that do not exist. made says that one was created, whose keys are read
-// in the next pass.
+// ensureSecrets creates the Secrets with generated keys that do not exist. made says that one was created, or shared for the first
+// time, whose keys are read in the next pass.
 func (b *Base) ensureSecrets(ctx context.Context, owner client.Object, secrets []render.Secret) (made bool, err error) {
 	for _, s := range secrets {
 		created, err := b.ensureSecret(ctx, owner, s)
@@ -33,7 +33,7 @@ func (b *Base) ensureSecrets(ctx context.Context, owner client.Object, secrets [
 }
 
 // ensureSecret creates a Secret when it does not exist, and makes owner one of the owners of one that was generated.
-func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.Secret) (created bool, err error) {
+func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.Secret) (made bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: s.Name}
 	secret, err := b.ReadSecret(ctx, key)
 	switch {
@@ -56,7 +56,7 @@ func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.S
 	if err := b.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("owning Secret %s: %w", key, err)
 	}
-	return false, nil
+	return true, nil // another owner may have made it after the facts were gathered
 }
 
 func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.Secret) error {
