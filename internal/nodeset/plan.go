@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
 
@@ -46,7 +47,7 @@ type Input struct {
 	Lost bool
 }
 
-// Place is where a worker belongs.
+// Place is where a worker belongs, which tells it from the others of its NodeSet.
 type Place struct {
 	// Ordinal is its number in scaling mode StatefulSet.
 	Ordinal int
@@ -54,6 +55,14 @@ type Place struct {
 	Node string
 	// Hostname is its host name in scaling mode DaemonSet; empty in the other, where it follows from the ordinal.
 	Hostname string
+}
+
+// PodName is the name of the worker's pod.
+func (p Place) PodName(n *slinkyv1beta1.NodeSet) string {
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
+		return n.DaemonPodName(p.Hostname)
+	}
+	return n.PodName(p.Ordinal)
 }
 
 // Retirement is a worker to mark.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -208,9 +209,9 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 	case "NodeSet":
 		a := decoded[slinkyv1beta1.NodeSet](t, object)
 		in := renderworker.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
-		pod, err := renderworker.Pod(in, renderworker.Identity{}, "")
+		pod, err := renderworker.Pod(in, nodeset.Place{}, "")
 		data, revisionErr := renderworker.RevisionData(in)
-		claims, claimsErr := renderworker.Claims(a, renderworker.Identity{})
+		claims, claimsErr := renderworker.Claims(a, nodeset.Place{})
 		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(a)}), string(data)
 	case "Token":
 		obj = decoded[slinkyv1beta1.Token](t, object)

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
 func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
-	pod, err := renderworker.Pod(input(t, `{controllerRef: {name: demo}}`), renderworker.Identity{}, "r")
+	pod, err := renderworker.Pod(input(t, `{controllerRef: {name: demo}}`), nodeset.Place{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -130,7 +131,7 @@ func canonical(data []byte) ([]byte, error) {
 
 func claimNames(n *slinkyv1beta1.NodeSet) []string {
 	var names []string
-	claims, _ := Claims(n, Identity{})
+	claims, _ := Claims(n, nodeset.Place{})
 	for _, c := range claims {
 		names = append(names, c.Labels[claimTemplateLabel]+"-"+n.PodName(0)) // whatever the scaling mode
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -47,7 +48,7 @@ func Labels(n *slinkyv1beta1.NodeSet) label.Set {
 // error joins problem.Problems.
 func Check(in Input) error {
 	n := in.NodeSet
-	_, err := Pod(in, Identity{}, "")
+	_, err := Pod(in, nodeset.Place{}, "")
 	errs := []error{err}
 	if _, err := conf.ParseOptions(n.Spec.Partition.Config); n.Spec.Partition.Enabled && err != nil {
 		errs = append(errs, problem.Errorf("spec.partition.config", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
@@ -61,36 +62,18 @@ func Ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 	out.IgnoreOptional(n.Spec)
 }
 
-// Identity is what tells a worker from the others of its NodeSet.
-type Identity struct {
-	// Ordinal is its number in scaling mode StatefulSet.
-	Ordinal int
-	// Node is the Kubernetes node that it must run on; empty for any.
-	Node string
-	// Hostname is its host name in scaling mode DaemonSet; in the other it follows from the ordinal.
-	Hostname string
-}
-
-// PodName is the name of the worker's pod.
-func (id Identity) PodName(n *slinkyv1beta1.NodeSet) string {
-	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
-		return n.DaemonPodName(id.Hostname)
-	}
-	return n.PodName(id.Ordinal)
-}
-
 // Pod returns a worker of a revision. The error joins problem.Problems.
-func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
+func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 	n := in.NodeSet
 	set := Labels(n)
 	spec, specErr := podSpec(in)
 	template, templateErr := pod.Template(spec, n.Spec.Template, set, sshDigests(in), "spec.template")
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	limit(&out.Spec)
-	out.Name, out.Namespace = id.PodName(n), n.Namespace
+	out.Name, out.Namespace = place.PodName(n), n.Namespace
 	daemon := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
-	if out.Spec.Hostname = id.Hostname; !daemon {
-		out.Spec.Hostname = n.Hostname(id.Ordinal)
+	if out.Spec.Hostname = place.Hostname; !daemon {
+		out.Spec.Hostname = n.Hostname(place.Ordinal)
 	}
 	out.Spec.Subdomain = n.WorkerServiceName()
 	// The scheduler has to act, or priorities and taints would not count.
@@ -110,12 +93,12 @@ func Pod(in Input, id Identity, revision string) (*corev1.Pod, error) {
 		out.Labels[slinkyv1beta1.LabelPodProtect] = "true"
 	}
 	if !daemon {
-		out.Labels[slinkyv1beta1.LabelPodIndex] = n.PaddedOrdinal(id.Ordinal)
+		out.Labels[slinkyv1beta1.LabelPodIndex] = n.PaddedOrdinal(place.Ordinal)
 	}
-	if id.Node != "" {
-		bind(out, id.Node)
+	if place.Node != "" {
+		bind(out, place.Node)
 	}
-	claims, claimsErr := Claims(n, id)
+	claims, claimsErr := Claims(n, place)
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
 	}
@@ -158,7 +141,7 @@ func Template(in Input) (*corev1.PodSpec, error) {
 const claimTemplateLabel = "coxswain.dev/claim-template"
 
 // Claims returns the claims of a worker, one for each volumeClaimTemplate.
-func Claims(n *slinkyv1beta1.NodeSet, id Identity) ([]*corev1.PersistentVolumeClaim, error) {
+func Claims(n *slinkyv1beta1.NodeSet, place nodeset.Place) ([]*corev1.PersistentVolumeClaim, error) {
 	var out []*corev1.PersistentVolumeClaim
 	var errs []error
 	for i := range n.Spec.VolumeClaimTemplates {
@@ -174,7 +157,7 @@ func Claims(n *slinkyv1beta1.NodeSet, id Identity) ([]*corev1.PersistentVolumeCl
 		}
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
-				Name:        template.Name + "-" + id.PodName(n),
+				Name:        template.Name + "-" + place.PodName(n),
 				Namespace:   n.Namespace,
 				Labels:      label.Merge(Labels(n).Labels(template.Labels), map[string]string{claimTemplateLabel: template.Name}),
 				Annotations: template.Annotations,

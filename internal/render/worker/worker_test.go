@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -76,7 +77,7 @@ func TestPod(t *testing.T) {
 			if err := renderworker.Check(in); err != nil {
 				t.Fatal(err)
 			}
-			id := renderworker.Identity{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
+			id := nodeset.Place{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
 			pod, err := renderworker.Pod(in, id, "0123456789")
 			if err != nil {
 				t.Fatal(err)
@@ -284,7 +285,7 @@ func FuzzNodeConf(f *testing.F) {
 		if renderworker.Check(in) != nil {
 			return
 		}
-		pod, err := renderworker.Pod(in, renderworker.Identity{}, "r")
+		pod, err := renderworker.Pod(in, nodeset.Place{}, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,8 +79,8 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 
 // createClaims makes the claims of a worker that do not exist; those that exist are kept for it. One that is about to go
 // with the worker before is a problem that heals: a pod that used it would wait for ever.
-func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, id renderworker.Identity) error {
-	claims, err := renderworker.Claims(n, id)
+func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, place plans.Place) error {
+	claims, err := renderworker.Claims(n, place)
 	if err != nil {
 		return err
 	}

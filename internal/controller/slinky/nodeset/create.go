@@ -28,7 +28,7 @@ import (
 func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []plans.Place, revision string) error {
 	var created done
 	err := kube.SlowStart(len(places), func(i int) error {
-		return r.create(ctx, in, renderworker.Identity(places[i]), revision, &created)
+		return r.create(ctx, in, places[i], revision, &created)
 	})
 	if pods := created.String(); pods != "" {
 		r.Recorder.Eventf(in.NodeSet, nil, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created %s", pods)
@@ -39,16 +39,16 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in renderworker.Input, id renderworker.Identity, revision string, created *done) error {
+func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, created *done) error {
 	n := in.NodeSet
-	if err := r.createClaims(ctx, n, id); err != nil {
+	if err := r.createClaims(ctx, n, place); err != nil {
 		if problems, rest := problem.FromError(err); rest == nil {
 			created.hold(problems) // the others are made
 			return nil
 		}
 		return err
 	}
-	pod, err := renderworker.Pod(in, id, revision)
+	pod, err := renderworker.Pod(in, place, revision)
 	if err != nil {
 		return err
 	}

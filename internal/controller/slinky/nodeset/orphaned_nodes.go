@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -99,7 +97,7 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, plan plans.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
-		expected[renderworker.Identity(place).PodName(n)] = true
+		expected[place.PodName(n)] = true
 	}
 	var failure error
 	undrained := plans.OrphanedNodesToDrain(records, n.Name, func(name string) bool {

@@ -48,7 +48,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 		}
 		return again, nil
 	}
-	pod, err := renderworker.Pod(in, renderworker.Identity(plan.Create[0]), "") // all are alike in what they register with
+	pod, err := renderworker.Pod(in, plan.Create[0], "") // all are alike in what they register with
 	if err != nil {
 		return again, err
 	}

@@ -12,7 +12,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -28,7 +27,7 @@ func tell(f facts, p *plan) {
 			waiting[pod.Name] = c.Message
 		}
 	}
-	name := func(place plans.Place) string { return renderworker.Identity(place).PodName(f.set) }
+	name := func(place plans.Place) string { return place.PodName(f.set) }
 	steps, total := plans.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
 	p.planned, p.texts = int32(total), map[string]string{} //nolint:gosec // a number of pods
 	for _, s := range steps {
