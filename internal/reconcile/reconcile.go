@@ -19,8 +19,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/problem"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
 // Object is an object with conditions in its status.

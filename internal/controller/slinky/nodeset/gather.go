@@ -50,17 +50,9 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 	if f.problems, err = problem.FromError(err); err != nil {
 		return f, err
 	}
-	if f.pods, err = r.pods(ctx, n); err != nil {
+	if err := r.gatherWorkers(ctx, &f); err != nil {
 		return f, err
 	}
-	f.workers = plans.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
-	for i := range f.pods {
-		f.workers.Pods = append(f.workers.Pods, workerpod.Facts(&f.pods[i]))
-	}
-	if f.registered, err = r.ask(ctx, n, f.pods, &f.workers); err != nil {
-		return f, err
-	}
-	r.absences.recall(n.UID, &f.workers)
 	if len(f.problems) > 0 {
 		return f, nil
 	}
@@ -72,6 +64,22 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 	}
 	f.stored, err = r.revisions(ctx, n)
 	return f, err
+}
+
+// gatherWorkers adds the workers that there are, and what Slurm says of them.
+func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
+	if f.pods, err = r.pods(ctx, f.set); err != nil {
+		return err
+	}
+	f.workers = plans.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
+	for i := range f.pods {
+		f.workers.Pods = append(f.workers.Pods, workerpod.Facts(&f.pods[i]))
+	}
+	if f.registered, err = r.ask(ctx, f.set, f.pods, &f.workers); err != nil {
+		return err
+	}
+	r.absences.recall(f.set.UID, &f.workers)
+	return nil
 }
 
 // input reads what workers are rendered from.

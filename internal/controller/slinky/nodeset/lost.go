@@ -15,7 +15,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
@@ -36,26 +35,18 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav
 	return c, plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil
 }
 
-// rememberLeaving is remember for a NodeSet that is being deleted; it says when to look again.
+// rememberLeaving notes whether Slurm has lost its state while a NodeSet is being deleted, and says when to look again.
 func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	pods, err := r.pods(ctx, n)
-	if err != nil {
+	f := facts{set: n}
+	if err := r.gatherWorkers(ctx, &f); err != nil {
 		return again, err
 	}
-	facts := plans.Input{Now: r.Clock.Now(), Replicas: len(pods)}
-	for i := range pods {
-		facts.Pods = append(facts.Pods, workerpod.Facts(&pods[i]))
-	}
-	if _, err := r.ask(ctx, n, pods, &facts); err != nil {
-		return again, err
-	}
-	r.absences.recall(n.UID, &facts)
-	plan := plans.Make(facts)
+	plan := plans.Make(f.workers)
 	if l, ok := r.linkOf(n); ok && plan.Relist {
 		l.Relist()
 	}
 	before := n.DeepCopy()
-	if c, ok := lost(n, facts, plan); ok {
+	if c, ok := lost(n, f.workers, plan); ok {
 		c.ObservedGeneration = n.Generation
 		kube.SetCondition(&n.Status.Conditions, c, r.Clock.Now())
 	}
