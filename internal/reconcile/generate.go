@@ -4,6 +4,7 @@
 package reconcile
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 
@@ -15,7 +16,7 @@ import (
 const keyBytes = 1024
 
 // generate makes the content of a Secret with generated keys.
-func generate(s render.Secret) (map[string][]byte, error) {
+func generate(ctx context.Context, s render.Secret) (map[string][]byte, error) {
 	switch s.Content {
 	case render.RandomBytes:
 		return map[string][]byte{s.Key: randomBytes()}, nil
@@ -27,7 +28,7 @@ func generate(s render.Secret) (map[string][]byte, error) {
 		set, err := keyset.New(key)
 		return map[string][]byte{s.Key: key, s.Set: set}, err
 	case render.SSHHostKeys:
-		return hostKeys()
+		return hostKeys(ctx)
 	default:
 		return nil, fmt.Errorf("nobody knows how to generate %q", s.Content)
 	}

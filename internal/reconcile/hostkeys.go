@@ -4,6 +4,7 @@
 package reconcile
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -18,8 +19,8 @@ import (
 
 // hostKeys makes an RSA (4096 bits), an Ed25519 and an ECDSA (P-256) key pair, private keys in OpenSSH's format and public
 // ones as in authorized_keys, under the names that sshd looks for, see sshd_config(5) HostKey.
-func hostKeys() (map[string][]byte, error) {
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 4096)
+func hostKeys(ctx context.Context) (map[string][]byte, error) {
+	rsaKey, err := rsaHostKey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("generating the RSA host key: %w", err)
 	}
@@ -45,4 +46,24 @@ func hostKeys() (map[string][]byte, error) {
 		out["ssh_host_"+algorithm+"_key.pub"] = ssh.MarshalAuthorizedKey(public)
 	}
 	return out, nil
+}
+
+// rsaHostKey returns an error when the context ends first. A key takes a second of a processor, now and then four, and ten times that
+// where a pod has a tenth of a processor. Nothing interrupts that, but nobody has to wait for it: an operator that is to end ends.
+func rsaHostKey(ctx context.Context) (*rsa.PrivateKey, error) {
+	type answer struct {
+		key *rsa.PrivateKey
+		err error
+	}
+	made := make(chan answer, 1) // with room, so that nobody waits for a caller who left
+	go func() {
+		key, err := rsa.GenerateKey(rand.Reader, 4096)
+		made <- answer{key, err}
+	}()
+	select {
+	case a := <-made:
+		return a.key, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

@@ -4,6 +4,8 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +13,7 @@ import (
 )
 
 func TestHostKeysArePairsOfTheAlgorithmTheyAreNamedAfter(t *testing.T) {
-	keys, err := hostKeys()
+	keys, err := hostKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,5 +36,14 @@ func TestHostKeysArePairsOfTheAlgorithmTheyAreNamedAfter(t *testing.T) {
 		if diff := cmp.Diff(public.Marshal(), private.PublicKey().Marshal()); diff != "" {
 			t.Errorf("%s and %s.pub are no pair:\n%s", file, file, diff)
 		}
+	}
+}
+
+// An operator that was to end while it made a key ended 20 s later, on a busy machine.
+func TestNobodyWaitsForHostKeysAfterTheEnd(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := hostKeys(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v, want %v", err, context.Canceled)
 	}
 }

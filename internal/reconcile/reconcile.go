@@ -127,8 +127,7 @@ func (k *Kind[T, F, P, O]) pass(ctx context.Context, req ctrl.Request, obj T) (c
 	return ctrl.Result{RequeueAfter: k.until(again)}, nil
 }
 
-// Conclude reports on a pass in the status of an object and by events, and returns when to look at it again. driveErr is what kept
-// the plan from being carried out, and observeErr what kept the object from being observed.
+// Conclude reports on a pass in the status of an object and by events, and returns when to look at it again.
 func (k *Kind[T, F, P, O]) Conclude(obj T, outcome Outcome[F, P, O], driveErr, observeErr error) (again time.Time) {
 	plan, report := outcome.Plan.Common(), k.Report(obj, outcome)
 	if k.Effect != nil {

@@ -60,7 +60,7 @@ func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.S
 }
 
 func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.Secret) error {
-	data, err := generate(s)
+	data, err := generate(ctx, s)
 	if err != nil {
 		return fmt.Errorf("generating Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
 	}
