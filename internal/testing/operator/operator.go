@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator runs the whole operator in a test: the manager of cmd/manager without metrics and leader election,
-// against a real API server (internal/testing/apiserver), with the rights of its role and no others, and a Slurm in memory
-// (internal/slurm/fake) that stands behind every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
+// Package operator runs the whole operator in a test: the manager of cmd/manager without metrics and leader election, with the
+// rights of its role and no others. The API server is real (internal/testing/apiserver); a Slurm in memory (internal/slurm/fake)
+// stands behind every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
 package operator
 
 import (
@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,9 @@ func (o *Operator) run() {
 		stopped = true
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			o.t.Errorf("running the manager: %v", err)
+			var stacks strings.Builder // which say what still runs, if something does
+			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+			o.t.Errorf("running the manager: %v\n%s", err, stacks.String())
 		}
 	}
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
@@ -205,17 +208,17 @@ func Delete[T any, P interface {
 	}
 }
 
-// look is the time between two looks for writes, and quiet the number of looks in a row without one for the operator to be at
-// rest: 1.5 s, and longer when this process or the API server, which is asked now and then, gets no time to run. The operator
-// looks at a worker again a second after it has changed the state of its node, when Slurm has not told of it by then.
+// look is the time between two looks for writes. quiet is the number of looks in a row without one for the operator to be at rest.
+// That is 1.5 s, and longer when this process or the API server gets no time to run. The operator looks at a worker again a second
+// after it has changed the state of its node, when Slurm has not told of it by then.
 const (
 	look  = 20 * time.Millisecond
 	quiet = 75
 )
 
 // Settle waits until the operator has written nothing for a while, to Kubernetes or to Slurm, and has seen what Slurm is like
-// since: on a machine that is busy with other things it asks less often than once a second. It returns how many writes were
-// made to Kubernetes meanwhile.
+// since. On a machine that is busy with other things the operator asks less often than once a second. It returns how many writes
+// were made to Kubernetes meanwhile.
 func (o *Operator) Settle() int {
 	o.t.Helper()
 	before, slurm := len(o.Writes.All()), len(o.Slurm.Writes())
