@@ -155,9 +155,9 @@ func (s Summary) set(conditions *[]metav1.Condition, kind string, status bool, o
 	SetCondition(conditions, c, s.Now)
 }
 
-// Report writes the summary into the conditions of obj and tells by an event what is new: a Warning when problems that
-// need a person appear or change, a Normal one when the object becomes ready. It is the one place where users' mistakes
-// become visible; at rest it does nothing. conditions are those of obj's status, as they were read.
+// Report writes the summary into the conditions of obj and tells by an event what is new. That is a Warning when problems that need
+// a person appear or change, and a Normal one when the object becomes ready. It is the one place where users' mistakes become
+// visible; at rest it does nothing. conditions are those of obj's status, as they were read.
 func Report(recorder events.EventRecorder, obj client.Object, conditions *[]metav1.Condition, s Summary) {
 	wasStalled, wasReady := statusOf(*conditions, ConditionStalled), statusOf(*conditions, ConditionReady)
 	s.Write(conditions)

@@ -239,9 +239,9 @@ func claimChange(desired, live map[string]any) string {
 	return ""
 }
 
-// asRefusal turns the server's "no" into an error that says who can do what: its own "field is immutable", for what is
-// not recognised above (removals inside a Job's template, fields of newer Kubernetes versions), into an ImmutableError,
-// and any other refusal of the content into a RejectedError. Errors worth retrying come back as they are.
+// asRefusal turns the server's "no" into an error that says who can do what. Its own "field is immutable" becomes an ImmutableError
+// where it was not recognised above, as for removals inside a Job's template. Any other refusal of the content becomes a
+// RejectedError. Errors worth retrying come back as they are.
 func asRefusal(want intent, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || (!apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err)) {

@@ -112,9 +112,8 @@ func ownRollingUpdate(kind schema.GroupKind, content map[string]any) {
 	_ = unstructured.SetNestedField(content, "RollingUpdate", "spec", field, "type")
 }
 
-// digestOf is the first 16 hexadecimal digits of the SHA-256 of the canonical JSON. Values of a Secret do not enter it:
-// a digest could be tried against guesses by those who may read metadata only, and changed values are seen by comparing
-// them, so that only the names matter.
+// digestOf is the first 16 hexadecimal digits of the SHA-256 of the canonical JSON. Values of a Secret do not enter it, only their
+// names: whoever may read metadata could try a digest against guesses. Changed values are seen by comparing them.
 func digestOf(content map[string]any, desired client.Object) (string, error) {
 	if _, isSecret := desired.(*corev1.Secret); isSecret {
 		content = maps.Clone(content)
@@ -171,10 +170,10 @@ func withStringData(secret *corev1.Secret) *corev1.Secret {
 	return out
 }
 
-// dropUnset removes from content, the conversion of v, what nobody has filled in but JSON shows all the same: nulls of
-// nil fields and zero structs whose "omitempty" encoding/json cannot honour, such as a Service's targetPort 0, which
-// the server would replace. What a pointer points to stays, even when it is zero, and so does everything inside types
-// that encode themselves (raw JSON of users with nulls on purpose).
+// dropUnset removes from content, the conversion of v, what nobody has filled in and JSON shows all the same. Those are nulls of
+// nil fields, and zero structs whose "omitempty" encoding/json cannot honour. The server would replace them, such as a Service's
+// targetPort 0. What a pointer points to stays, even when it is zero, and so does everything inside types that encode themselves
+// (raw JSON of users with nulls on purpose).
 func dropUnset(v reflect.Value, content any) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {

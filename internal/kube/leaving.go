@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IgnoreLeaving returns nil when err is about nothing but a namespace on its way out, in which the server creates no more
-// objects: there is nothing left to do but to see the owners go as well. An error with any other part comes back whole.
+// IgnoreLeaving returns nil when err is about nothing but a namespace on its way out, in which the server creates no more objects.
+// There is nothing left to do but to see the owners go as well. An error with any other part comes back whole.
 func IgnoreLeaving(err error) error {
 	if err != nil && onlyLeaving(err) {
 		return nil

@@ -20,10 +20,9 @@ const ReasonConflict = "NameConflict"
 
 // ConflictError says that an object we want to write exists and is not ours. It was not touched.
 //
-// An object is ours when its controller is the owner; or when it has no controller and either carries IntentAnnotation
-// or may be adopted. Adopted is what has no controller and at least one label, and all labels that we want it to have
-// with the same values: an object whose owner was deleted with --cascade=orphan, or one that an administrator restored
-// from a backup without owner references.
+// An object is ours when its controller is the owner; or when it has no controller and either carries IntentAnnotation or may be
+// adopted. Adopted is what has no controller and at least one label, and all labels that we want it to have with the same values.
+// Its owner was deleted with --cascade=orphan, or it was restored from a backup without owner references.
 type ConflictError struct {
 	// Object is the object that exists.
 	Object Ref

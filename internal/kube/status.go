@@ -17,9 +17,9 @@ import (
 // PatchStatus writes the status of after, if it differs from that of before, the object as it was read. It says whether
 // it wrote. The whole status belongs to us, so this is for our own kinds only: the status of a pod is the kubelet's.
 //
-// The write is tied to the resource version of after, which is that of before unless whoever computed the status has changed
-// the object in between, in the version that was read, and notes there what came of it. If the object has changed meanwhile, nothing is written and the error
-// satisfies apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also
+// The write is tied to the resource version of after. That is the one of before, unless whoever computed the status has changed the
+// object in the version that was read, and notes there what came of it. If the object has changed meanwhile, nothing is written and
+// the error satisfies apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also
 // keeps several writers of one status from undoing each other's conditions. That the object is gone is no error.
 func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) (bool, error) {
 	was, err := fields(before)

@@ -72,10 +72,10 @@ func (b *batcher) signal() {
 // maxWindows bounds how far the window grows, in windows.
 const maxWindows = 6
 
-// run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that
-// come while it writes will be the next batch. While requests keep coming, the window doubles up to maxWindows: whoever
-// cordons a thousand nodes takes seconds for it, and a busy machine shows them to us in bursts, between which less time passes
-// than the longest window.
+// run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that come
+// while it writes will be the next batch. While requests keep coming, the window doubles up to maxWindows. Whoever cordons a
+// thousand nodes takes seconds for it. A busy machine shows them to us in bursts, between which less time passes than the longest
+// window.
 func (b *batcher) run(ctx context.Context) {
 	defer b.end()
 	window := b.window

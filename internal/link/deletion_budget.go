@@ -90,8 +90,8 @@ func (b *deletionBudget) look(now time.Time) Budget {
 // minDeletionBudget is the limit of small clusters.
 const minDeletionBudget = 20
 
-// max is how many destructive actions a minute may have: what the options say, or half of the nodes that Slurm listed
-// when its list was last trusted, so that an error of ours cannot take a whole cluster before somebody sees it.
+// max is how many destructive actions a minute may have: what the options say, or half of the nodes that Slurm listed when its list
+// was last trusted. So an error of ours cannot take a whole cluster before somebody sees it.
 func (b *deletionBudget) max() int {
 	if b.limit > 0 {
 		return b.limit

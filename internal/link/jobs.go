@@ -35,14 +35,14 @@ type jobTable struct {
 	of         map[string][]JobOnNode
 	// partial says that nodes of a job could not be told.
 	partial bool
-	// statesSeen says that the states of all these jobs were seen since they were listed, so that a job whose state is not
-	// told any more has ended. stateMissing says that one's was not: the states are no help.
+	// statesSeen says that the states of all these jobs were seen since they were listed. So a job whose state is not told any more
+	// has ended.
 	statesSeen, stateMissing bool
 }
 
-// Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are
-// known, which may be to be none, and Unknown otherwise: nobody asked for them with WantJobs, Slurm has not answered yet,
-// or the answer does not fit what Slurm says about the node.
+// Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are known,
+// which may be to be none, and Unknown otherwise. Then nobody asked for them with WantJobs, Slurm has not answered yet, or the
+// answer contradicts what Slurm says about the node.
 //
 // A node that looks idle may have jobs that are suspended.
 func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {

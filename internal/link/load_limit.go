@@ -127,8 +127,8 @@ type durations struct {
 	next int
 }
 
-// add returns the median. A slow answer or two may have waited for a slurmctld that was starting, for up to 17 s: that
-// cost slurmrestd nothing, and what they say, such as that there are no nodes yet, must not be believed the longer for it.
+// add returns the median. A slow answer or two may have waited for a slurmctld that was starting, for up to 17 s. That cost
+// slurmrestd nothing, and what they say must not be believed the longer for it, such as that there are no nodes yet.
 func (d *durations) add(took time.Duration) time.Duration {
 	d.last[d.next] = took
 	d.next = (d.next + 1) % len(d.last)

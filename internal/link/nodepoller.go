@@ -309,7 +309,7 @@ const (
 	afterWriteInterval = 2 * time.Second
 )
 
-// answersSoon says that the limits let the nodes be asked for, and that the answer keeps nobody waiting: lists are short, or
+// answersSoon says that the limits let the nodes be asked for, and that the answer keeps nobody waiting. Either lists are short, or
 // we have changed nothing since the last one, so that there is a list only if somebody else has.
 func (p *nodePoller) answersSoon(written time.Time) bool {
 	p.mu.Lock()

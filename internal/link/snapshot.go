@@ -59,8 +59,8 @@ type Snapshot struct {
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
 	// boundExceeded says which bound the last list of jobs exceeded; empty for none.
 	boundExceeded string
-	// changedAt is when the list was there in which a node last differed, and unsuspended when Slurm was asked for the states of all jobs
-	// and none was one that may hold nodes that look idle.
+	// changedAt is when the list was there in which a node last differed. unsuspended is when Slurm was asked for the states of all
+	// jobs and none was one that may hold nodes that look idle.
 	changedAt   map[string]time.Time
 	unsuspended time.Time
 	// staleAfter is the age from which the snapshot is Stale.
@@ -96,8 +96,8 @@ func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 }
 
 // Forgotten says of a node that Slurm does not have that it vanished between two lists together with most dynamic nodes of the
-// cluster: not because somebody deleted its record, which Slurm does only to nodes without jobs, but because slurmctld has lost
-// its state. What ran there may still run. A link that has just started knows of no such thing.
+// cluster. Then nobody deleted its record, which Slurm does only to nodes without jobs: slurmctld has lost its state. What ran
+// there may still run. A link that has just started knows of no such thing.
 func (s *Snapshot) Forgotten(name string) bool { return s.forgotten[name] }
 
 // Deleted says that what the snapshot has of a node is a record that the link has begun to delete since Slurm was asked. Who registers
@@ -248,8 +248,8 @@ func (s *Snapshot) without(names []string, now time.Time) *Snapshot {
 	return &next
 }
 
-// expected is how many nodes there should be, by the last list that was trusted and what was deleted since, and what of
-// the latter may be in lists still: an answer may be older than a deletion that happened while it was on its way.
+// expected is how many nodes there should be, by the last list that was trusted and what was deleted since. It also says what of
+// the latter may still be in lists, because an answer may be older than a deletion.
 func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time) {
 	n = s.trusted
 	for name, at := range s.deleted {

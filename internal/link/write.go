@@ -83,7 +83,7 @@ func unsent(ended error) error {
 }
 
 // writeChunk makes one call for all nodes. Slurm refuses it for one that it does not know, or that is busy when it is to be
-// deleted, without saying which; then the nodes are listed anew, and those that can be changed are written again.
+// deleted, without saying which. Then the nodes are listed anew, and those that can be changed are written again.
 func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failures {
 	client := w.connection.get()
 	err := w.call(ctx, client, nodes, c)

@@ -72,9 +72,8 @@ func (f *recordFacts) isOutdated() bool {
 	return f.State.Has(node.InvalidReg) || moved || was.Registration != "" && was.Registration != f.registration
 }
 
-// Outdated are the names of the records to delete before workers are made that register with this: those that were registered
-// with something else, or on another machine, or for which the last slurmd offered too little. Held are outdated ones that
-// must stay.
+// Outdated are the names of the records to delete before workers are made that register with this. They were registered with
+// something else, or on another machine, or the last slurmd offered too little for them. Held are outdated ones that must stay.
 func Outdated(records []OrphanedNode, coming []NewWorker, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
 	byName := make(map[string]*OrphanedNode, len(records))
 	for i := range records {

@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. slurmd registers within a
+// registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. A slurmd registers within a
 // second; a slurmctld that restarts takes up to a minute to know all nodes again.
 const registrationTimeout = 2 * time.Minute
 
@@ -152,8 +152,8 @@ func (in *Input) outdated() bool {
 // due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
 func (p *Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
 
-// lost is the number of workers that run and that Slurm does not have because it has lost its state: when that is so of most
-// workers of the cluster, or when one has vanished with most of them. Single records are deleted by people, and with care; a
+// lost is the number of workers that run and that Slurm does not have because it has lost its state. That is so when most workers
+// of the cluster are missing, or when one has vanished with most of them. Single records are deleted by people, and with care; a
 // state is lost as a whole. It counts as lost until no worker is missing, since those that are made anew register, and would soon
 // outnumber those that still run what Slurm has forgotten.
 func (in *Input) lost() int {

@@ -54,9 +54,8 @@ const (
 	takesItBack  = "wanted after all"
 )
 
-// Steps tells what is going to happen, in order: first what is done at once, which is left out unless all is asked for,
-// then who is on the way out and what that waits for, then who goes after them. name is the name of a worker's pod, waiting what those
-// say that wait for jobs. total counts the steps that are left out too.
+// Steps tells what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then
+// come those on the way out and what that waits for, then those that go after them.
 func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
 	add := func(s Step) {
 		if total++; len(steps) < MaxSteps {

@@ -16,9 +16,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// binder gives a worker the topology of its Kubernetes node in the moment in which the scheduler binds it, so that slurmd
-// can register with it. It puts the annotation on the Binding, from where the API server takes it to the pod in the same
-// write (the Binding's annotations become the pod's): no write of its own, nothing to undo in a dry run.
+// binder gives a worker the topology of its Kubernetes node in the moment in which the scheduler binds it, so that slurmd can
+// register with it. It puts the annotation on the Binding, from where the API server takes it to the pod in the same write. So it
+// has no write of its own, and nothing to undo in a dry run.
 //
 // It never refuses: a pod without topology is a worker in the wrong place of the network, a pod that cannot be bound is
 // none.

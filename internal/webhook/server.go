@@ -84,9 +84,9 @@ func (f *Flags) Server(http2 bool) (webhook.Server, error) {
 	return NewServer(o), nil
 }
 
-// NewServer makes a server to which webhooks can be added while it starts. One of controller-runtime sets its defaults
-// with the first registration or with its start, whichever comes first, and reads them in the other without a lock; so
-// there is a first registration here, of what is found under no path.
+// NewServer makes a server to which webhooks can be added while it starts. One of controller-runtime sets its defaults with the
+// first registration or with its start, whichever comes first, and reads them in the other without a lock. So there is a first
+// registration here, of what is found under no path.
 func NewServer(o webhook.Options) webhook.Server {
 	server := webhook.NewServer(o)
 	server.Register("/", http.NotFoundHandler())

@@ -67,8 +67,8 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 	return found.warnings, v.refusal(obj, found.mistakes)
 }
 
-// ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change: whoever mends one of two
-// is on the right way, and the rules of a newer version must not lock up objects that an older one took.
+// ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change. Whoever mends one of two is on
+// the right way, and a newer version's rules must not lock up objects that an older one took.
 func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
 	if v.exempt(obj) || old.GetGeneration() == obj.GetGeneration() {
 		return nil, nil
@@ -101,7 +101,7 @@ func (v *validator[T]) look(ctx context.Context, obj T) (findings, error) {
 // ValidateDelete is not registered: everything may be deleted.
 func (*validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-// exempt says whether an object is not to be looked at: it is on its way out and has only finalizers to lose; or it was
+// exempt says whether an object is not to be looked at. Either it is on its way out and has only finalizers to lose, or it was
 // composed from a SlurmCluster, whose user is told in the words of his own object.
 func (v *validator[T]) exempt(obj T) bool {
 	holder := metav1.GetControllerOf(obj)

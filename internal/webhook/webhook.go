@@ -1,10 +1,10 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook tells users of their mistakes while they make them. What a mistake is, it does not know itself: it asks
-// the same pure code that the controllers ask (internal/render, internal/compose), so a refusal has the words that the
-// object's condition would have, and an object that is admitted while the webhook is down gets that condition. Nothing
-// therefore depends on the webhook being up, and its failurePolicy is Ignore unless somebody decides otherwise.
+// Package webhook tells users of their mistakes while they make them. What a mistake is, it does not know itself: it asks the pure
+// code that the controllers ask (internal/render, internal/compose). So a refusal has the words of the object's condition, and an
+// object that is admitted while the webhook is down gets that condition. Nothing therefore depends on the webhook being up, and its
+// failurePolicy is Ignore unless somebody decides otherwise.
 //
 // What one object shows by itself is refused by rules in its CRD, without the webhook. Here is what needs a parser or a
 // look at other objects. A reference to what does not exist yet is a warning, never a refusal: manifests come in any order.

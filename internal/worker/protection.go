@@ -151,9 +151,9 @@ func (w *Worker) opensSoon() bool {
 	return w.Pod.Retired == "" && w.Reason.Ours() && w.cordonCause() == "" && w.Host.Cordoned == node.No
 }
 
-// arriving says of a worker that is new that its slurmd may not have registered yet: what Slurm has on the node is what an
-// earlier one has left, and a node that is DOWN and not drained is used the moment at which the new one registers. A pod that
-// starts may be evicted in any case.
+// arriving says of a worker that is new that its slurmd may not have registered yet. What Slurm has on the node is what an earlier
+// one has left, and a node that is DOWN and not drained is used the moment the new one registers. A pod that starts may be evicted
+// in any case.
 func (w *Worker) arriving() bool {
 	return w.Pod.Phase == "Pending" || (w.State.Drain() != node.Yes || w.opensSoon()) && w.Now.Before(w.arrived())
 }

@@ -20,8 +20,8 @@ func Lost(n *slinkyv1beta1.NodeSet) bool {
 	return meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown)
 }
 
-// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready yet and are not
-// part of an update, by what was counted last.
+// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready and not part of
+// an update. It goes by what was counted last.
 func Growing(n *slinkyv1beta1.NodeSet) bool {
 	wanted := n.Status.Desired
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {

@@ -27,9 +27,9 @@ type Slurm interface {
 	Forgotten(name string) bool
 }
 
-// Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is
-// looked for: a node that has the pod's address and is not another worker's. It is empty when there is none. A host network
-// has the host names of machines, which need not be those of Kubernetes nodes.
+// Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is looked
+// for. It has the pod's address and is not another worker's. It is empty when there is none. A host network has the host names of
+// machines, which need not be those of Kubernetes nodes.
 func Elsewhere(p *corev1.Pod, slurm Slurm) string {
 	if !p.Spec.HostNetwork || p.Status.PodIP == "" {
 		return ""

@@ -1,10 +1,10 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare holds the fake slurmctld of the tests against real ones: both are put through the same operations, and after
-// each of them they have to show the same states, reasons, jobs and reservations, with the times of the reasons (in which step
-// they changed), and to have given the same answer. Who differs from the original is mended, which is the fake, or whatever
-// relied on it; never the expectation. What is not compared says why, where it is left out.
+// Package compare holds the fake slurmctld of the tests against real ones: both are put through the same operations. After each of
+// them they have to show the same states, reasons, jobs and reservations, and to have given the same answer. Times of reasons are
+// compared by the step in which they changed. Who differs from the original is mended, which is the fake, or whatever relied on it;
+// never the expectation. What is not compared says why, where it is left out.
 //
 // "make compare" runs it, on both releases, with the daemons of the images (package realslurm); it is part of "make test".
 package compare

@@ -32,8 +32,8 @@ func (s *scene) restrict(t *testing.T) {
 	}
 }
 
-// everyPodIsRestricted checks that the namespace does refuse pods, that it would not refuse the operator, and what the level
-// does not ask for: root file systems that cannot be written to, and no token of Kubernetes.
+// everyPodIsRestricted checks that the namespace does refuse pods, and that it would not refuse the operator. It also checks what
+// the level does not ask for: root file systems that cannot be written to, and no token of Kubernetes.
 func (s *scene) everyPodIsRestricted(t *testing.T) {
 	t.Helper()
 	root := &corev1.Pod{

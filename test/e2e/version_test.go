@@ -44,8 +44,8 @@ func TestSlurm2411(t *testing.T) {
 	t.Run("the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) })
 }
 
-// upgrades changes the images of slurmdbd, slurmctld and slurmrestd at once. slurmdbd must not be older than slurmctld, so it
-// goes first; workers and login pods stay with the release of before, as does the job that runs.
+// upgrades changes the images of slurmdbd, slurmctld and slurmrestd at once. The slurmdbd must not be older than slurmctld, so it
+// goes first. Workers and login pods stay with the release of before, as does the job that runs.
 func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
 	t.Helper()
 	finished := alice.completes(t)

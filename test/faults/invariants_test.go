@@ -62,8 +62,8 @@ func (w *world) pod(name string) *unstructured.Unstructured {
 	return nil
 }
 
-// judgeDeletion holds invariants 1, 4 and 5: nothing is deleted while a job runs there whose time is not over, or while
-// Slurm says nothing true, or because Slurm has forgotten it, and not too much at once.
+// judgeDeletion holds invariants 1, 4 and 5. Nothing is deleted while a job runs there whose time is not over, or while Slurm says
+// nothing true, or because Slurm has forgotten it. Nor is too much deleted at once.
 func (w *world) judgeDeletion(name string) func(call) {
 	pod := w.pod(name)
 	if pod == nil || !isWorker(pod) {

@@ -29,9 +29,9 @@ func (s slurms) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.world.slurmOf(cluster).Transport().RoundTrip(r)
 }
 
-// TestOneSilentClusterStarvesNoOther lets the Slurm of one of four clusters fall silent, wholly or to everything but what
-// keeps its link Fresh, at a moment when all NodeSets of all clusters have something to ask and to tell. More NodeSets of the
-// silent cluster are reconciled than there are reconciles at once.
+// TestOneSilentClusterStarvesNoOther lets the Slurm of one of four clusters fall silent, wholly or to everything but what keeps its
+// link Fresh. It does so when all NodeSets of all clusters have something to ask and to tell. More NodeSets of the silent cluster
+// are reconciled than there are reconciles at once.
 func TestOneSilentClusterStarvesNoOther(t *testing.T) {
 	const sets = 6 // of the silent cluster; four are reconciled at once
 	hold := func(*http.Request) *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }

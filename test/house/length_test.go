@@ -5,10 +5,6 @@ package house
 
 import (
 	"bytes"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -16,27 +12,9 @@ import (
 const maxLines = 400
 
 func TestFilesAreShort(t *testing.T) {
-	files := 0
-	for _, dir := range []string{"api", "cmd", "dev", "docs", "images", "internal", "test"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			files++
-			if lines := bytes.Count(text, []byte("\n")); lines > maxLines && !bytes.Contains(text, []byte("// Code generated")) {
-				t.Errorf("%s has %d lines, more than %d: split it by what it is about", path, lines, maxLines)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	for path, text := range written(t) {
+		if lines := bytes.Count(text, []byte("\n")); lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d: split it by what it is about", path, lines, maxLines)
 		}
-	}
-	if files < 500 {
-		t.Errorf("there are only %d files", files)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // digests are what says that something has changed, but not what.
 var digests = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
-// expectEffects compares what each leaf changes in what is rendered with testdata/KIND.effects.txt, which is there to be
-// read beside the contract: that a change ends in what a fresh object ends in does not say that it means the right thing.
+// expectEffects compares what each leaf changes in what is rendered with testdata/KIND.effects.txt, which is there to be read
+// beside the contract. That a change ends in what a fresh object ends in does not say that it means the right thing.
 func expectEffects(t *testing.T, kind, namespace string, table scene, paths []string, before, after world) {
 	t.Helper()
 	var text strings.Builder

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaves_test changes every leaf of every component's spec on a real API server: a change from A to B must end in
-// what a fresh B ends in, a value that is refused must leave what was, and a leaf that changes nothing is an error of ours.
-// The table of a kind is testdata/KIND.yaml; a new field without a line in it fails the test.
+// Package leaves_test changes every leaf of every component's spec on a real API server. A change from A to B must end in what a
+// fresh B ends in, and a value that is refused must leave what was. A leaf that changes nothing is an error of ours. The table of a
+// kind is testdata/KIND.yaml; a new field without a line in it fails the test.
 package leaves_test
 
 import (

@@ -178,8 +178,8 @@ func forgetNumbers(value any) {
 	}
 }
 
-// forgive removes from a world what may rightly differ between an object that was changed and one that was made so: which
-// workers have been replaced already and have the claims of their successors, how a NodeSet counts them, and the revisions before the newest.
+// forgive removes from a world what may rightly differ between an object that was changed and one that was made so. That is which
+// workers have been replaced and have their successors' claims, how a NodeSet counts them, and the revisions before the newest.
 func (w world) forgive() world {
 	out, newest := world{}, map[string]int64{}
 	for key, text := range w {
@@ -207,8 +207,8 @@ func (w world) forgive() world {
 	return out
 }
 
-// clear deletes everything of all scenes, as the garbage collector would, which does not run here: what a reconcile on its
-// way makes for an owner that has just gone is deleted in the next round.
+// clear deletes everything of all scenes, as the garbage collector would, which does not run here. What a late reconcile makes for
+// an owner that has just gone is deleted in the next round.
 func clear(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	poll(t, func() error {

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realslurm lets tests use the daemons and commands of the Slurm images that images/build made, of both releases,
-// without containers and without Kubernetes: each cluster is a box, namespaces in which slurmctld, slurmrestd and any number
-// of slurmds run on the images' files.
+// Package realslurm lets tests use the daemons and commands of the Slurm images that images/build made, of both releases, without
+// containers and without Kubernetes. Each cluster is a box: namespaces in which slurmctld, slurmrestd and any number of slurmds run
+// on the images' files.
 //
 // It needs root and the images, so the tests that use it are skipped unless the environment variable COXSWAIN_SLURM says
 // where Slurm is: "images" for the archives that images/build keeps (of the tag in COXSWAIN_SLURM_TAG, or dev), or a

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reach returns the address at which the first port of a Service is reached from this machine: that of the Service where
-// the Kubernetes is local, else a forwarded port, which lasts until release is called.
+// Reach returns the address at which the first port of a Service is reached from this machine. That is the Service's where the
+// Kubernetes is local, else a forwarded port, which lasts until release is called.
 func (k *Kubernetes) Reach(ctx context.Context, name types.NamespacedName) (address string, release func(), err error) {
 	var service corev1.Service
 	if err := k.Get(ctx, name, &service); err != nil {

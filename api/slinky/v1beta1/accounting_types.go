@@ -17,20 +17,19 @@ import (
 // +kubebuilder:validation:XValidation:rule=`self.?external.orValue(false) || self.?storageConfig.host.orValue("") != "" || has(self.embeddedDatabase)`,message="slurmdbd needs a database: set storageConfig to use an existing MySQL or MariaDB, or embeddedDatabase: {} to have one run here"
 // +kubebuilder:validation:XValidation:rule=`!(self.?storageConfig.host.orValue("") != "" && has(self.embeddedDatabase))`,message="storageConfig and embeddedDatabase exclude each other"
 type AccountingSpec struct {
-	// SlurmKeyRef selects the key with which slurmdbd and slurmctld prove to each other who they are (auth/slurm). It must
-	// be the key of the Controllers that refer to this Accounting. Secret and key cannot be changed. Default: the
-	// operator generates the key once and keeps it as slurm.key in Secret <name>-auth-slurm, which is also the Secret
-	// of a Controller with the same name; a Controller with another name has to refer to it.
+	// SlurmKeyRef selects the key with which slurmdbd and slurmctld prove to each other who they are (auth/slurm). It must be the
+	// key of the Controllers that refer to this Accounting. Secret and key cannot be changed. Default: the operator generates the
+	// key once and keeps it as slurm.key in Secret <name>-auth-slurm. That is also the Secret of a Controller with the same name; a
+	// Controller with another name has to refer to it.
 	// Slurm: AuthType=auth/slurm, https://slurm.schedmd.com/authentication.html#slurm
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="the key of a cluster cannot be changed for another one; change the content of the Secret"
 	SlurmKeyRef *corev1.SecretKeySelector `json:"slurmKeyRef,omitempty"`
 
-	// JwtKeyRef selects the key with which JSON Web Tokens are signed and checked (auth/jwt). It wins over
-	// jwtHs256KeyRef. Secret and key cannot be changed. Default: the operator generates the key once and keeps it as
-	// jwt.key in Secret <name>-auth-jwt, which is also the Secret of a Controller with the same name; a Controller
-	// with another name has to refer to it.
+	// JwtKeyRef selects the key with which JSON Web Tokens are signed and checked (auth/jwt). It wins over jwtHs256KeyRef. Secret
+	// and key cannot be changed. Default: the operator generates the key once and keeps it as jwt.key in Secret <name>-auth-jwt.
+	// That is also the Secret of a Controller with the same name; a Controller with another name has to refer to it.
 	// Slurm: AuthAltParameters=jwt_key=, https://slurm.schedmd.com/jwt.html
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"

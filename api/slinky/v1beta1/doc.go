@@ -6,8 +6,8 @@
 // Controller that they name; a Token is a signed JWT in a Secret. Objects written for SchedMD's slurm-operator keep
 // working: every field of its first v1beta1 release and of 1.3 is here, together with a few of our own.
 //
-// Whatever goes by a fixed rule from such an object (names of the objects made for it, addresses, the references that
-// the operator fills in when the user leaves them out) is a method of it, so that nothing has to spell a name twice.
+// Whatever goes by a fixed rule from such an object is a method of it, so that nothing has to spell a name twice. Those are names
+// of the objects made for it, addresses, and references that the operator fills in.
 //
 // +kubebuilder:object:generate=true
 // +groupName=slinky.slurm.net

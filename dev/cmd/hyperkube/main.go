@@ -1,9 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hyperkube is the Kubernetes of localkube in one file: the control
-// plane, the node's daemons and kubectl share most of their code, so one
-// multi-call binary links in a third of the time and size of seven.
+// Command hyperkube is the Kubernetes of localkube in one file. The control plane, the node's daemons and kubectl share most of
+// their code, so one binary links in a third of the time and size of seven.
 //
 // The component is the base name of argv[0] or, if that is "hyperkube", the
 // first argument.

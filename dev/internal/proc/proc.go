@@ -3,10 +3,8 @@
 
 // Package proc starts long-lived processes and finds them again.
 //
-// A process is recognised by a variable in its environment, not by a recorded
-// process ID: such a mark cannot be lost when localkube is killed between
-// starting a process and writing a file, and it never points to a stranger
-// that got the same ID later.
+// A process is recognised by a variable in its environment, not by a recorded process ID. Such a mark is not lost when localkube is
+// killed between starting a process and writing a file. It never points to a stranger that got the same ID later.
 package proc
 
 import (

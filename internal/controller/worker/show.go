@@ -26,9 +26,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what
-// it waits for. With them goes the protection of a worker on which nothing runs any more: that is most often what is to be shown,
-// and the API server takes labels of a pod together with its status. Only what differs is written.
+// show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what it waits
+// for. With them goes the protection of a worker on which nothing runs any more. That is most often what is to be shown, and the
+// API server takes labels of a pod together with its status. Only what differs is written.
 func (r *reconciler) show(ctx context.Context, s *scope) error {
 	pod := s.pod
 	patch := showing(s, r.Clock.Now())

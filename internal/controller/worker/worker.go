@@ -1,9 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker looks after single worker pods, one key each: it drains and undrains their Slurm nodes for reasons of
-// ours, shows Slurm's state on the pod, protects busy pods from eviction, and deletes retired ones once nothing runs on
-// them.
+// Package worker looks after single worker pods, one key each. It drains and undrains their Slurm nodes for reasons of ours and
+// shows Slurm's state on the pod. It protects busy pods from eviction, and deletes retired ones once nothing runs on them.
 package worker
 
 import (

@@ -77,9 +77,9 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	return merged, errors.Join(err, mergeErr)
 }
 
-// stampItem is the item of SlurmctldParameters that carries the digest of the configuration. slurmctld ignores items that
-// it does not know, and tells all of them when it is asked for the configuration that it has loaded. So the operator
-// learns which one that is (docs/decisions/005-config-stamp.md).
+// stampItem is the item of SlurmctldParameters that carries the digest of the configuration. A slurmctld ignores items that it does
+// not know, and tells all of them when it is asked for the configuration that it has loaded. So the operator learns which one that
+// is (docs/decisions/005-config-stamp.md).
 const stampItem = "coxswain_config"
 
 // stamp puts the digest into slurm.conf.

@@ -12,9 +12,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// slurmctld has the slurmctld of a release read a slurm.conf, and returns what it says. Slurm has no option to only check a
-// file; but a relative path in BcastExclude ends it right after reading, with a message that quotes the value, before it
-// touches a port or a state directory.
+// slurmctld has the slurmctld of a release read a slurm.conf, and returns what it says. Slurm has no option to only check a file.
+// But a relative path in BcastExclude ends it right after reading, with a message that quotes the value, before it touches a port
+// or a state directory.
 type slurmctld func(t *testing.T, text string) string
 
 // withSlurmctlds runs a test with the slurmctlds of both releases.

@@ -3,11 +3,11 @@
 
 // Package fake is a slurmctld in memory behind the REST interface of a slurmrestd, for tests, faults and benchmarks.
 //
-// Register nodes, submit jobs, move the clock; ask it over HTTP what a real one would be asked. Answers have the shapes,
-// statuses and oddities of slurmrestd 24.11.5 or 26.05.5, as measured: an unknown node is a 200 with an error of number
-// 0, a hostlist with one unknown name changes the nodes before it in the order of names, jobs that did not change come as an
-// empty list with last_update 0, and 24.11 fails to list nodes that changed when partitions did not. What the fake emits is
-// checked against the published OpenAPI documents.
+// Register nodes, submit jobs, move the clock; ask it over HTTP what a real one would be asked. Answers have the shapes, statuses
+// and oddities of slurmrestd 24.11.5 or 26.05.5, as measured. An unknown node is a 200 with an error of number 0. A hostlist with
+// one unknown name changes the nodes before it in the order of names. Jobs that did not change come as an empty list with
+// last_update 0. And 24.11 does not list nodes that changed when partitions did not. What the fake emits is checked against the
+// published OpenAPI documents.
 //
 // What nodes, jobs and reservations do is compared with real ones, step by step, by package test/compare.
 //

@@ -129,8 +129,8 @@ func (s *Slurm) unpreempt(by int64) {
 	}
 }
 
-// miss ends the jobs of which a node is gone, as slurmctld does when it reads its configuration: a node is not busy to Slurm
-// when the jobs on it are suspended, and its record can be deleted below them.
+// miss ends the jobs of which a node is gone, as slurmctld does when it reads its configuration. A node is not busy to Slurm when
+// the jobs on it are suspended, and its record can be deleted below them.
 func (s *Slurm) miss() {
 	for _, j := range s.jobs {
 		if j.state != "SUSPENDED" || !slices.ContainsFunc(j.nodes, func(name string) bool { return s.nodes[name] == nil }) {

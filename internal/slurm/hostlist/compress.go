@@ -12,10 +12,10 @@ import (
 // maxSpan is the largest number of hosts that Slurm accepts in one range ("Too many hosts in range").
 const maxSpan = 64 * 1024
 
-// Compress writes names as one expression, in natural order (see Compare) and without repetitions: the trailing numbers
-// of names with equal beginnings share a bracket, and equal brackets below several beginnings are folded into another
-// one (rack1n[1-2],rack2n[1-2] becomes rack[1-2]n[1-2]) where that is shorter. Zero padding is kept. The same set of
-// names always gives the same text. Names are taken as they are; check foreign ones with CheckName.
+// Compress writes names as one expression, in natural order (see Compare) and without repetitions. The trailing numbers of names
+// with equal beginnings share a bracket. Equal brackets below several beginnings are folded into another one where that is shorter:
+// rack1n[1-2],rack2n[1-2] becomes rack[1-2]n[1-2]. Zero padding is kept. The same set of names always gives the same text. Names
+// are taken as they are; check foreign ones with CheckName.
 func Compress(names []string) string {
 	sorted := slices.Clone(names)
 	slices.SortFunc(sorted, Compare)

@@ -31,8 +31,8 @@ func (c Comment) String() string {
 	return string(b)
 }
 
-// ParseComment reads a comment. Users may write what they like there, so ok is false, and the comment empty, for anything
-// that is not a JSON object with a pod name; unknown keys and values that are not strings are passed over.
+// ParseComment reads a comment. Users may write what they like there. So ok is false, and the comment empty, for anything that is
+// not a JSON object with a pod name. Unknown keys and values that are not strings are passed over.
 func ParseComment(s string) (c Comment, ok bool) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(s), &fields); err != nil {

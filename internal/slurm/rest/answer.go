@@ -101,8 +101,8 @@ func (r *reader) errors() []slurmError {
 
 // list asks for a list, or for what changed since an earlier answer when since is not zero.
 //
-// 24.11 cannot answer the latter when nodes changed but partitions did not (500, "Unable to query partitions"), nor in
-// v0.0.41 at all (500, it cannot parse the time), so that a refusal is followed by asking for the whole.
+// 24.11 cannot answer the latter when nodes changed but partitions did not (500, "Unable to query partitions"). In v0.0.41 it
+// cannot at all (500, it cannot parse the time). So a refusal is followed by asking for the whole.
 func (c *Client) list(ctx context.Context, path string, since time.Time, longest int64, decode func(r *reader, conditional bool) ([]slurmError, error)) (unchanged bool, err error) {
 	ask := func(query url.Values) (bool, error) {
 		return c.do(ctx, call{

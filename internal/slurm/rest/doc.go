@@ -12,8 +12,8 @@
 //
 //   - Refused: Slurm understood and said no (errors[] of the answer, whatever the status).
 //   - Absent: Slurm said that a node it was told to change, a job or a reservation does not exist (its codes 2018, 2017, and
-//     2053 of a deletion). Nothing else is Absent; in particular not a 404 without a code, which says that slurmrestd does
-//     not know the URL, and not a GET of an unknown node, which Slurm answers with 200 and an error of number 0.
+//     2053 of a deletion). Nothing else is Absent. A 404 without a code is not: it says that slurmrestd does not know the
+//     URL. Nor is a GET of an unknown node, which Slurm answers with 200 and an error of number 0.
 //   - Unauthorized: the token is missing, expired or signed with another key.
 //   - Unavailable: nobody answered, or somebody on the way could not reach slurmctld.
 //   - Malformed: an answer that is not what slurmrestd sends.

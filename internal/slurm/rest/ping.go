@@ -20,9 +20,9 @@ type Controller struct {
 	Status string
 }
 
-// Ping asks slurmrestd to ping every slurmctld of the cluster. It is cheap, answers at once while slurmctld is down
-// (lists take ten seconds then), and says nothing about the token: a token that slurmctld does not accept shows up as a
-// Controller that does not respond, on 26.05 with Status "Protocol authentication error".
+// Ping asks slurmrestd to ping every slurmctld of the cluster. It is cheap, answers at once while slurmctld is down (lists take ten
+// seconds then), and says nothing about the token. A token that slurmctld does not accept shows up as a Controller that does not
+// respond, on 26.05 with Status "Protocol authentication error".
 func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
 	list, _, err := c.Controllers(ctx)
 	return list, err

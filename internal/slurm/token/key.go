@@ -40,8 +40,8 @@ type Key struct {
 	id string
 }
 
-// NewHS256 returns the key that slurmctld has by AuthAltParameters=jwt_key=…: every byte of the file, a line break at its
-// end included, and also when the bytes look like something else, such as the PEM text that older instructions made.
+// NewHS256 returns the key that slurmctld has by AuthAltParameters=jwt_key=…: every byte of the file, a line break at its end
+// included. That is so, too, when the bytes look like something else, such as the PEM text that older instructions made.
 func NewHS256(secret []byte) (*Key, error) {
 	if len(secret) == 0 {
 		return nil, errors.New("reading an HS256 key: it is empty")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package topology reads where a node is in the topologies of a cluster, as slurmd's --conf Topology= and the REST API's
-// topology_str say it: for each topology of topology.yaml the switch of a tree, or the block, that the node hangs on.
+// topology_str say it. For each topology of topology.yaml that is the switch of a tree, or the block, on which the node hangs.
 package topology
 
 import (

@@ -53,8 +53,8 @@ func (s *Server) Manager(t testing.TB, scheme *runtime.Scheme, setup func(manage
 	return mgr
 }
 
-// Eventually polls until check returns nil, and fails the test with its last answer after a minute: with the race
-// detector and other tests beside it, what takes a tenth of a second otherwise can take seconds.
+// Eventually polls until check returns nil, and fails the test with its last answer after a minute. With the race detector and
+// other tests beside it, what takes a tenth of a second otherwise can take seconds.
 func Eventually(t testing.TB, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -28,9 +28,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// UsesEnv names the environment variable with a directory into which Main writes what each account was used for: a directory
-// for the account, and in it a file for each test binary, with lines of group/resource and verb. hack/check-rbac compares their
-// union with the account's role.
+// UsesEnv names the environment variable with a directory into which Main writes what each account was used for. It has a directory
+// for each account, and in that a file for each test binary, with lines of group/resource and verb.
 const UsesEnv = "COXSWAIN_RBAC_USES"
 
 // operatorAccount is the account of AsOperator.

@@ -33,8 +33,8 @@ import (
 // and shows no change then that would wake the NodeSet.
 const orphanCheckInterval = 5 * time.Second
 
-// cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod: no job is to be sent there,
-// and those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
+// cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod. No job is to be
+// sent there. Those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
 func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {

@@ -12,8 +12,8 @@ import (
 
 const (
 	// minIntervalPerWorker is how long a NodeSet is left alone after it was looked at, for each worker it has. Every change of a
-	// worker concerns it, and looking at it takes the longer, the more workers it has: when all of them change, that would be
-	// most of what the operator does, and a write of the status each time.
+	// worker concerns it, and looking at it takes the longer, the more workers it has. When all of them change, that would be most
+	// of what the operator does, with a write of the status each time.
 	minIntervalPerWorker = 500 * time.Microsecond
 	maxInterval          = time.Second
 )

@@ -28,10 +28,10 @@ import (
 )
 
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
-// before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody else
-// has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just started
-// hears of it in a moment: as long as the Controller says that Slurm is reachable, and as long from then on as the deletion of a record
-// is tried, no worker is made, and otherwise workers are made all the same. Their pods say what is wrong when they run.
+// before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody
+// else has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just
+// started hears of it in a moment. No worker is made as long as the Controller says that Slurm is reachable, nor for as long again
+// while the deletion of a record is tried. Otherwise workers are made all the same. Their pods say what is wrong when they run.
 func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *observation, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
 	key := client.ObjectKeyFromObject(n)

@@ -55,9 +55,9 @@ func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[
 	return out
 }
 
-// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark. Of a plan of
-// more steps than are told, pods are told with their marks alone: each step that is done would move others into what is told, and
-// a pod that is written to cannot be deleted in the version that was decided about.
+// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark. Of a plan of more
+// steps than are told, pods are told with their marks alone. Otherwise each step that is done would move others into what is told,
+// and a pod that is written to cannot be deleted in the version that was decided about.
 func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plans.Plan) error {
 	causes, told := now.Causes(f.workers.Pods), map[string]bool{}
 	for _, retirement := range now.Retire {
