@@ -47,8 +47,8 @@ func (m *Maintenance) equal(o *Maintenance) bool {
 	return o != nil && m.Start.Equal(o.Start) && m.Duration == o.Duration && slices.Equal(m.Flags, o.Flags)
 }
 
-// Window is a reservation as Slurm has it.
-type Window struct {
+// Reservation is a reservation as Slurm has it.
+type Reservation struct {
 	Start, End time.Time
 	Nodes      hostlist.Set
 	Flags      []string
@@ -56,14 +56,14 @@ type Window struct {
 
 // madeFor says that the reservation looks as it does when it has just been made. That counts when nobody remembers: the
 // operator may have died between making it and noting it.
-func (w *Window) madeFor(m *Maintenance) bool {
+func (w *Reservation) madeFor(m *Maintenance) bool {
 	missing := slices.ContainsFunc(m.Flags, func(f string) bool { return !slices.Contains(w.Flags, f) })
 	return w.Start.Equal(m.Start) && w.End.Sub(w.Start) == m.Duration && !missing
 }
 
 // Leave is what the reservation becomes when these nodes leave it: it keeps the rest, or ends, since Slurm has none without
 // nodes. One that recurs does not end: it keeps a node until others have come back.
-func (w *Window) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
+func (w *Reservation) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
 	rest = w.Nodes.Difference(nodes)
 	if rest.Len() > 0 {
 		return rest, false
@@ -76,8 +76,8 @@ func (w *Window) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
 	return rest, true
 }
 
-// Scheduling is what the reservation of a NodeSet is decided from.
-type Scheduling struct {
+// ReservationInput is what the reservation of a NodeSet is decided from.
+type ReservationInput struct {
 	Now time.Time
 	// Wanted is what the spec asks for; nil for no reservation.
 	Wanted *Maintenance
@@ -86,11 +86,11 @@ type Scheduling struct {
 	// Nodes are the Slurm nodes of the workers that Slurm has.
 	Nodes hostlist.Set
 	// Live is the reservation in Slurm; nil when Slurm, asked just now, has none.
-	Live *Window
+	Live *Reservation
 }
 
-// Booking is what to do about the reservation of a NodeSet.
-type Booking struct {
+// ReservationPlan is what to do about the reservation of a NodeSet.
+type ReservationPlan struct {
 	// Delete says that the reservation is to be deleted.
 	Delete bool
 	// Create says that it is to be made as wanted, Move that it is to get other nodes. Both are for Nodes.
@@ -104,56 +104,58 @@ type Booking struct {
 }
 
 //nolint:gochecknoglobals // a constant list
-var bookings = rule.List[*Scheduling, Booking]{
+var reservationPlans = rule.List[*ReservationInput, ReservationPlan]{
 	Question: "What becomes of the maintenance reservation of a NodeSet?",
-	Rules: []rule.Rule[*Scheduling, Booking]{
+	Rules: []rule.Rule[*ReservationInput, ReservationPlan]{
 		{
 			Name: "none is asked for", Does: "delete the one that there is", Why: "the NodeSet has another strategy, or no workers",
-			When: func(s *Scheduling) bool { return s.Wanted == nil },
-			Then: func(s *Scheduling) Booking { return Booking{Delete: s.Live != nil, Message: "none is asked for"} },
+			When: func(s *ReservationInput) bool { return s.Wanted == nil },
+			Then: func(s *ReservationInput) ReservationPlan {
+				return ReservationPlan{Delete: s.Live != nil, Message: "none is asked for"}
+			},
 		},
 		{
 			Name: "there is one that was made for something else", Does: "delete it, and make another", Why: "Slurm does not change the time of one that has begun",
-			When: func(s *Scheduling) bool {
+			When: func(s *ReservationInput) bool {
 				return s.Live != nil && !s.Wanted.equal(s.Asked) && (s.Asked != nil || !s.Live.madeFor(s.Wanted))
 			},
-			Then: rule.Is[*Scheduling](Booking{Delete: true, Message: "another one is asked for than there is"}),
+			Then: rule.Is[*ReservationInput](ReservationPlan{Delete: true, Message: "another one is asked for than there is"}),
 		},
 		{
 			Name: "there is one", Does: "put the nodes of the workers into it", Why: "a recurring one is left where Slurm has moved it",
-			When: func(s *Scheduling) bool { return s.Live != nil }, Then: (*Scheduling).standing,
+			When: func(s *ReservationInput) bool { return s.Live != nil }, Then: (*ReservationInput).standing,
 		},
 		{
 			Name: "its time is over", Does: "nothing", Why: "it is not made again until the spec has another time",
-			When: func(s *Scheduling) bool {
+			When: func(s *ReservationInput) bool {
 				return !s.Wanted.Start.After(s.Now) && !slices.Contains(s.Wanted.Flags, "FORCE_START")
 			},
-			Then: func(s *Scheduling) Booking {
-				return Booking{Message: fmt.Sprintf("the time of the update, %s, is over; set another scheduledUpdate.startTime", s.Wanted.Start.Format(time.RFC3339))}
+			Then: func(s *ReservationInput) ReservationPlan {
+				return ReservationPlan{Message: fmt.Sprintf("the time of the update, %s, is over; set another scheduledUpdate.startTime", s.Wanted.Start.Format(time.RFC3339))}
 			},
 		},
 		{
 			Name: "no worker has registered", Does: "wait", Why: "Slurm has no reservation without nodes",
-			When: func(s *Scheduling) bool { return s.Nodes.Len() == 0 },
-			Then: func(s *Scheduling) Booking {
-				return Booking{Message: "no worker has registered with Slurm yet", Again: s.Wanted.Start}
+			When: func(s *ReservationInput) bool { return s.Nodes.Len() == 0 },
+			Then: func(s *ReservationInput) ReservationPlan {
+				return ReservationPlan{Message: "no worker has registered with Slurm yet", Again: s.Wanted.Start}
 			},
 		},
 		{
 			Name: "otherwise", Does: "make it", Why: "the spec asks for it",
-			Then: func(s *Scheduling) Booking {
-				return Booking{Create: true, Nodes: s.Nodes, Exists: true, Message: window(s.Wanted.Start, s.Wanted.Start.Add(s.Wanted.Duration)), Again: s.Wanted.Start}
+			Then: func(s *ReservationInput) ReservationPlan {
+				return ReservationPlan{Create: true, Nodes: s.Nodes, Exists: true, Message: window(s.Wanted.Start, s.Wanted.Start.Add(s.Wanted.Duration)), Again: s.Wanted.Start}
 			},
 		},
 	},
 }
 
-// Book decides about the reservation of a NodeSet.
-func Book(s Scheduling) Booking { return bookings.Decide(&s) }
+// PlanReservation decides about the reservation of a NodeSet.
+func PlanReservation(s ReservationInput) ReservationPlan { return reservationPlans.Decide(&s) }
 
 // standing is about a reservation that is the one that is wanted.
-func (s *Scheduling) standing() Booking {
-	b := Booking{Exists: true, Message: window(s.Live.Start, s.Live.End), Nodes: s.Live.Nodes}
+func (s *ReservationInput) standing() ReservationPlan {
+	b := ReservationPlan{Exists: true, Message: window(s.Live.Start, s.Live.End), Nodes: s.Live.Nodes}
 	if s.Nodes.Len() > 0 && (s.Nodes.Difference(s.Live.Nodes).Len() > 0 || s.Live.Nodes.Difference(s.Nodes).Len() > 0 && !s.open()) {
 		// During the maintenance a worker that is being replaced is missing for a moment; its place stays reserved.
 		b.Move, b.Nodes = true, s.Nodes
@@ -169,7 +171,9 @@ func (s *Scheduling) standing() Booking {
 	return b
 }
 
-func (s *Scheduling) open() bool { return !s.Now.Before(s.Live.Start) && s.Now.Before(s.Live.End) }
+func (s *ReservationInput) open() bool {
+	return !s.Now.Before(s.Live.Start) && s.Now.Before(s.Live.End)
+}
 
 func window(start, end time.Time) string {
 	return fmt.Sprintf("workers are replaced from %s to %s", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))

@@ -36,54 +36,54 @@ func TestBook(t *testing.T) {
 		return &nodeset.Maintenance{Start: later, Duration: time.Hour, Flags: append([]string{"MAINT"}, flags...)}
 	}
 	workers := hostlist.SetOf("w-0", "w-1")
-	live := func(start time.Time, nodes ...string) *nodeset.Window {
-		return &nodeset.Window{Start: start, End: start.Add(time.Hour), Nodes: hostlist.SetOf(nodes...)}
+	live := func(start time.Time, nodes ...string) *nodeset.Reservation {
+		return &nodeset.Reservation{Start: start, End: start.Add(time.Hour), Nodes: hostlist.SetOf(nodes...)}
 	}
 	const hour = "workers are replaced from 2026-11-20T13:00:00Z to 2026-11-20T14:00:00Z"
-	over := func() nodeset.Scheduling {
-		return nodeset.Scheduling{Now: later, Nodes: workers}
+	over := func() nodeset.ReservationInput {
+		return nodeset.ReservationInput{Now: later, Nodes: workers}
 	}
-	with := func(s nodeset.Scheduling, wanted, asked *nodeset.Maintenance, live *nodeset.Window) nodeset.Scheduling {
+	with := func(s nodeset.ReservationInput, wanted, asked *nodeset.Maintenance, live *nodeset.Reservation) nodeset.ReservationInput {
 		s.Wanted, s.Asked, s.Live = wanted, asked, live
 		return s
 	}
-	early := nodeset.Scheduling{Now: noon, Nodes: workers}
+	early := nodeset.ReservationInput{Now: noon, Nodes: workers}
 	tests := []struct {
 		name string
-		in   nodeset.Scheduling
-		want nodeset.Booking
+		in   nodeset.ReservationInput
+		want nodeset.ReservationPlan
 	}{
-		{"none wanted and none there", early, nodeset.Booking{Message: "none is asked for"}},
-		{"none wanted deletes what is there", with(early, nil, wanted(), live(later, "w-0")), nodeset.Booking{Delete: true, Message: "none is asked for"}},
+		{"none wanted and none there", early, nodeset.ReservationPlan{Message: "none is asked for"}},
+		{"none wanted deletes what is there", with(early, nil, wanted(), live(later, "w-0")), nodeset.ReservationPlan{Delete: true, Message: "none is asked for"}},
 		{"one is made for the workers that Slurm has", with(early, wanted(), nil, nil),
-			nodeset.Booking{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
-		{"not without workers", nodeset.Scheduling{Now: noon, Wanted: wanted()}, nodeset.Booking{Message: "no worker has registered with Slurm yet", Again: later}},
+			nodeset.ReservationPlan{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
+		{"not without workers", nodeset.ReservationInput{Now: noon, Wanted: wanted()}, nodeset.ReservationPlan{Message: "no worker has registered with Slurm yet", Again: later}},
 		{"not when its time is over", with(over(), wanted(), wanted(), nil),
-			nodeset.Booking{Message: "the time of the update, 2026-11-20T13:00:00Z, is over; set another scheduledUpdate.startTime"}},
+			nodeset.ReservationPlan{Message: "the time of the update, 2026-11-20T13:00:00Z, is over; set another scheduledUpdate.startTime"}},
 		{"but with FORCE_START", with(over(), wanted("FORCE_START"), nil, nil),
-			nodeset.Booking{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
+			nodeset.ReservationPlan{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
 		{"what is there as wanted stays", with(early, wanted(), wanted(), live(later, "w-0", "w-1")),
-			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later}},
+			nodeset.ReservationPlan{Exists: true, Nodes: workers, Message: hour, Again: later}},
 		{"when it has begun, its end is waited for", with(over(), wanted(), wanted(), live(later, "w-0", "w-1")),
-			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later.Add(time.Hour)}},
+			nodeset.ReservationPlan{Exists: true, Nodes: workers, Message: hour, Again: later.Add(time.Hour)}},
 		{"a recurring one stays where Slurm has moved it", with(over(), wanted("WEEKLY"), wanted("WEEKLY"), live(later.Add(7*24*time.Hour), "w-0", "w-1")),
-			nodeset.Booking{Exists: true, Nodes: workers, Message: "workers are replaced from 2026-11-27T13:00:00Z to 2026-11-27T14:00:00Z", Again: later.Add(7 * 24 * time.Hour)}},
+			nodeset.ReservationPlan{Exists: true, Nodes: workers, Message: "workers are replaced from 2026-11-27T13:00:00Z to 2026-11-27T14:00:00Z", Again: later.Add(7 * 24 * time.Hour)}},
 		{"another start, duration or flag makes another one", with(early, wanted("DAILY"), wanted(), live(later, "w-0", "w-1")),
-			nodeset.Booking{Delete: true, Message: "another one is asked for than there is"}},
+			nodeset.ReservationPlan{Delete: true, Message: "another one is asked for than there is"}},
 		{"one that nobody remembers is made anew", with(early, wanted(), nil, live(later, "w-0", "w-1")),
-			nodeset.Booking{Delete: true, Message: "another one is asked for than there is"}},
-		{"unless it looks like the one that is wanted", with(early, wanted(), nil, &nodeset.Window{Start: later, End: later.Add(time.Hour), Nodes: workers, Flags: []string{"MAINT", "SPEC_NODES"}}),
-			nodeset.Booking{Exists: true, Nodes: workers, Message: hour, Again: later}},
+			nodeset.ReservationPlan{Delete: true, Message: "another one is asked for than there is"}},
+		{"unless it looks like the one that is wanted", with(early, wanted(), nil, &nodeset.Reservation{Start: later, End: later.Add(time.Hour), Nodes: workers, Flags: []string{"MAINT", "SPEC_NODES"}}),
+			nodeset.ReservationPlan{Exists: true, Nodes: workers, Message: hour, Again: later}},
 		{"it follows the workers", with(early, wanted(), wanted(), live(later, "w-0", "w-2")),
-			nodeset.Booking{Exists: true, Move: true, Nodes: workers, Message: hour, Again: later}},
+			nodeset.ReservationPlan{Exists: true, Move: true, Nodes: workers, Message: hour, Again: later}},
 		{"but loses none while they are replaced", with(over(), wanted(), wanted(), live(later, "w-0", "w-1", "w-2")),
-			nodeset.Booking{Exists: true, Nodes: hostlist.SetOf("w-0", "w-1", "w-2"), Message: hour, Again: later.Add(time.Hour)}},
-		{"nor while Slurm does not say which there are", nodeset.Scheduling{Now: noon, Wanted: wanted(), Asked: wanted(), Live: live(later, "w-0")},
-			nodeset.Booking{Exists: true, Nodes: hostlist.SetOf("w-0"), Message: hour, Again: later}},
+			nodeset.ReservationPlan{Exists: true, Nodes: hostlist.SetOf("w-0", "w-1", "w-2"), Message: hour, Again: later.Add(time.Hour)}},
+		{"nor while Slurm does not say which there are", nodeset.ReservationInput{Now: noon, Wanted: wanted(), Asked: wanted(), Live: live(later, "w-0")},
+			nodeset.ReservationPlan{Exists: true, Nodes: hostlist.SetOf("w-0"), Message: hour, Again: later}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, nodeset.Book(tt.in), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tt.want, nodeset.PlanReservation(tt.in), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -122,7 +122,7 @@ func TestNodesLeaveAMaintenance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &nodeset.Window{Nodes: hostlist.SetOf("w-0", "w-1"), Flags: []string{tt.flag}}
+			w := &nodeset.Reservation{Nodes: hostlist.SetOf("w-0", "w-1"), Flags: []string{tt.flag}}
 			if rest, end := w.Leave(leaving); rest.String() != tt.want || end != tt.end {
 				t.Errorf("%s stay, and it ends: %t", rest, end)
 			}

@@ -11,6 +11,6 @@ func Rules() []rule.Description { return rule.Words(lists()) }
 func lists() []rule.Described {
 	return []rule.Described{
 		&podFates, &daemonCauses, &daemonPlaces, &sightings, &scheduledUpdates, &rollingUpdates, &podMarks,
-		&recordFates, &renewals, &orphanDrains, &orphanDeletions, &bookings,
+		&recordFates, &renewals, &orphanDrains, &orphanDeletions, &reservationPlans,
 	}
 }

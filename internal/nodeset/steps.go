@@ -47,11 +47,11 @@ const MaxSteps = 32
 
 // What a step waits for.
 const (
-	drainedFirst = "its Slurm node is drained first"
-	itsTurn      = "waiting for its turn: no more than maxUnavailable may be unavailable"
-	itsWindow    = "waiting for the maintenance of the ScheduledUpdate"
-	nothingRuns  = "nothing runs in it"
-	takesItBack  = "wanted after all"
+	drainedFirst   = "its Slurm node is drained first"
+	itsTurn        = "waiting for its turn: no more than maxUnavailable may be unavailable"
+	itsMaintenance = "waiting for the maintenance of the ScheduledUpdate"
+	nothingRuns    = "nothing runs in it"
+	takesItBack    = "wanted after all"
 )
 
 // Steps tells what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then
@@ -87,7 +87,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	}
 	next := itsTurn
 	if in.Scheduled {
-		next = itsWindow
+		next = itsMaintenance
 	}
 	for _, p := range order {
 		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !slices.Contains(plan.Delete, p.Name) {

@@ -39,7 +39,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	}
 	known := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) != nil
 	l, linked := r.linkOf(n)
-	var booking plans.Booking
+	var booking plans.ReservationPlan
 	switch held := controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation); {
 	case wanted == nil && !held && !known:
 		return time.Time{}, nil
@@ -73,14 +73,14 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 }
 
 // book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
-func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set, seen *observation) (plans.Booking, error) {
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set, seen *observation) (plans.ReservationPlan, error) {
 	name := plans.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
-		return plans.Booking{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		return plans.ReservationPlan{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	s := plans.Scheduling{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(seen), Nodes: workers, Live: live}
-	b := plans.Book(s)
+	s := plans.ReservationInput{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(seen), Nodes: workers, Live: live}
+	b := plans.PlanReservation(s)
 	if b.Delete {
 		if err := l.DeleteReservation(ctx, name); err != nil {
 			return b, err
@@ -89,13 +89,13 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", b.Message)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: %s", name, b.Message)
 		s.Live = nil
-		b = plans.Book(s)
+		b = plans.PlanReservation(s)
 	}
 	switch {
 	case b.Create:
 		if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 			// The reservation is made with the next reconcile, which this write causes.
-			return plans.Booking{Message: "it is about to be made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
+			return plans.ReservationPlan{Message: "it is about to be made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
 		}
 		v := rest.Reservation{Name: name, Start: wanted.Start, End: wanted.Start.Add(wanted.Duration), Nodes: b.Nodes.String(), Flags: wanted.Flags, Users: []string{slurmUser}}
 		if err := l.PutReservation(ctx, v); err != nil {
@@ -154,14 +154,14 @@ func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.Node
 }
 
 // refusedBooking is a reservation that Slurm does not take: that is told, and not tried again until something changes.
-func refusedBooking(b plans.Booking, err error) (plans.Booking, error) {
+func refusedBooking(b plans.ReservationPlan, err error) (plans.ReservationPlan, error) {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && errors.Is(err, rest.Refused) {
-		return plans.Booking{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
+		return plans.ReservationPlan{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
 	}
 	return b, err
 }
 
-func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Window, error) {
+func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Reservation, error) {
 	all, err := l.Reservations(ctx)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Win
 	if err != nil {
 		return nil, err
 	}
-	return &plans.Window{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
+	return &plans.Reservation{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
 }
 
 // asked is what the reservation was made with.
