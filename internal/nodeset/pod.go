@@ -54,8 +54,8 @@ type Pod struct {
 	RetiredAt time.Time
 	// Cordoned says that somebody asked for its Slurm node to be drained.
 	Cordoned bool
-	// Shielded says that it carries the label by which it is kept from being evicted.
-	Shielded bool
+	// Protected says that it carries the label by which it is kept from being evicted.
+	Protected bool
 	// DeletionCost is the user's; the lower goes first.
 	DeletionCost int32
 	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.

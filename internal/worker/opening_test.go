@@ -44,7 +44,7 @@ func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
 		Host: worker.Host{Cordoned: node.Yes}, OpeningUntil: noon.Add(time.Second),
 	}
 	drained.Pod.ReadySince = noon.Add(-time.Hour)
-	shielded(&drained.Pod)
+	protected(&drained.Pod)
 	if action := worker.Next(drained); action.Protected != node.Unknown || !action.Again.Equal(drained.OpeningUntil) {
 		t.Errorf("a cordoned worker: protected %v, again at %s", action.Protected, action.Again)
 	}

@@ -65,7 +65,9 @@ var protections = rule.List[*facts, protected]{
 		},
 		{
 			Name: "Slurm is asked and has never answered, and workers are protected until they are drained", Does: "yes", Why: "a job may have started",
-			When: func(f *facts) bool { return f.situation == notAnswered && f.Unheard && f.Protection == UntilDrained },
+			When: func(f *facts) bool {
+				return f.situation == notAnswered && f.NeverAnswered && f.Protection == UntilDrained
+			},
 			Then: rule.Is[*facts](protected{answer: node.Yes}),
 		},
 		{
@@ -125,7 +127,7 @@ var protections = rule.List[*facts, protected]{
 
 // wasFree says of a worker whose protection ended before that its node still looks free, but for jobs that are suspended.
 func (w *Worker) wasFree() bool {
-	return w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Shielded
+	return w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Protected
 }
 
 // looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
@@ -138,9 +140,9 @@ func (w *Worker) suspects() bool {
 	case w.Pod.Retired != "":
 		return w.looksFree()
 	case w.Protection == WhileBusy:
-		return w.Pod.Shielded && w.State.Busy() == node.No
+		return w.Pod.Protected && w.State.Busy() == node.No
 	case w.Protection == UntilDrained:
-		return w.Pod.Shielded && w.looksFree()
+		return w.Pod.Protected && w.looksFree()
 	}
 	return false
 }

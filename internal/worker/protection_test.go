@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-func shielded(p *nodeset.Pod) { p.Shielded = true }
+func protected(p *nodeset.Pod) { p.Protected = true }
 
 // Whatever Slurm says, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
 func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
@@ -34,7 +34,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 		if w.JobsKnown == node.Yes && rapid.Bool().Draw(t, "suspended") {
 			w.Jobs = []worker.Job{{ID: 812}}
 		}
-		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready, shielded} {
+		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready, protected} {
 			if rapid.Bool().Draw(t, "option") {
 				option(&w.Pod)
 			}
@@ -50,7 +50,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 		if action.Delete && !evictable {
 			t.Errorf("%s is deleted, and may not be evicted", w.State)
 		}
-		if action.Protected == node.Unknown && (w.Pod.Shielded || w.JobsKnown == node.Yes) {
+		if action.Protected == node.Unknown && (w.Pod.Protected || w.JobsKnown == node.Yes) {
 			t.Errorf("of %s it is not decided whether it may be evicted", w.State)
 		}
 	})

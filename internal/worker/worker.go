@@ -37,8 +37,8 @@ type Worker struct {
 	Absent time.Time
 	// Elsewhere is the Slurm node that slurmd has registered as, where that is not Slurm.
 	Elsewhere string
-	// Unheard says that Slurm is asked and has not answered yet, and that nothing on the pod shows that it ever has.
-	Unheard bool
+	// NeverAnswered says that Slurm is asked and has not answered yet, and that nothing on the pod shows that it ever has.
+	NeverAnswered bool
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason

@@ -31,16 +31,16 @@ func TestNext(t *testing.T) {
 	cordon := node.Reason{Text: cordonReason, SetBy: "slurm", At: noon.Add(-7 * 24 * time.Hour)}
 	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon.Add(-time.Hour)}
 	tests := []struct {
-		name    string
-		state   string // "" with known Yes: Slurm said nothing
-		known   node.Answer
-		reason  node.Reason
-		pod     nodeset.Pod
-		timeout time.Duration
-		protect worker.Protection
-		age     time.Duration // of the list
-		unheard bool
-		want    wanted
+		name          string
+		state         string // "" with known Yes: Slurm said nothing
+		known         node.Answer
+		reason        node.Reason
+		pod           nodeset.Pod
+		timeout       time.Duration
+		protect       worker.Protection
+		age           time.Duration // of the list
+		neverAnswered bool
+		want          wanted
 	}{
 		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: wanted{Protected: node.No}},
 		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
@@ -56,9 +56,9 @@ func TestNext(t *testing.T) {
 		{name: "one that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: worker.UntilDrained,
 			want: wanted{Protected: node.Yes, Undrain: true, Announce: true, Message: "nobody wants the node drained any more"}},
 		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Message: "Slurm's view of the node is not known: silence"}},
-		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, unheard: true, pod: aPod(1), protect: worker.UntilDrained,
+		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: worker.UntilDrained,
 			want: wanted{Protected: node.Yes, Message: "Slurm's view of the node is not known: silence"}},
-		{name: "but not where only busy ones are", known: node.Unknown, unheard: true, pod: aPod(1), protect: worker.WhileBusy,
+		{name: "but not where only busy ones are", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: worker.WhileBusy,
 			want: wanted{Message: "Slurm's view of the node is not known: silence"}},
 		{name: "a worker that may be registering is protected", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
 			want: wanted{Protected: node.Yes, Again: noon.Add(40 * time.Second), Message: "the node is not registered"}},
@@ -143,7 +143,7 @@ func TestNext(t *testing.T) {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
 			if tt.known == node.Unknown {
-				w.Why, w.Unheard = "silence", tt.unheard
+				w.Why, w.NeverAnswered = "silence", tt.neverAnswered
 			}
 			got := worker.Next(w)
 			if tt.known == node.Yes && !tt.pod.Terminating {

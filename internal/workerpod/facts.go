@@ -27,7 +27,7 @@ func Facts(p *corev1.Pod) nodeset.Pod {
 		Scheduled:   p.Spec.NodeName != "",
 		Terminating: p.DeletionTimestamp != nil,
 		Retired:     nodeset.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]),
-		Shielded:    p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
+		Protected:   p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 		Cordoned:    p.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
 		Busy:        Says(p, "Allocated") || Says(p, "Mixed") || Says(p, "Completing"),
 		Created:     p.CreationTimestamp.Time,

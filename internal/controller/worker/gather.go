@@ -117,7 +117,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
 	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, worker.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
-	w.Unheard = snapshot.Taken.IsZero() && !shown(s.pod)
+	w.NeverAnswered = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
 	case snapshot.Trust == link.Stale:
 		// The snapshot says why in more words, and in others each time; these go on the pod.
