@@ -91,7 +91,7 @@ func (w *shape) jobStatesAnswer() {
 			for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
 				w.object("", func() {
 					w.text("job_id", strconv.FormatInt(id, 10))
-					w.texts("state", w.slurm.jobs[id].states())
+					w.texts("state", w.slurm.states(w.slurm.jobs[id]))
 				})
 			}
 		})

@@ -80,8 +80,10 @@ type Slurm struct {
 	parameters  []string
 	controllers []Controller
 	fault       func(*http.Request) *Fault
-	counters    Counters
-	writes      []Write
+	// keepsRunning is set by KeepRunning.
+	keepsRunning bool
+	counters     Counters
+	writes       []Write
 }
 
 // New starts an empty cluster.

@@ -256,6 +256,7 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 		s.partTime = s.clock
 		s.miss()
 		s.registerAll()
+		s.startAnew()
 		s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "reconfigure"})
 		w.result()
 	}

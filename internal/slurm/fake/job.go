@@ -41,6 +41,7 @@ type job struct {
 	suspended  time.Time // since when
 	preemptor  int64     // for which job it is suspended
 	ends       time.Time // when it ends by itself or by its limit
+	stranded   bool      // it has addresses that nodes had before they were powered down
 	epoch      int       // counts starts and ends, so that events of an earlier run are known
 }
 
@@ -142,6 +143,9 @@ type JobStatus struct {
 	Start time.Time
 	// Restarts counts how often the job was requeued.
 	Restarts int
+	// Stranded says that its srun would look for nodes where they were before they were powered down: their records were not made
+	// with State=CLOUD, and the job has taken their addresses for known.
+	Stranded bool
 }
 
 // Job returns what slurmctld has on a job, and whether it has it.
@@ -151,12 +155,15 @@ func (s *Slurm) Job(id int64) (JobStatus, bool) {
 	if !ok {
 		return JobStatus{}, false
 	}
-	return JobStatus{j.states(), slices.Clone(j.nodes), j.start, j.restarts}, true
+	return JobStatus{s.states(j), slices.Clone(j.nodes), j.start, j.restarts, j.stranded}, true
 }
 
-func (j *job) states() []string {
-	if j.completing {
+func (s *Slurm) states(j *job) []string {
+	switch {
+	case j.completing:
 		return []string{j.state, "COMPLETING"}
+	case s.waits(j):
+		return []string{j.state, "CONFIGURING", "POWER_UP_NODE"}
 	}
 	return []string{j.state}
 }
@@ -252,13 +259,16 @@ func (s *Slurm) start(j *job, candidates []*node) bool {
 	if len(nodes) < j.Nodes || len(nodes) == 0 {
 		return false
 	}
+	stranded := false
 	for _, name := range nodes {
 		n := s.nodes[name]
 		s.preempt(n, j)
 		n.running[j.id] = j.need(n)
 		n.dropReason()
+		stranded = stranded || n.power == PoweredDown && !n.cloud
+		s.powerUp(n)
 	}
-	j.state, j.nodes, j.start, j.end = "RUNNING", nodes, s.clock, time.Time{}
+	j.state, j.nodes, j.start, j.end, j.stranded = "RUNNING", nodes, s.clock, time.Time{}, stranded
 	j.epoch++
 	if j.Limit > 0 {
 		j.end = j.start.Add(j.Limit)

@@ -24,7 +24,7 @@ func (w *shape) job(j *job, rest []byte) {
 		w.time("end_time", end)
 		w.number("time_limit", j.Limit > 0, j.Limit == 0, int64(j.Limit/time.Minute))
 		w.int("job_id", j.id)
-		w.texts("job_state", j.states())
+		w.texts("job_state", w.slurm.states(j))
 		w.text("name", j.Name)
 		w.text("nodes", hostlist.Compress(slices.Clone(j.nodes)))
 		w.number("cpus", true, false, int64(max(1, j.CPUs)*j.Nodes))

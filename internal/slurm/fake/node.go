@@ -111,8 +111,9 @@ func (s *Slurm) state(n *node) []string {
 		set  bool
 		name string
 	}{
-		{holder != nil, "RESERVED"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"}, {n.notResponding, "NOT_RESPONDING"},
-		{n.fail, "FAIL"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
+		{holder != nil, "RESERVED"}, {n.cloud, "CLOUD"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"},
+		{n.notResponding, "NOT_RESPONDING"}, {n.power == PoweredDown, "POWERED_DOWN"}, {n.fail, "FAIL"},
+		{n.power == PoweringUp, "POWERING_UP"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
 		{n.external, "EXTERNAL"},
 	} {
 		if flag.set {
@@ -244,7 +245,9 @@ func (s *Slurm) change(n *node, user string, c change) *Error {
 	n.describe(c)
 	n.setReason(c.reason, user, s.clock)
 	refusal := s.setState(n, c.state)
-	s.clearReason(n)
+	if c.state != "POWER_DOWN" { // which ends a drain only when the node powers down
+		s.clearReason(n)
+	}
 	if e := n.setFeatures(entries(c.features), entries(c.active)); e != nil {
 		refusal = e
 	}
@@ -266,13 +269,17 @@ func (s *Slurm) setState(n *node, state string) *Error {
 		n.drain, n.fail = false, true
 	case "UNDRAIN":
 		n.drain = false
+		s.resumed(n)
 	case "RESUME", "IDLE":
 		if base := s.state(n)[0]; state == "RESUME" && !n.spoken() || state == "IDLE" && base != "IDLE" && base != "DOWN" {
 			return s.invalidTransition()
 		}
 		n.drain, n.down, n.fail = false, false, false
+		s.resumed(n)
 	case "DOWN":
 		s.setDown(n, "", "")
+	case "POWER_UP", "POWER_DOWN":
+		s.setPower(n, state)
 	default:
 		return s.invalidTransition()
 	}

@@ -4,6 +4,7 @@
 package fake
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -75,7 +76,8 @@ func (s *Slurm) deleteNodes(version, user, list string) reply {
 	return s.result(version, http.StatusOK, nil)
 }
 
-// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory, Feature and State=EXTERNAL are understood.
+// create makes nodes of a line of slurm.conf. Of its keys NodeName, CPUs, RealMemory, Feature, Gres, Weight, CoreSpecCount, MemSpecLimit
+// and State=EXTERNAL or CLOUD are understood.
 func (s *Slurm) create(version, user string, body []byte) reply {
 	var message struct {
 		Line string `json:"node_conf"`
@@ -96,11 +98,15 @@ func (s *Slurm) create(version, user string, body []byte) reply {
 		if s.nodes[name] != nil {
 			return s.refuse(version, "Failure to create node", &Error{Number: 2168, Text: "Node already exists in the node table"})
 		}
-		registration := Node{Name: name, external: fields["State"] == "EXTERNAL"}
+		registration := Node{Name: name, external: fields["State"] == "EXTERNAL", cloud: fields["State"] == "CLOUD"}
 		registration.CPUs, _ = strconv.Atoi(fields["CPUs"])
 		registration.RealMemory, _ = strconv.ParseInt(fields["RealMemory"], 10, 64)
-		if fields["Feature"] != "" {
-			registration.Features = strings.Split(fields["Feature"], ",")
+		registration.Weight, _ = strconv.Atoi(fields["Weight"])
+		registration.CoreSpecCount, _ = strconv.Atoi(fields["CoreSpecCount"])
+		registration.MemSpecLimit, _ = strconv.ParseInt(fields["MemSpecLimit"], 10, 64)
+		registration.Gres = fields["Gres"]
+		if features := cmp.Or(fields["Feature"], fields["Features"]); features != "" {
+			registration.Features = strings.Split(features, ",")
 		}
 		s.register(registration)
 	}

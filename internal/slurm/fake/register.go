@@ -35,7 +35,11 @@ type Node struct {
 	// Machine is what slurmd finds, where that is not what it is told.
 	Machine Machine
 
+	// Boot says that slurmd runs with -b: it takes its own start for that of the machine.
+	Boot bool
+
 	external bool // it has no slurmd
+	cloud    bool // it was made powered down
 }
 
 // Machine is the hardware below a slurmd. What is zero is as the Node says.
@@ -61,7 +65,7 @@ func (s *Slurm) register(registration Node) {
 	n := s.nodes[registration.Name]
 	if n == nil {
 		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, suspended: map[int64]int{}, completing: map[int64]int{}}
-		n.weight = registration.Weight
+		n.weight, n.power = registration.Weight, powerOf(registration)
 		s.nodes[registration.Name] = n
 		s.order = append(s.order, registration.Name)
 	} else {
@@ -69,8 +73,12 @@ func (s *Slurm) register(registration Node) {
 	}
 	n.slurmd, n.gone = registration, false
 	n.registered = s.clock
-	s.validate(n, registration)
 	s.nodeTime = s.clock
+	if n.power != PoweredUp && !n.powersUp(registration) {
+		return
+	}
+	n.power = PoweredUp
+	s.validate(n, registration)
 }
 
 // registerAll lets the slurmds that respond register, as slurmctld has them do when it has started or has read its configuration.
@@ -79,13 +87,28 @@ func (s *Slurm) registerAll() {
 	for _, name := range s.order {
 		n := s.nodes[name]
 		n.weight = n.Weight
-		if !n.notResponding && !n.gone {
+		if !n.notResponding && !n.gone && n.power == PoweredUp {
 			s.registerAgain(n, n.slurmd)
 			s.validate(n, n.slurmd)
 		}
 	}
 	s.nodeTime = s.clock
 	s.schedule()
+}
+
+// startAnew is what slurmds that respond do to read another configuration.
+func (s *Slurm) startAnew() {
+	for _, n := range s.nodes {
+		if !n.notResponding && !n.gone && !s.keepsRunning {
+			n.registered = s.clock
+		}
+	}
+}
+
+// KeepRunning says whether slurmds go on with the configuration they have when they are to read another one.
+func (s *Slurm) KeepRunning(keep bool) {
+	defer s.lock()()
+	s.keepsRunning = keep
 }
 
 // registerAgain changes the little of a record that a registration changes.
@@ -223,6 +246,7 @@ type node struct {
 	registered time.Time
 
 	drain, down, fail, notResponding, invalid bool
+	power                                     Power
 
 	running    map[int64]int // CPUs by running job
 	suspended  map[int64]int // CPUs by suspended job, which others may use meanwhile

@@ -23,6 +23,12 @@ const (
 // that was left over.
 const notResponding = "Not responding"
 
+// resumeTimeoutReached is Slurm's own reason for a node that did not come within ResumeTimeout. Slurm appends it, too.
+const resumeTimeoutReached = "ResumeTimeout reached"
+
+// ResumeTimeout says that Slurm has given a node up because it did not come within ResumeTimeout (slurm.conf(5)).
+func (r Reason) ResumeTimeout() bool { return strings.HasSuffix(r.Text, resumeTimeoutReached) }
+
 // HeldBy says who has a say in a node with this state and reason. What is not known is somebody else's: nothing of ours may go
 // over it. This is the one place that decides so.
 func HeldBy(state State, reason Reason) Holder {
@@ -35,7 +41,8 @@ func HeldBy(state State, reason Reason) Holder {
 		return Slurm
 	case state.Drain() != No:
 		return SomebodyElse // Slurm drains no node that it gives up
-	case reason.Text == "" && state.Down().And(state.NotResponding()) == Yes, strings.HasSuffix(reason.Text, notResponding):
+	case reason.Text == "" && state.Down().And(state.NotResponding()) == Yes, strings.HasSuffix(reason.Text, notResponding),
+		reason.Text == resumeTimeoutReached:
 		return Slurm
 	}
 	return SomebodyElse

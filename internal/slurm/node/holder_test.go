@@ -24,6 +24,8 @@ func TestWhoHasASayInANode(t *testing.T) {
 		{"Slurm in one that it has given up", "DOWN NOT_RESPONDING", "Not responding", node.Slurm},
 		{"also without a reason", "DOWN NOT_RESPONDING", "", node.Slurm},
 		{"also after a reason that was left over", "DOWN", "was a bad disk : Not responding", node.Slurm},
+		{"Slurm in one that did not come in time", "DOWN POWERED_DOWN", "ResumeTimeout reached", node.Slurm},
+		{"an administrator who had set it down before that", "DOWN POWERED_DOWN", "bad disk : ResumeTimeout reached", node.SomebodyElse},
 		{"an administrator in one that is drained", "IDLE DRAIN", "bad disk", node.SomebodyElse},
 		{"also without a reason", "IDLE DRAIN", "", node.SomebodyElse},
 		{"also when Slurm has given it up since", "DOWN DRAIN NOT_RESPONDING", "bad disk : Not responding", node.SomebodyElse},

@@ -255,9 +255,10 @@ func FuzzAnswers(f *testing.F) {
 		_, _, errStates := decodeJobStates(open(), nil)
 		_, _, errDiag := decodeDiag(open())
 		_, _, errConf := decodeConf(open())
+		_, _, errHardware := decodeHardware(open())
 		list, errResult := decodeResult(open())
 		if !json.Valid(body) && (errJobs == nil || errPings == nil || errResult == nil || errPartitions == nil || errReservations == nil ||
-			errStates == nil || errDiag == nil || errConf == nil) {
+			errStates == nil || errDiag == nil || errConf == nil || errHardware == nil) {
 			t.Fatalf("accepted, but it is no JSON: %q", body)
 		}
 		if len(list) > 0 {

@@ -1,0 +1,93 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import "slices"
+
+// Power is where a node is in Slurm's power saving (sinfo(1), NODE STATE CODES). The time that slurmctld gives a node to power
+// down, SuspendTimeout, is none here, and no node powers down by itself.
+type Power int8
+
+// The powers.
+const (
+	PoweredUp Power = iota
+	PoweredDown
+	// PoweringUp: slurmctld has called ResumeProgram, and waits for a slurmd that has started since.
+	PoweringUp
+)
+
+// resumeTimeoutReached is what slurmctld says of a node that did not come in time.
+const resumeTimeoutReached = "ResumeTimeout reached"
+
+// powerOf is where a new record begins.
+func powerOf(n Node) Power {
+	if n.cloud {
+		return PoweredDown
+	}
+	return PoweredUp
+}
+
+// powersUp says whether a registration is that of a node in service. While it is powering up, that of a machine which
+// has started before it was asked for counts for nothing.
+func (n *node) powersUp(registration Node) bool {
+	if registration.cloud {
+		return false
+	}
+	return n.power == PoweredDown || registration.Boot
+}
+
+// powerUp lets slurmctld ask for a node that is powered down.
+func (s *Slurm) powerUp(n *node) {
+	if n.power == PoweredDown {
+		n.power, n.notResponding = PoweringUp, true
+		s.nodeTime = s.clock
+	}
+}
+
+// setPower is what an administrator asks for, of nodes that are not busy: of others Slurm notes a POWER_DOWN for later, and
+// nothing becomes of that here.
+func (s *Slurm) setPower(n *node, state string) {
+	if state == "POWER_UP" {
+		s.powerUp(n)
+		return
+	}
+	if n.power == PoweredUp && !n.busy() {
+		n.power, n.notResponding = PoweredDown, false
+		n.drain = false // the reason stays
+	}
+}
+
+// waits says whether a job has nodes that are powering up.
+func (s *Slurm) waits(j *job) bool {
+	return j.state == "RUNNING" && slices.ContainsFunc(j.nodes, func(name string) bool {
+		n := s.nodes[name]
+		return n != nil && n.power == PoweringUp
+	})
+}
+
+// resumed is what a node that is let back into service has besides. Slurm before 25.05 counts one that is powered down as not
+// responding then.
+func (s *Slurm) resumed(n *node) {
+	if n.power == PoweredDown && s.old() {
+		n.notResponding = true
+	}
+}
+
+// Late lets ResumeTimeout pass for nodes that are powering up: they are DOWN, and their jobs are requeued.
+func (s *Slurm) Late(names ...string) {
+	defer s.lock()()
+	for _, name := range names {
+		n := s.nodes[name]
+		if n == nil || n.power != PoweringUp {
+			continue
+		}
+		n.power, n.notResponding = PoweredDown, false
+		reason := resumeTimeoutReached
+		if n.reason != "" {
+			reason = n.reason + " : " + reason
+		}
+		s.setDown(n, reason, "slurm")
+	}
+	s.schedule()
+}
