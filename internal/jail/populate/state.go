@@ -1,0 +1,135 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package populate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock keeps a second run out of the jail. A lock ends with its process, so that a killed run holds up nobody.
+func (c *copier) lock() (unlock func() error, err error) {
+	for {
+		fd, err := unix.Openat(c.jail, lockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return nil, c.at(lockName, err)
+		}
+		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return nil, errors.Join(fmt.Errorf("another populate-jail is writing to %s: locking %s: %w", c.Jail, lockName, err), unix.Close(fd))
+		}
+		var held, named unix.Stat_t
+		err = errors.Join(unix.Fstat(fd, &held), unix.Fstatat(c.jail, lockName, &named, unix.AT_SYMLINK_NOFOLLOW))
+		if err == nil && held.Ino == named.Ino {
+			return func() error {
+				err := c.change(func() error { return unix.Unlinkat(c.jail, lockName, 0) })
+				return errors.Join(err, unix.Close(fd))
+			}, nil
+		}
+		// The run before this one has just ended, and taken the file away.
+		if err := unix.Close(fd); err != nil {
+			return nil, fmt.Errorf("locking %s: %w", c.Jail, err)
+		}
+	}
+}
+
+// look finds out what the jail is, and returns the mode in which it is to be filled; empty if it is not.
+func (c *copier) look() (mode string, err error) {
+	complete, err := c.complete()
+	if err != nil {
+		return "", err
+	}
+	under, marked, err := c.marker()
+	switch {
+	case err != nil:
+		return "", err
+	case marked:
+		c.again = true
+		// Programs before this one left the marker empty.
+		if under != modeFirst && (complete || c.Overwrite || under == modeOverwrite) {
+			return modeOverwrite, nil
+		}
+		return modeFirst, nil
+	case complete && !c.Overwrite:
+		c.log("%s is complete", c.Jail)
+		return "", nil
+	case complete:
+		return modeOverwrite, nil
+	}
+	stranger, err := c.stranger()
+	switch {
+	case err != nil:
+		return "", err
+	case stranger == "":
+		return modeFirst, nil
+	case c.Overwrite:
+		return modeOverwrite, nil
+	case exists(c.jail, "etc") && exists(c.jail, "usr"):
+		c.log("%s was populated by something else and is left as it is; OVERWRITE=1 copies over it", c.Jail)
+		return "", nil
+	}
+	return "", fmt.Errorf("%s holds %s but no root file system; empty the volume, or set OVERWRITE=1", c.Jail, stranger)
+}
+
+func (c *copier) complete() (bool, error) {
+	file, err := c.root.Path(Sentinel)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, file.Close()
+}
+
+// marker reads the marker.
+func (c *copier) marker() (mode string, marked bool, err error) {
+	if !exists(c.jail, Marker) {
+		return "", false, nil
+	}
+	file, err := c.root.Open(Marker)
+	if err != nil {
+		return "", false, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, 64))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", false, fmt.Errorf("reading %s of the jail: %w", Marker, err)
+	}
+	return strings.TrimSpace(string(content)), true, nil
+}
+
+// stranger is a name in the jail that neither a new file system nor this program has made; empty if there is none.
+func (c *copier) stranger() (string, error) {
+	names, err := list(c.jail)
+	if err != nil {
+		return "", fmt.Errorf("listing %s: %w", c.Jail, err)
+	}
+	for _, name := range names {
+		if name != "lost+found" && !strings.HasPrefix(name, temporaryPrefix) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// sweep takes away what a run that was killed left in a directory.
+func (c *copier) sweep(d *directory) error {
+	names, err := list(d.target)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, temporaryPrefix) || name == lockName {
+			continue
+		}
+		if err := c.change(func() error { return unix.Unlinkat(d.target, name, 0) }); err != nil {
+			return fmt.Errorf("removing %s, which an interrupted run left: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package users_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/jail/users"
+)
+
+func image() users.Files {
+	return users.Files{
+		Passwd: "root:x:0:0:root:/root:/bin/bash\nslurm:x:401:401::/nonexistent:/usr/sbin/nologin\n",
+		Group:  "root:x:0:\nsudo:x:27:\nslurm:x:401:\n",
+		Shadow: "root:*:19000:0:99999:7:::\n",
+	}
+}
+
+func TestThePeopleOfTheJailAreBehindTheAccountsOfTheImage(t *testing.T) {
+	for name, test := range map[string]struct{ jail, added users.Files }{
+		"a user made with adduser": {
+			jail: users.Files{
+				Passwd: "root:x:0:0:root:/root:/bin/bash\nalice:x:1000:1000:Alice,,,:/home/alice:/bin/bash\n",
+				Group:  "root:x:0:\nalice:x:1000:\n", Shadow: "root:*:1::::::\nalice:$y$secret:20000:0:99999:7:::\n",
+			},
+			added: users.Files{
+				Passwd: "alice:x:1000:1000:Alice,,,:/home/alice:/bin/bash\n", Group: "alice:x:1000:\n", Shadow: "alice:*:20000:0:99999:7:::\n",
+			},
+		},
+		"an account whose days are counted stays so": {
+			jail:  users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:$y$x:20000:0:99999:7::1:\n"},
+			added: users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:*:20000:0:99999:7::1:\n"},
+		},
+		"one without a line in shadow gets one, and no password comes out of passwd": {
+			jail:  users.Files{Passwd: "a:$y$x:1000:100::/home/a:/bin/sh\n"},
+			added: users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:*:19000:0:99999:7:::\n"},
+		},
+		"members of a group that both have": {
+			jail:  users.Files{Group: "sudo:x:27:alice\nvideo:x:44:alice,bob\nadm:x:4:\nslurm:x:64030:\n"},
+			added: users.Files{Group: "sudo:x:27:alice\nvideo:x:44:alice,bob\nadm:x:4:\n"},
+		},
+		"what is not a person": {
+			jail: users.Files{Passwd: "toor:x:0:0::/root:/bin/sh\nslurm:x:1001:0::/:/bin/sh\nmail:x:8:8::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n" +
+				"minus:x:4294967295:0::/:/bin/sh\nx:x:-1:0::/:/bin/sh\ny:x:1002:z::/:/bin/sh\n"},
+		},
+		"lines that are none": {
+			jail: users.Files{
+				Passwd: "+::::::\n#a:x:1000:1000::/:/bin/sh\n-f:x:1000:1000::/:/bin/sh\na b:x:1000:1000::/:/bin/sh\n../a:x:1000:1000::/:/bin/sh\na:x:1000:1000::/\n" +
+					"b:x:1000:1000:\x1b[2J:/:/bin/sh\n:x:1000:1000::/:/bin/sh\n",
+				Group: "+:::\na:x:b:c\n", Shadow: "root:x:1:1:1:1:1:1:1\n",
+			},
+		},
+		"a name that is there twice counts once": {
+			jail:  users.Files{Passwd: "a:x:1000:1::/h:/bin/sh\na:x:1001:1::/h:/bin/sh\n"},
+			added: users.Files{Passwd: "a:x:1000:1::/h:/bin/sh\n", Shadow: "a:*:19000:0:99999:7:::\n"},
+		},
+		"the last line has no end": {
+			jail:  users.Files{Passwd: "a:x:1000:1::/h:/bin/sh"},
+			added: users.Files{Passwd: "a:x:1000:1::/h:/bin/sh\n", Shadow: "a:*:19000:0:99999:7:::\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := image()
+			want := users.Files{Passwd: base.Passwd + test.added.Passwd, Group: base.Group + test.added.Group, Shadow: base.Shadow + test.added.Shadow}
+			if diff := cmp.Diff(want, users.Merge(base, test.jail)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzMerge holds what must not happen whatever stands in the jail: another root, a line that is broken, a password.
+func FuzzMerge(f *testing.F) {
+	f.Add("alice:x:1000:1000::/home/alice:/bin/bash\n", "alice:x:1000:\n", "alice:$y$secret:1:::::: \n")
+	f.Add("a:x:01000:0::/:/bin/sh", "g:x:0:a", "")
+	f.Fuzz(func(t *testing.T, passwd, group, shadow string) {
+		base := image()
+		out := users.Merge(base, users.Files{Passwd: passwd, Group: group, Shadow: shadow})
+		again := users.Merge(base, users.Files{Passwd: passwd, Group: group, Shadow: shadow})
+		if diff := cmp.Diff(out, again); diff != "" {
+			t.Fatal(diff)
+		}
+		check := func(text, own string, fields int, password string) {
+			rest, found := strings.CutPrefix(text, own)
+			if !found {
+				t.Fatalf("%q does not begin with the image's own lines", text)
+			}
+			for line := range strings.Lines(rest) {
+				parts := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+				if len(parts) != fields || parts[1] != password || !strings.HasSuffix(line, "\n") {
+					t.Fatalf("%q is no line of %d fields with password %s", line, fields, password)
+				}
+				if fields == 7 && (strings.TrimLeft(parts[2], "0") == "" || parts[0] == "root") {
+					t.Fatalf("another root: %q", line)
+				}
+			}
+		}
+		check(out.Passwd, base.Passwd, 7, "x")
+		check(out.Group, base.Group, 4, "x")
+		check(out.Shadow, base.Shadow, 9, "*")
+	})
+}
