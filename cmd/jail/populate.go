@@ -1,0 +1,167 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/jail/populate"
+	"github.com/coxswain-hpc/coxswain/internal/jail/view"
+)
+
+type populateOptions struct {
+	root, source, slurm, job, serviceAccount, server string
+	overwrite                                        bool
+	mountPoints                                      []string
+	workers                                          int
+	interval                                         time.Duration
+}
+
+// snapshot is where the root file system is mounted that is to be used instead of the image's.
+const snapshot = "/jail"
+
+func runPopulate(ctx context.Context, args []string, output io.Writer) error {
+	var o populateOptions
+	err := parse("populate", args, output, func(f *flag.FlagSet) {
+		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted")
+		f.StringVar(&o.source, "source", "", "`directory` with the root file system to copy (default "+snapshot+" if something is mounted there, else /)")
+		f.BoolVar(&o.overwrite, "overwrite", false, "copy over what the jail has, but for what is its users'")
+		f.StringVar(&o.slurm, "slurm", "/usr/local/lib/coxswain/slurm", "`directory` with Slurm's programs for the jail, to which their names in the jail lead; they are left out if it does not exist")
+		f.Func("mount-point", "`directory` to make in the jail for pods to mount on; may be given several times", func(path string) error {
+			if !filepath.IsAbs(path) {
+				return errors.New("must be absolute")
+			}
+			o.mountPoints = append(o.mountPoints, path)
+			return nil
+		})
+		f.IntVar(&o.workers, "workers", max(4, 2*runtime.NumCPU()), "how many files are copied at a time")
+		f.StringVar(&o.job, "job", "", "`name` of the Job of this pod, which is told of the progress; empty for none")
+		f.StringVar(&o.serviceAccount, "service-account", "/var/run/secrets/kubernetes.io/serviceaccount", "`directory` with namespace, token and certificate for that")
+		f.StringVar(&o.server, "server", "https://kubernetes.default.svc", "`URL` of the API server for that")
+		f.DurationVar(&o.interval, "interval", 5*time.Second, "how often progress is told")
+	})
+	if err != nil {
+		return err
+	}
+	return fill(ctx, o, slog.New(slog.NewTextHandler(output, nil)))
+}
+
+func fill(ctx context.Context, o populateOptions, log *slog.Logger) error {
+	in, err := populateInput(o)
+	if err != nil {
+		return err
+	}
+	in.Log = func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) }
+	begun := in.Now
+	progress := &populate.Progress{}
+	ctx, stop := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		(&teller{options: o, log: log, progress: progress, begun: begun}).run(ctx)
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- populate.Run(in, progress) }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = errors.New("stopped before the jail was whole; the next run goes on") // what is half written is so under a temporary name
+	}
+	stop()
+	<-told
+	return err
+}
+
+// populateInput finds out what there is to copy.
+func populateInput(o populateOptions) (populate.Options, error) {
+	in := populate.Options{
+		Source: o.source, Jail: o.root, Overwrite: o.overwrite, MountPoints: o.mountPoints, Workers: o.workers,
+		SlurmDir: view.SlurmDir, Now: time.Now(),
+	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return in, fmt.Errorf("reading the mounts of the container: %w", err)
+	}
+	points := view.MountPoints(string(mountinfo))
+	if !slices.Contains(points, filepath.Clean(o.root)) {
+		return in, fmt.Errorf("nothing is mounted at %s, where the volume of the jail should be", o.root)
+	}
+	if in.Source == "" {
+		in.Source = "/"
+		if slices.Contains(points, snapshot) {
+			in.Source = snapshot
+		}
+	}
+	if in.Source == "/" {
+		// What this image has besides a root file system.
+		in.Exclude = []string{filepath.Clean(o.root), filepath.Clean(o.slurm), "/usr/local/bin/jail", "/usr/local/bin/populate-jail"}
+	}
+	programs, err := os.ReadDir(filepath.Join(o.slurm, "bin"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return in, fmt.Errorf("listing Slurm's programs for the jail: %w", err)
+	}
+	for _, program := range programs {
+		in.SlurmPrograms = append(in.SlurmPrograms, program.Name())
+	}
+	return in, nil
+}
+
+// teller tells of progress, in the log and on the Job.
+type teller struct {
+	options  populateOptions
+	log      *slog.Logger
+	progress *populate.Progress
+	begun    time.Time
+	told     bool
+}
+
+func (t *teller) run(ctx context.Context) {
+	ticker := time.NewTicker(t.options.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			// Once more, although nobody waits any longer: this is what remains to be seen.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.interval)
+			t.tell(last)
+			cancel()
+			return
+		case <-ticker.C:
+			call, cancel := context.WithTimeout(ctx, t.options.interval)
+			t.tell(call)
+			cancel()
+		}
+	}
+}
+
+func (t *teller) tell(ctx context.Context) {
+	files, bytes, seconds := t.progress.Files(), t.progress.Bytes(), int64(time.Since(t.begun).Seconds())
+	t.log.Info("Copying the root file system", "files", files, "bytes", bytes, "seconds", seconds)
+	if t.options.job == "" {
+		return
+	}
+	value := fmt.Sprintf(`{"files":%d,"bytes":%d,"seconds":%d}`, files, bytes, seconds)
+	if err := annotate(ctx, t.options, value); err != nil && !t.told {
+		t.told = true
+		t.log.Warn("The Job cannot be told of the progress, which is shown here alone", "error", err)
+	}
+}
+
+// cut shortens what a server says to what fits a line.
+func cut(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return text[:min(len(text), 300)]
+}

@@ -1,0 +1,84 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/jail"
+	"github.com/coxswain-hpc/coxswain/internal/jail/users"
+)
+
+type usersOptions struct {
+	root, extrausers, etc, image, runDir string
+	interval                             time.Duration
+}
+
+func runUsers(ctx context.Context, args []string, output io.Writer) error {
+	var o usersOptions
+	err := parse("users", args, output, func(f *flag.FlagSet) {
+		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted")
+		f.StringVar(&o.extrausers, "extrausers", "", "`directory` to write passwd and group to, with the users of the jail alone; instead of --etc")
+		f.StringVar(&o.etc, "etc", "/etc", "`directory` whose passwd, group and shadow get the users of the jail behind those of the image")
+		f.StringVar(&o.image, "image", "/run/users-of-the-image", "`directory` to keep the image's own passwd, group and shadow in")
+		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` that becomes /run of the jail; with --etc it gets passwd and group, too, for Slurm's commands there")
+		f.DurationVar(&o.interval, "interval", 2*time.Second, "how often to look: changes on other machines make no events")
+	})
+	if err != nil {
+		return err
+	}
+	root, err := jail.Open(o.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	v := users.View{Jail: root, Dir: o.extrausers, Log: slog.New(slog.NewTextHandler(output, nil))}
+	if o.extrausers == "" {
+		v.Dir, v.WithShadow, v.Also = o.etc, true, o.runDir
+		if v.Image, err = ownAccounts(o.etc, o.image); err != nil {
+			return err
+		}
+	}
+	v.Follow(ctx, o.interval)
+	return nil
+}
+
+// ownAccounts returns the accounts of the image: those in etc when this runs first, which are kept for the next time.
+func ownAccounts(etc, kept string) (users.Files, error) {
+	var out users.Files
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		return out, fmt.Errorf("keeping the accounts of the image: %w", err)
+	}
+	for name, to := range map[string]*string{"passwd": &out.Passwd, "group": &out.Group, "shadow": &out.Shadow} {
+		copied := filepath.Join(kept, name)
+		data, err := os.ReadFile(copied) //nolint:gosec // a path of the command line
+		if errors.Is(err, fs.ErrNotExist) {
+			if data, err = os.ReadFile(filepath.Join(etc, name)); err == nil { //nolint:gosec // a path of the command line
+				err = keep(copied, data)
+			}
+		}
+		if err != nil {
+			return out, fmt.Errorf("reading the accounts of the image: %w", err)
+		}
+		*to = string(data)
+	}
+	return out, nil
+}
+
+// keep writes a file whole or not at all.
+func keep(path string, data []byte) error {
+	if err := os.WriteFile(path+".next", data, 0o600); err != nil { //nolint:gosec // a path of the command line
+		return err
+	}
+	return os.Rename(path+".next", path)
+}
