@@ -38,7 +38,8 @@ type Controller struct {
 
 // ControllerVolumes are the volumes of slurmctld.
 type ControllerVolumes struct {
-	// Jail is the root file system of jobs. Default: none.
+	// Jail is the root file system whose users slurmctld knows. Default: that of the cluster, which is
+	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 

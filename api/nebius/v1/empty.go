@@ -18,6 +18,7 @@ func (c *SlurmCluster) DropEmpty() {
 	otherwise(&s.CgroupVersion, CgroupV2)
 	otherwise(&s.Maintenance, MaintenanceNone)
 	otherwise(&s.PartitionConfiguration.ConfigType, PartitionConfigDefault)
+	s.PopulateJail.dropEmpty()
 	nodes := &s.SlurmNodes
 	otherwise(&nodes.Login.SSHDServiceType, corev1.ServiceTypeClusterIP)
 	nodes.Accounting.dropEmpty()
@@ -53,6 +54,14 @@ func (n *NodeContainer) dropEmpty() {
 	if !reflect.ValueOf(*n).IsZero() {
 		otherwise(&n.ImagePullPolicy, corev1.PullIfNotPresent)
 		otherwise(&n.AppArmorProfile, "unconfined")
+	}
+}
+
+// dropEmpty leaves a Job alone of which nothing is set: it was not written.
+func (p *PopulateJail) dropEmpty() {
+	if !reflect.ValueOf(*p).IsZero() {
+		otherwise(&p.ImagePullPolicy, corev1.PullIfNotPresent)
+		otherwise(&p.AppArmorProfile, "unconfined")
 	}
 }
 

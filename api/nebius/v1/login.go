@@ -46,7 +46,8 @@ type Login struct {
 	// +kubebuilder:validation:items:Pattern=`^[^\r\n\x00]*\n?$`
 	SSHRootPublicKeys []string `json:"sshRootPublicKeys,omitempty"`
 
-	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config). Default: one made by the operator.
+	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config). Host keys, the port 22 of the pods, UsePAM and
+	// ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
 	// +optional
 	SSHDConfigMapRefName string `json:"sshdConfigMapRefName,omitempty"`
 
@@ -88,7 +89,8 @@ type Login struct {
 
 // LoginVolumes are the volumes of the login pods.
 type LoginVolumes struct {
-	// Jail is the root file system of login sessions. Default: none; users see the file system of the sshd image.
+	// Jail is the root file system of login sessions. Default: that of the cluster, which is
+	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 
@@ -107,7 +109,7 @@ type LoginVolumes struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memoryHigh) || !has(self.memoryMax) || quantity(string(self.memoryHigh)).compareTo(quantity(string(self.memoryMax))) <= 0",fieldPath=".memoryHigh",message="memoryHigh must not exceed memoryMax"
 type UserIsolation struct {
-	// Enabled puts each user into a control group. Default: false.
+	// Enabled puts each user into a control group. It takes a jail, and Kubernetes nodes with cgroup v2. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`

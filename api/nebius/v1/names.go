@@ -64,3 +64,12 @@ func (c *SlurmCluster) SSHDKeysSecretName() string {
 	}
 	return c.Name + "-sshd-keys"
 }
+
+// AppArmorProfileName is the name of the profile of spec.useDefaultAppArmorProfile. It names the namespace, since the kernels of the
+// nodes know one list of profiles.
+func (c *SlurmCluster) AppArmorProfileName() string {
+	return "soperator-cluster-" + c.Name + "-ns-" + c.Namespace
+}
+
+// MariaDBName is the name of the objects MariaDB and Grant of the mariadb-operator.
+func (c *SlurmCluster) MariaDBName() string { return c.Name + "-acct-db" }

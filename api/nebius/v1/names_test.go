@@ -42,7 +42,7 @@ func TestTheLongestClusterNameStillMakesServiceNames(t *testing.T) {
 	for _, name := range []string{
 		cluster.ControllerServiceName(), cluster.AccountingServiceName(), cluster.RESTServiceName(),
 		cluster.LoginServiceName(), cluster.LoginHeadlessServiceName(), cluster.WorkerServiceName(),
-		cluster.NodeSetServiceName(), cluster.EmbeddedDBName(),
+		cluster.NodeSetServiceName(), cluster.EmbeddedDBName(), cluster.MariaDBName(),
 	} {
 		for _, problem := range validation.IsDNS1035Label(name) {
 			t.Errorf("%s: %s", name, problem)

@@ -55,7 +55,9 @@ type NodeContainer struct {
 	// +optional
 	ReadinessProbe *embedded.Probe `json:"readinessProbe,omitempty"`
 
-	// SecurityLimitsConfig is the text of /etc/security/limits.conf in the container.
+	// SecurityLimitsConfig is the text of /etc/security/limits.conf, which PAM reads when sshd opens a session: in login pods, and in
+	// workers with a jail. slurmd raises its own limits as far as it may, and its jobs have these. Default: no limits of its own.
+	// See https://man7.org/linux/man-pages/man5/limits.conf.5.html
 	// +optional
 	SecurityLimitsConfig string `json:"securityLimitsConfig,omitempty"`
 
@@ -86,23 +88,26 @@ type SlurmNode struct {
 	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
-// SSSDSettings are the optional side-car that looks users up in a directory.
+// SSSDSettings are by which users of a directory are known. SSSD runs in the container of sshd. slurmctld has none: of its
+// settings none has an effect in this version.
 type SSSDSettings struct {
-	// SSSD is the side-car with SSSD. Default: none.
+	// SSSD is a container of its own for SSSD. It has no effect in this version: SSSD runs in the container of sshd, with its image.
+	// Default: none.
 	// +optional
 	SSSD *NodeContainer `json:"sssd,omitempty"`
 
-	// SSSDConfSecretRefName is the Secret with sssd.conf (key sssd.conf). Default: one made by the operator.
+	// SSSDConfSecretRefName is the Secret with sssd.conf (key sssd.conf). Default: no SSSD.
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. Default: 0.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves what sssd.conf says. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	SSSDDebugLevel int32 `json:"sssdDebugLevel,omitempty"`
 
-	// SSSDLdapCAConfigMapRefName is the ConfigMap with the certificate authority of the LDAP server. Default: none.
+	// SSSDLdapCAConfigMapRefName is the ConfigMap with certificate authorities of LDAP servers, in PEM, under any keys. SSSD trusts
+	// them all, unless sssd.conf has an ldap_tls_cacert. Default: none, SSSD trusts those of the image.
 	// +optional
 	SSSDLdapCAConfigMapRefName string `json:"sssdLdapCAConfigMapRefName,omitempty"`
 }

@@ -8,7 +8,7 @@ package v1
 // +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'structured' || (has(self.partitions) && size(self.partitions) > 0)",fieldPath=".partitions",reason=FieldValueRequired,message="Structured partition configuration requires at least one partition"
 // +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'custom' || !has(self.rawConfig) || self.rawConfig.all(line, line.startsWith('PartitionName'))",fieldPath=".rawConfig",message="each item of rawConfig must start with PartitionName, as in 'PartitionName=main Nodes=ALL Default=YES'"
 type PartitionConfiguration struct {
-	// ConfigType chooses between the built-in partitions main and hidden (default), the lines of rawConfig (custom)
+	// ConfigType chooses between the built-in partitions main and hidden, with slurmNodes.worker also background (default), the lines of rawConfig (custom)
 	// and the list of partitions (structured). Default: default.
 	// +optional
 	// +kubebuilder:default=default

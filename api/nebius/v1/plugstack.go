@@ -4,6 +4,8 @@
 package v1
 
 // PlugStackConfig is plugstack.conf: the SPANK plugins of jobs. See https://slurm.schedmd.com/spank.html
+// Pyxis, NCCLDebug and NCCLInspectorPreConf get a line when anything in them differs from its default. Coxswain's images have none of
+// these plugins.
 type PlugStackConfig struct {
 	// Pyxis is the plugin that runs jobs in containers.
 	// +optional
@@ -30,7 +32,8 @@ type PlugStackConfig struct {
 
 // Pyxis is the plugin that runs jobs in containers.
 type Pyxis struct {
-	// Required fails jobs when the plugin cannot be loaded. Default: true.
+	// Required fails jobs when the plugin cannot be loaded. Default: true. The line is optional all the same: without the plugin no
+	// slurmd would start.
 	// +optional
 	// +kubebuilder:default=true
 	Required *bool `json:"required,omitempty"`
@@ -59,7 +62,8 @@ type NCCLDebug struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// Required fails jobs when the plugin cannot be loaded. Default: false.
+	// Required fails jobs when the plugin cannot be loaded. Default: false. The line is optional all the same: without the plugin no
+	// slurmd would start.
 	// +optional
 	// +kubebuilder:default=false
 	Required bool `json:"required,omitempty"`
@@ -94,7 +98,8 @@ type NCCLInspectorPreConf struct {
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Required fails jobs when the plugin cannot be loaded. Default: false.
+	// Required fails jobs when the plugin cannot be loaded. Default: false. The line is optional all the same: without the plugin no
+	// slurmd would start.
 	// +optional
 	// +kubebuilder:default=false
 	Required bool `json:"required,omitempty"`

@@ -5,7 +5,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SConfigController is the Deployment that writes configuration files into the jail and has Slurm reread them.
+// SConfigController is the Deployment that writes files of JailedConfigs into the jail and has Slurm reread its configuration. It is made
+// for a cluster with a jail, when that is filled.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.reconfigureWaitTimeout) || !has(self.reconfigurePollInterval) || duration(self.reconfigureWaitTimeout) > duration(self.reconfigurePollInterval)",message="ReconfigureWaitTimeout must be greater than ReconfigurePollInterval"
 type SConfigController struct {
@@ -39,11 +40,12 @@ type SConfigController struct {
 	// +kubebuilder:validation:MaxLength=64
 	ReconfigureWaitTimeout metav1.Duration `json:"reconfigureWaitTimeout,omitzero"`
 
-	// RunAsUID is the user that the pods run as, and the owner of etc/slurm in the jail. Default: 1001.
+	// RunAsUID is the user that the pods run as. The directory /etc/slurm of the jail is given to it; others that files are written to
+	// have to belong to it. Default: 0, without any capability: a jail has people with the user ids from 1000.
 	// +optional
 	RunAsUID *int64 `json:"runAsUid,omitempty"`
 
-	// RunAsGID is the group that the pods run as. Default: 1001.
+	// RunAsGID is the group that the pods run as. Default: 0.
 	// +optional
 	RunAsGID *int64 `json:"runAsGid,omitempty"`
 
@@ -61,7 +63,7 @@ type SConfigControllerNode struct {
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// Size is the number of pods; one of them works, the others stand by. Default: 1.
+	// Size is the number of pods: 0 or 1. With more it is 1, since one writes at a time. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

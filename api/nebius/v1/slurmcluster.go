@@ -142,8 +142,8 @@ type SlurmClusterSpec struct {
 	// +optional
 	Topology Topology `json:"topology,omitzero"`
 
-	// UseDefaultAppArmorProfile makes an AppArmorProfile that forbids writing GPU driver files, for login and worker
-	// pods. It needs the security-profiles-operator. Default: false.
+	// UseDefaultAppArmorProfile makes an AppArmorProfile that forbids writing GPU driver files, for the main containers of login and
+	// worker pods that name no other one. It needs the security-profiles-operator. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	UseDefaultAppArmorProfile bool `json:"useDefaultAppArmorProfile,omitempty"`

@@ -74,6 +74,15 @@ const (
 	// ConditionPopulateJailMode says by its reason what becomes of the populate-jail Job: the reason is a
 	// MaintenanceMode.
 	ConditionPopulateJailMode = "PopulateJailMode"
+	// ConditionJailPopulated is True when the jail has been filled, and no run that overwrites it has been left unfinished, so that
+	// login and worker pods may have it. Its reason says what the Job does now. There is no such condition without a jail.
+	ConditionJailPopulated = "JailPopulated"
+	// ConditionJailOverwritten is False from the beginning of a run that overwrites the jail until one is complete, and then True. The
+	// next Job goes on with what is unfinished. There is no such condition of a jail that was never overwritten.
+	ConditionJailOverwritten = "JailOverwritten"
+	// ConditionImagesReplaced is True when the spec names images of Soperator, in whose place ours run. There is no such condition
+	// otherwise.
+	ConditionImagesReplaced = "ImagesReplaced"
 	// ConditionControllersAvailable is True when slurmctld is available.
 	ConditionControllersAvailable = "ControllersAvailable"
 	// ConditionWorkersAvailable is True when all workers are available.
@@ -82,6 +91,8 @@ const (
 	ConditionLoginAvailable = "LoginAvailable"
 	// ConditionAccountingAvailable is True when slurmdbd and its database are available.
 	ConditionAccountingAvailable = "AccountingAvailable"
+	// ConditionSConfigControllerAvailable is True when the program runs that writes files of JailedConfigs into the jail.
+	ConditionSConfigControllerAvailable = "SConfigControllerAvailable"
 )
 
 // Reasons of conditions.
@@ -93,12 +104,27 @@ const (
 	// ReasonDisabled goes with False of a component that the spec does not ask for. It does not make the cluster not
 	// available.
 	ReasonDisabled = "Disabled"
-	// ReasonMaintenance goes with False of a component at rest.
+	// ReasonMaintenance goes with False of a component that is, or is to be, at rest. The message says how far it is. It also goes
+	// with Ready: True when nothing runs any more.
 	ReasonMaintenance = "Maintenance"
 	// ReasonReconciling goes with Unknown, before the first pass, and with Reconciling True.
 	ReasonReconciling = "Reconciling"
 	// ReasonUnknown goes with Unknown of PopulateJailMode.
 	ReasonUnknown = "Unknown"
+	// ReasonSoperatorImages goes with ImagesReplaced True. The message has the fields and the images.
+	ReasonSoperatorImages = "SoperatorImages"
+	// ReasonPopulated goes with JailPopulated and JailOverwritten True: the Job is complete.
+	ReasonPopulated = "Populated"
+	// ReasonPopulating goes with JailPopulated: the Job is under way. The message has files, bytes and seconds.
+	ReasonPopulating = "Populating"
+	// ReasonPopulateFailed goes with JailPopulated: the Job has given up. The message has the end of its log, and the way out.
+	ReasonPopulateFailed = "Failed"
+	// ReasonUnfinished goes with JailOverwritten False.
+	ReasonUnfinished = "Unfinished"
+	// ReasonWaiting goes with JailPopulated and Ready: the message says what the Job, or a component, waits for.
+	ReasonWaiting = "Waiting"
+	// ReasonSkipped goes with JailPopulated when spec.maintenance is skipPopulateJail: with False while a Job fills the jail.
+	ReasonSkipped = "Skipped"
 	// ReasonSucceeded goes with Ready True, and with Reconciling and Stalled False.
 	ReasonSucceeded = "Succeeded"
 	// ReasonInvalidSpec goes with Stalled True: the message names the field and what to change.

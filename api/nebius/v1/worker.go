@@ -46,17 +46,21 @@ type Worker struct {
 	// +kubebuilder:default=false
 	EnableGDRCopy bool `json:"enableGDRCopy,omitempty"`
 
-	// SlurmNodeExtra is text that the node carries: slurmd --extra.
+	// SlurmNodeExtra is text that the node carries: slurmd --extra. $NAME and ${NAME} stand for variables of the container:
+	// INSTANCE_ID (the Kubernetes node), K8S_POD_NAME, K8S_POD_NAMESPACE, K8S_SERVICE_NAME, SLURM_CLUSTER_TYPE, SLURM_REAL_MEMORY
+	// (MiB) and those of customEnv. No shell reads it.
 	// See https://slurm.schedmd.com/slurmd.html#OPT_--extra
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	SlurmNodeExtra string `json:"slurmNodeExtra,omitempty"`
 
-	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config). Default: one made by the operator.
+	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config) for workers with a jail. Host keys, the port 22
+	// of the pods, UsePAM and ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
 	// +optional
 	SSHDConfigMapRefName string `json:"sshdConfigMapRefName,omitempty"`
 
-	// SupervisordConfigMapRefName is the ConfigMap with a supervisord.conf. Default: one made by the operator.
+	// SupervisordConfigMapRefName is the ConfigMap with a supervisord.conf. It has no effect, since workers have no supervisord:
+	// a program beside slurmd is an entry of customInitContainers with restartPolicy Always.
 	// +optional
 	SupervisordConfigMapRefName string `json:"supervisordConfigMapRefName,omitempty"`
 
@@ -72,7 +76,8 @@ type Worker struct {
 
 // WorkerVolumes are the volumes of the workers.
 type WorkerVolumes struct {
-	// Jail is the root file system of jobs. Default: none; jobs see the file system of the slurmd image.
+	// Jail is the root file system of jobs. Default: that of the cluster, which is
+	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 
@@ -105,7 +110,7 @@ type WorkerFeature struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z][-._a-zA-Z0-9]*$`
 	Name string `json:"name"`
 
-	// HostlistExpr are the nodes that have it, such as worker-[0-3].
+	// HostlistExpr are the nodes of slurmNodes.worker that have it, such as worker-[0-3].
 	// See https://slurm.schedmd.com/scontrol.html#OPT_hostlist
 	// +required
 	// +kubebuilder:validation:MinLength=1

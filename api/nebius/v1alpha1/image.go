@@ -32,7 +32,9 @@ func (i Image) Reference() string {
 
 // ContainerSecurity are the limits of a container.
 type ContainerSecurity struct {
-	// LimitsConfig is the text of /etc/security/limits.conf in the container.
+	// LimitsConfig is the text of /etc/security/limits.conf, which PAM reads when sshd opens a session, in workers with a jail. slurmd
+	// raises its own limits as far as it may, and its jobs have these. Default: no limits of its own.
+	// See https://man7.org/linux/man-pages/man5/limits.conf.5.html
 	// +optional
 	LimitsConfig string `json:"limitsConfig,omitempty"`
 

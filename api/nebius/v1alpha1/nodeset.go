@@ -85,21 +85,24 @@ type NodeSetSpec struct {
 	// +optional
 	Munge Sidecar `json:"munge,omitzero"`
 
-	// SSSD is the side-car that looks users up in a directory. Default: none.
+	// SSSD is a container of its own for SSSD. It has no effect in this version: SSSD runs in the container of slurmd, with its image.
+	// Default: none.
 	// +optional
 	SSSD *Sidecar `json:"sssd,omitempty"`
 
-	// SSSDConfSecretRefName is the Secret with sssd.conf (key sssd.conf). Default: one made by the operator.
+	// SSSDConfSecretRefName is the Secret with sssd.conf (key sssd.conf). With a jail, SSSD runs beside sshd on the workers.
+	// Default: no SSSD.
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. Default: 0.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves what sssd.conf says. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	SSSDDebugLevel int32 `json:"sssdDebugLevel,omitempty"`
 
-	// SSSDLdapCAConfigMapRefName is the ConfigMap with the certificate authority of the LDAP server. Default: none.
+	// SSSDLdapCAConfigMapRefName is the ConfigMap with certificate authorities of LDAP servers, in PEM, under any keys. SSSD trusts
+	// them all, unless sssd.conf has an ldap_tls_cacert. Default: none, SSSD trusts those of the image.
 	// +optional
 	SSSDLdapCAConfigMapRefName string `json:"sssdLdapCAConfigMapRefName,omitempty"`
 
@@ -146,11 +149,13 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	WorkerInitRandomDelaySeconds int32 `json:"workerInitRandomDelaySeconds,omitempty"`
 
-	// ConfigMapRefSSHD is the ConfigMap with an sshd_config (key sshd_config). Default: one made by the operator.
+	// ConfigMapRefSSHD is the ConfigMap with an sshd_config (key sshd_config) for workers with a jail. Host keys, the port 22 of the
+	// pods, UsePAM and ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
 	// +optional
 	ConfigMapRefSSHD string `json:"configMapRefSshd,omitempty"`
 
-	// ConfigMapRefSupervisord is the ConfigMap with a supervisord.conf. Default: one made by the operator.
+	// ConfigMapRefSupervisord is the ConfigMap with a supervisord.conf. It has no effect, since workers have no supervisord:
+	// a program beside slurmd is an entry of customInitContainers with restartPolicy Always.
 	// +optional
 	ConfigMapRefSupervisord string `json:"configMapRefSupervisord,omitempty"`
 
@@ -246,7 +251,8 @@ type NodeConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Static string `json:"static,omitempty"`
 
-	// Dynamic is a template of such options, filled in when a node starts. It has no effect so far. Default: none.
+	// Dynamic is a template of such options, filled in when a node starts. It has no effect: the predecessor never used it, so that
+	// nothing says what a template may refer to. Static options belong into static. Default: none.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
@@ -263,7 +269,9 @@ type NodeConfig struct {
 	// +kubebuilder:validation:items:Pattern=`^[^\r\n\x00]*$`
 	GresConfig []string `json:"gresConfig,omitempty"`
 
-	// AutoResume lets Slurm power nodes up for jobs. Default: true.
+	// AutoResume false keeps Slurm from powering nodes up for jobs. So it is in any case where all workers run. It has no effect
+	// with ephemeralNodes, or with a ResumeProgram in customSlurmConfig of the SlurmCluster: Slurm has no such setting for a
+	// node. Default: true.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_ResumeProgram
 	// +optional
 	// +kubebuilder:default=true

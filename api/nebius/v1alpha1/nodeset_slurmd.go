@@ -22,8 +22,8 @@ type Slurmd struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// Port is the port of slurmd: SlurmdPort. Default: 6818.
-	// https://slurm.schedmd.com/slurm.conf.html#OPT_SlurmdPort
+	// Port is the port of slurmd: Port of the nodes. Default: 6818.
+	// https://slurm.schedmd.com/slurm.conf.html#OPT_Port
 	// +optional
 	// +kubebuilder:default=6818
 	// +kubebuilder:validation:Minimum=0

@@ -86,6 +86,12 @@ type AccountingSpec struct {
 	// +optional
 	ExtraConf string `json:"extraConf,omitempty"`
 
+	// Suspend stops slurmdbd, and then the embedded database. It keeps all else: keys, passwords, Services and the claim of the
+	// database. slurmctld keeps what it has to record until slurmdbd is there again. Default: false.
+	// +optional
+	// +kubebuilder:default=false
+	Suspend bool `json:"suspend,omitempty"`
+
 	// Service describes the Service of slurmdbd.
 	// +optional
 	Service ServiceSpec `json:"service,omitzero"`
@@ -93,7 +99,7 @@ type AccountingSpec struct {
 
 // StorageConfig says where slurmdbd finds its MySQL or MariaDB.
 //
-// +kubebuilder:validation:XValidation:rule="size(self.host) == 0 || size(self.passwordKeyRef.name) > 0",message="passwordKeyRef.name must not be empty"
+// +kubebuilder:validation:XValidation:rule="size(self.host) == 0 || size(self.passwordKeyRef.name) > 0 || self.?tls.?clientCertificateRef.hasValue()",message="passwordKeyRef.name must not be empty without tls.clientCertificateRef"
 type StorageConfig struct {
 	// Host is the host name or IP address of the database server.
 	// Slurm: StorageHost, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageHost
@@ -124,7 +130,8 @@ type StorageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_$.@%+-]*$')",message="must consist of letters, digits and the characters _ $ . @ % + -"
 	Username string `json:"username,omitempty"`
 
-	// PasswordKeyRef selects the password from a Secret.
+	// PasswordKeyRef selects the password from a Secret. With tls.clientCertificateRef and an empty name and key slurmdbd
+	// logs in by its certificate alone.
 	// Slurm: StoragePass, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StoragePass
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	PasswordKeyRef corev1.SecretKeySelector `json:"passwordKeyRef"`
@@ -211,7 +218,8 @@ type AccountingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, KeysPresent and DatabaseReachable.
+	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, KeysPresent and DatabaseReachable. Suspended is
+	// there once slurmdbd has been suspended.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

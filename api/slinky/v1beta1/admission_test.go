@@ -138,6 +138,7 @@ func TestAccountingAdmission(t *testing.T) {
 		{name: "a database host is required", object: `{spec: {storageConfig: {passwordKeyRef: {name: db, key: pw}}}}`, refusal: "spec.storageConfig.host: Required value"},
 		{name: "a database password is required", object: `{spec: {storageConfig: {host: db}}}`, refusal: "spec.storageConfig.passwordKeyRef: Required value"},
 		{name: "a database password needs its Secret", object: `{spec: {storageConfig: {host: db, passwordKeyRef: {key: pw}}}}`, refusal: "spec.storageConfig.passwordKeyRef: Invalid value"},
+		{name: "a certificate in place of a password", object: `{spec: {storageConfig: {host: db, passwordKeyRef: {key: ""}, tls: {caRef: {secretKeyRef: {name: a, key: b}}, clientCertificateRef: {name: c}}}}}`},
 		{name: "a database host cannot leave its line", object: `{spec: {storageConfig: {host: "db\nStorageUser=root", passwordKeyRef: {name: db, key: pw}}}}`, refusal: "spec.storageConfig.host"},
 		{name: "a database name cannot leave its line", object: `{spec: {storageConfig: {host: db, database: "a\nb", passwordKeyRef: {name: db, key: pw}}}}`, refusal: "spec.storageConfig.database"},
 		{name: "a database user cannot leave its line", object: `{spec: {storageConfig: {host: db, username: "a\nb", passwordKeyRef: {name: db, key: pw}}}}`, refusal: "spec.storageConfig.username"},

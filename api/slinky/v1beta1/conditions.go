@@ -41,6 +41,8 @@ const (
 	// ConditionDatabaseReachable, on Accounting, is True while slurmdbd is connected to its database, and Unknown when that
 	// is not known.
 	ConditionDatabaseReachable = "DatabaseReachable"
+	// ConditionSuspended, on Controller and Accounting, is True when the component is stopped because spec.suspend is true.
+	ConditionSuspended = "Suspended"
 	// ConditionReservationCreated, on NodeSet, is True while the maintenance reservation of a ScheduledUpdate exists.
 	ConditionReservationCreated = "ReservationCreated"
 	// ConditionWorkersUnknown, on NodeSet, is True when Slurm lacks workers that run and seems to have lost its state. It stays True
@@ -62,6 +64,19 @@ const (
 	ReasonControllerNotReady = "ControllerNotReady"
 	// ReasonTokenIssued (True): the Secret of the Token holds a token that has not expired.
 	ReasonTokenIssued = "TokenIssued"
+)
+
+// Reasons of ConditionSuspended. The first is also one of ConditionReady and of ConditionSlurmReachable.
+const (
+	// ReasonSuspended (True): spec.suspend is true, and no pod is left. ConditionReady is True for the same reason, and
+	// ConditionSlurmReachable False.
+	ReasonSuspended = "Suspended"
+	// ReasonSuspending (False): spec.suspend is true, and pods are still there.
+	ReasonSuspending = "Suspending"
+	// ReasonResuming (False): spec.suspend is false again, and the component is not ready yet.
+	ReasonResuming = "Resuming"
+	// ReasonResumed (False): the component has been ready again since it was suspended.
+	ReasonResumed = "Resumed"
 )
 
 // Reasons of ConditionReconciling, and of ConditionStalled when it is False.

@@ -93,6 +93,13 @@ type ControllerSpec struct {
 	// +optional
 	Logfile *embedded.Container `json:"logfile,omitempty"`
 
+	// Jail is the root file system in which jobs run on workers: a plugin of the image moves them there, by the first line of
+	// plugstack.conf. Slurmctld itself only learns the users of its /etc/passwd, through a read-only mount of a sidecar. Give
+	// the workers their jail first: jobs do not start on a worker without one. Default: none.
+	// Slurm: https://slurm.schedmd.com/spank.html
+	// +optional
+	Jail *Jail `json:"jail,omitempty"`
+
 	// Template is laid over the slurmctld pod.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`
@@ -159,6 +166,13 @@ type ControllerSpec struct {
 	// Slurm: https://slurm.schedmd.com/quickstart_admin.html#HA
 	// +optional
 	HA *ControllerHA `json:"ha,omitempty"`
+
+	// Suspend stops slurmctld and its backups, and keeps all else: keys, configuration, Services and the claim with the saved
+	// state. When it is false again, slurmctld goes on with the jobs that it knew. Meanwhile nobody can ask Slurm, so that the
+	// operator drains and deletes no worker. Default: false.
+	// +optional
+	// +kubebuilder:default=false
+	Suspend bool `json:"suspend,omitempty"`
 
 	// Service describes the Service of slurmctld.
 	// +optional
@@ -282,7 +296,7 @@ type ControllerStatus struct {
 	SlurmVersion string `json:"slurmVersion,omitempty"`
 
 	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, KeysPresent, ConfigApplied, VersionSupported,
-	// SlurmReachable and DestructiveActionsPaused.
+	// SlurmReachable and DestructiveActionsPaused. Suspended is there once slurmctld has been suspended.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

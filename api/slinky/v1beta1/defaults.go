@@ -61,6 +61,12 @@ func (c *Controller) Replicas() int32 {
 	}
 }
 
+// Suspended is true when slurmctld is to be stopped. One that runs elsewhere cannot be.
+func (c *Controller) Suspended() bool { return c.Spec.Suspend && !c.Spec.External }
+
+// Suspended is true when slurmdbd is to be stopped. One that runs elsewhere cannot be.
+func (a *Accounting) Suspended() bool { return a.Spec.Suspend && !a.Spec.External }
+
 // Replicas returns the number of slurmrestd pods.
 func (r *RestApi) Replicas() int32 { return valueOr(r.Spec.Replicas, 1) }
 
@@ -81,6 +87,19 @@ func (n *NodeSet) Replicas() int32 { return valueOr(n.Spec.Replicas, 1) }
 // ScalingMode says how many workers there are.
 func (n *NodeSet) ScalingMode() ScalingMode {
 	return nonEmptyOr(n.Spec.ScalingMode, ScalingModeStatefulSet)
+}
+
+// SavesPower is true when Slurm powers the workers up and down.
+func (n *NodeSet) SavesPower() bool {
+	return n.Spec.PowerSaving != nil && n.ScalingMode() == ScalingModeStatefulSet
+}
+
+// InitialWorkers is how many workers run before Slurm knows them, where it powers them up and down.
+func (n *NodeSet) InitialWorkers() int32 {
+	if n.Spec.PowerSaving == nil {
+		return 0
+	}
+	return valueOr(n.Spec.PowerSaving.Initial, 1)
 }
 
 // DisruptionProtection is true when workers are kept from being evicted.

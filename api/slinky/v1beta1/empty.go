@@ -49,6 +49,7 @@ func (a *Accounting) DropEmpty() {
 func (l *LoginSet) DropEmpty() {
 	s := &l.Spec
 	dropSecretRefs(&s.SssdConfRef)
+	dropConfigMapRef(&s.SshdConfigRef)
 	if s.Strategy == nil {
 		return
 	}
@@ -61,7 +62,10 @@ func (l *LoginSet) DropEmpty() {
 }
 
 // DropEmpty removes references that name nothing.
-func (n *NodeSet) DropEmpty() { dropSecretRefs(&n.Spec.SSH.SssdConfRef) }
+func (n *NodeSet) DropEmpty() {
+	dropSecretRefs(&n.Spec.SSH.SssdConfRef)
+	dropConfigMapRef(&n.Spec.SSH.SshdConfigRef)
+}
 
 // DropEmpty removes references that name nothing.
 func (t *Token) DropEmpty() {

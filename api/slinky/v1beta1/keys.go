@@ -71,16 +71,23 @@ func (a *Accounting) GeneratesJwtKey() bool {
 }
 
 // DatabasePasswordRef returns where the password of the database is: where the spec says, or where the operator
-// generates it for the embedded database. It is nil when the spec has no database, as with an external slurmdbd.
+// generates it for the embedded database. It is nil when the spec has no database, as with an external slurmdbd, and
+// with a certificate in place of a password.
 func (a *Accounting) DatabasePasswordRef() *corev1.SecretKeySelector {
 	switch {
 	case a.Spec.EmbeddedDatabase != nil:
 		return firstSelector(a.Name+"-auth-database", DatabasePasswordName, a.Spec.EmbeddedDatabase.PasswordKeyRef)
-	case a.Spec.StorageConfig != nil:
+	case a.Spec.StorageConfig != nil && !a.ByCertificate():
 		return a.Spec.StorageConfig.PasswordKeyRef.DeepCopy()
 	default:
 		return nil
 	}
+}
+
+// ByCertificate says whether slurmdbd logs in to its database by a client certificate alone, without a password.
+func (a *Accounting) ByCertificate() bool {
+	s := a.Spec.StorageConfig
+	return a.Spec.EmbeddedDatabase == nil && s != nil && s.PasswordKeyRef.Name == "" && s.TLS != nil && s.TLS.ClientCertificateRef != nil
 }
 
 // AuthJwtRef returns where the key is that signs the token. It is nil when the spec names none, which the API server

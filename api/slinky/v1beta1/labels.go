@@ -76,7 +76,7 @@ const (
 	AnnotationSlurmConnectionHash = "coxswain.dev/slurm-connection-hash"
 	// AnnotationSlurmdbdConfHash is the digest of slurmdbd.conf.
 	AnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash"
-	// AnnotationSshdConfHash is the digest of sshd_config and root's authorized_keys.
+	// AnnotationSshdConfHash is the digest of the files of sshd_config and root's authorized_keys.
 	AnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash"
 	// AnnotationSssdConfHash is the digest of sssd.conf.
 	AnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash"

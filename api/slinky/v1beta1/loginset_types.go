@@ -52,6 +52,12 @@ type LoginSetSpec struct {
 	// +optional
 	Initconf *embedded.Container `json:"initconf,omitempty"`
 
+	// Jail is the root file system that users log in to. They are those of its /etc/passwd, too. Default: none, users log
+	// in to the login container itself.
+	// Sshd: ChrootDirectory, https://man7.org/linux/man-pages/man5/sshd_config.5.html
+	// +optional
+	Jail *Jail `json:"jail,omitempty"`
+
 	// Template is laid over the login pods.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`
@@ -74,6 +80,13 @@ type LoginSetSpec struct {
 	// More info: https://man7.org/linux/man-pages/man5/sshd_config.5.html
 	// +optional
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
+
+	// SshdConfigRef selects an sshd_config in a ConfigMap. It takes the place of the generated defaults. Host keys, the port,
+	// UsePAM and, with a jail, ChrootDirectory stay as they are, whatever it says. Default: none.
+	// More info: https://man7.org/linux/man-pages/man5/sshd_config.5.html
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
+	SshdConfigRef *corev1.ConfigMapKeySelector `json:"sshdConfigRef,omitempty"`
 
 	// SssdConfRef selects an sssd.conf, by which the pods learn the users of a directory service. Default: none.
 	// More info: https://man7.org/linux/man-pages/man5/sssd.conf.5.html

@@ -167,7 +167,9 @@ func (a *Accounting) Database() (storage StorageConfig, ok bool) {
 	if storage.Username == "" {
 		storage.Username = "slurm"
 	}
-	storage.PasswordKeyRef = *a.DatabasePasswordRef()
+	if ref := a.DatabasePasswordRef(); ref != nil {
+		storage.PasswordKeyRef = *ref
+	}
 	return storage, true
 }
 

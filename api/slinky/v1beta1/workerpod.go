@@ -64,6 +64,9 @@ const (
 // cause for which it goes, such as ScaleIn.
 const ReasonWaitingForJobs = "WaitingForJobs"
 
+// ReasonResumeTimeout is the reason of the event for Slurm nodes that did not come within ResumeTimeout after Slurm had powered them up.
+const ReasonResumeTimeout = "ResumeTimeout"
+
 // ReasonSlurmNodeNotRegistered is the reason of the event for a worker that is made anew because its slurmd runs and Slurm
 // does not have its node.
 const ReasonSlurmNodeNotRegistered = "SlurmNodeNotRegistered"
