@@ -54,10 +54,10 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 	}
 	mgr, err := operator.NewManager(ctx, restConfig, base, operator.Options{
 		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
-		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag},
+		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag, KeepSoperators: o.keepSoperatorImages, Operator: o.operatorImage},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
-		PropagatedNodeConditions: o.propagatedNodeConditions,
-		Links:                    link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
+		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
+		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return nil, err

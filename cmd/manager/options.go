@@ -36,9 +36,12 @@ type options struct {
 	maxConcurrent            int
 	cacheSyncTimeout         time.Duration
 	imageRegistry, imageTag  string
+	keepSoperatorImages      bool
+	operatorImage            string
 	clusterDomain            string
 	slurmrestdURL            string
 	propagatedNodeConditions []string
+	topologyLabelPrefix      string
 	destructive              int
 	profile                  bool
 	profileAddr              string
@@ -57,7 +60,7 @@ It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objec
 Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
 		Ignored: []map[string]string{logging.Ignored(), {
-			"enable-topology-controller": "topology belongs to the worker engine and needs no switch",
+			"enable-topology-controller": "each SlurmCluster says by slurmConfig.topologyPlugin whether it has a topology",
 			"slurmclient-workers":        "there is one link for each Slurm cluster",
 			"feature-gates":              "there are none",
 		}},
@@ -98,9 +101,14 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute, "time within which caches must fill at start")
 	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
+	fs.BoolVar(&o.keepSoperatorImages, "keep-soperator-images", false, "use images of Soperator that a SlurmCluster names, instead of ours of the same role")
+	fs.StringVar(&o.operatorImage, "sconfigcontroller-image", "",
+		"image with program sconfigcontroller, which is in the operator's own; empty is <image-registry>/operator:<image-tag>")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
 	command.BindList(fs, &o.propagatedNodeConditions, "propagated-node-conditions",
 		"comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained")
+	fs.StringVar(&o.topologyLabelPrefix, "topology-label-prefix", cmp.Or(getenv("TOPOLOGY_LABEL_PREFIX"), operator.DefaultTopologyLabelPrefix),
+		"`prefix` of the labels <prefix>/tier-N of Kubernetes nodes that say where they are in the network (env TOPOLOGY_LABEL_PREFIX)")
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
 	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "deletions of workers that one Slurm cluster may see within a minute; default: half of its nodes, at least 20")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")

@@ -43,14 +43,14 @@ func (c *composer) accounting() *slinkyv1beta1.Accounting {
 	var disk storage
 	switch {
 	case node.MariaDBOperator != nil && node.MariaDBOperator.Enabled:
-		// It wins over externalDB, so that one cannot stand in for it: the records would move later.
-		c.ignore(true, accountingPath+".mariadbOperator")
-		return nil
+		if out.Spec.StorageConfig = c.mariaDB(node.MariaDBOperator); out.Spec.StorageConfig == nil {
+			return nil
+		}
 	case node.EmbeddedDB != nil && node.EmbeddedDB.Enabled:
 		out.Spec.EmbeddedDatabase = embeddedDatabase(node.EmbeddedDB)
 	case node.ExternalDB != nil && node.ExternalDB.Enabled:
 		out.Spec.StorageConfig = c.externalDatabase(node.ExternalDB)
-		c.storageParameters(conf, &disk, node.ExternalDB)
+		c.storageParameters(conf, &disk, node.ExternalDB, out.Spec.StorageConfig.TLS != nil)
 	default:
 		c.fail(accountingPath, "accounting needs a database: enable embeddedDB, externalDB or mariadbOperator")
 		return nil
@@ -89,7 +89,9 @@ func (c *composer) externalDatabase(db *nebiusv1.ExternalDB) *slinkyv1beta1.Stor
 	out := &slinkyv1beta1.StorageConfig{Host: db.Host, Port: db.Port, Username: user}
 	switch ref := db.PasswordSecretKeyRef; {
 	case ref == nil || ref.Name == "":
-		c.fail(at+".passwordSecretKeyRef", "must name a Secret with the password; logging in by a client certificate alone is not supported")
+		if out.TLS = certificates(db.TLS); out.TLS == nil {
+			c.fail(at+".passwordSecretKeyRef", "must name a Secret with the password; to log in by a certificate alone, give tls.serverCASecretRef and tls.clientCertSecretRef")
+		}
 	case ref.Key == "":
 		c.fail(at+".passwordSecretKeyRef.key", "must be the key of the password in Secret %s", ref.Name)
 	default:
@@ -98,13 +100,29 @@ func (c *composer) externalDatabase(db *nebiusv1.ExternalDB) *slinkyv1beta1.Stor
 	return out
 }
 
-// storageParameters sets options of the connection and mounts the certificates that they name.
-func (c *composer) storageParameters(d *document, disk *storage, db *nebiusv1.ExternalDB) {
+// certificates are those by which slurmdbd logs in without a password; nil unless both are given.
+func certificates(tls *nebiusv1.ExternalDBTLS) *slinkyv1beta1.StorageTLS {
+	if tls == nil || tls.ServerCASecretRef == "" || tls.ClientCertSecretRef == "" {
+		return nil
+	}
+	ca := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: tls.ServerCASecretRef}, Key: "ca.crt"}
+	return &slinkyv1beta1.StorageTLS{
+		CARef:                slinkyv1beta1.CertificateReference{SecretKeyRef: &ca},
+		ClientCertificateRef: &corev1.LocalObjectReference{Name: tls.ClientCertSecretRef},
+	}
+}
+
+// storageParameters sets options of the connection and mounts the certificates that they name, unless the Accounting has these.
+func (c *composer) storageParameters(d *document, disk *storage, db *nebiusv1.ExternalDB, hasCertificates bool) {
 	const at = accountingPath + ".externalDB"
 	for _, key := range slices.Sorted(maps.Keys(db.StorageParameters)) {
+		if hasCertificates && (key == "SSL_CA" || key == "SSL_CERT" || key == "SSL_KEY") {
+			c.ignore(true, at+".storageParameters["+key+"] (beside tls)")
+			continue
+		}
 		d.set("StorageParameters", key+"="+string(db.StorageParameters[key]), at+".storageParameters["+key+"]")
 	}
-	if db.TLS == nil {
+	if db.TLS == nil || hasCertificates {
 		return
 	}
 	if name := db.TLS.ServerCASecretRef; name != "" {

@@ -19,8 +19,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -28,6 +30,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/config"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
@@ -37,6 +40,8 @@ type Input struct {
 	Cluster  *nebiusv1.SlurmCluster
 	NodeSets []nebiusv1alpha1.NodeSet
 	Observed Observed
+	// Images are used where the spec names none.
+	Images image.Set
 }
 
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
@@ -48,8 +53,14 @@ type Output struct {
 	Held []Held
 	// Kept are NodeSets that exist and are not deleted, although they are not composed.
 	Kept []*slinkyv1beta1.NodeSet
+	// Replaced are images of Soperator in whose place ours are, each with the path of its field.
+	Replaced []string
 	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
 	Unresolved []string
+	// Jail is what becomes of the jail.
+	Jail Jail
+	// Rest is how far maintenance is.
+	Rest Rest
 	// Components are the composed objects by role; nil where the spec asks for none.
 	Components Components
 }
@@ -60,6 +71,10 @@ type Components struct {
 	RestAPI    *slinkyv1beta1.RestApi
 	LoginSet   *slinkyv1beta1.LoginSet
 	Accounting *slinkyv1beta1.Accounting
+	// SConfigController writes files of JailedConfigs into the jail.
+	SConfigController *appsv1.Deployment
+	// MariaDB and Grant are the database of Accounting, when the mariadb-operator runs it.
+	MariaDB, Grant *unstructured.Unstructured
 	// NodeSets are the workers: that of slurmNodes.worker first, then those of NodeSets by name. One that is held stands
 	// here with its name only.
 	NodeSets []*slinkyv1beta1.NodeSet
@@ -97,56 +112,83 @@ type composer struct {
 	cluster  *nebiusv1.SlurmCluster
 	spec     *nebiusv1.SlurmClusterSpec
 	nodeSets []nebiusv1alpha1.NodeSet
+	images   image.Set
+	// installed says which kinds of others there are.
+	installed Installed
 	// What follows is decoded or parsed once: spec.volumeSources by name, the affinities of spec.k8sNodeFilters that are in use by
 	// name, spec.customSlurmConfig, and the lines of gres.conf by NodeSet.
 	sources    map[string]corev1.VolumeSource
 	affinities map[string]*corev1.Affinity
 	custom     config.Text
 	gres       map[string][]gresLine
-	out        Output
+	// populateImage fills the jail.
+	populateImage string
+	// shared is the jail in which the jobs of the cluster run; nil for none.
+	shared *slinkyv1beta1.Jail
+	out    Output
+}
+
+// newComposer makes a composer that has read the volumes of a cluster.
+func newComposer(in Input) *composer {
+	c := &composer{
+		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets), images: in.Images, installed: in.Observed.Installed,
+		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
+	}
+	c.keepImages = in.Images.KeepSoperators
+	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
+	c.readVolumeSources()
+	return c
 }
 
 // Cluster composes a SlurmCluster. It always returns what it could; with any problem the objects are not to be applied.
 func Cluster(in Input) Output {
-	c := &composer{
-		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets),
-		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
-	}
-	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
-	c.readVolumeSources()
+	c := newComposer(in)
 	c.custom = config.Read(conf.Slurm, c.spec.CustomSlurmConfig, "spec.customSlurmConfig")
 	for i := range c.nodeSets {
 		c.gres[c.nodeSets[i].Name] = gresLines(&c.nodeSets[i])
 	}
 
 	parts := &c.out.Components
+	c.appArmorProfile()
 	c.composeWorkers()
+	c.shared = c.controllerJail()
 	parts.Accounting = c.accounting()
-	docs := c.configFiles()
+	docs := c.configFiles(in.Observed.Workers)
 	files := c.configMap(docs)
 	parts.Controller = c.controller(parts.Accounting, files, docs)
 	parts.RestAPI = c.restAPI()
 	parts.LoginSet = c.login()
+
+	c.suspend(&in.Observed)
 
 	// Files come before the Controller that mounts them, and workers before the Controller whose partitions name them.
 	c.out.Add(files)
 	if parts.Accounting != nil {
 		c.out.Add(parts.Accounting)
 	}
+	c.populate(&in.Observed)
+	c.awaitOverwriting(&in.Observed)
 	for _, set := range parts.NodeSets {
-		if !c.held(set) {
+		if !c.held(set) && !c.out.Jail.Awaited {
 			c.out.Add(set)
 		}
 	}
 	c.out.Kept = in.Observed.kept(parts.NodeSets)
-	c.out.Add(parts.Controller, parts.RestAPI, parts.LoginSet)
+	c.out.Add(parts.Controller, parts.RestAPI)
+	if !c.out.Jail.Awaited {
+		c.out.Add(parts.LoginSet)
+	}
+	if parts.SConfigController = c.sConfigController(); parts.SConfigController != nil {
+		c.sConfigRights(parts.Controller.AuthJwtRef().Name)
+		c.out.Add(parts.SConfigController)
+	}
 	c.services()
 
 	c.ineffective()
 	c.out.Problems = c.problems.Sorted()
 	slices.Sort(c.ignored)
 	c.out.Ignored = slices.Compact(c.ignored)
-	c.out.Notes = c.notes
+	c.out.Notes, c.out.Replaced = c.notes, c.replaced
 	return c.out
 }
 
@@ -176,6 +218,9 @@ type findings struct {
 	problems problem.List
 	ignored  []string
 	notes    []string
+	replaced []string
+	// keepImages leaves images of Soperator in their place.
+	keepImages bool
 }
 
 // note records that a field has another effect than the contract says.

@@ -13,7 +13,11 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -52,6 +56,7 @@ func (d definitions) input(t testing.TB, text string) Input {
 			in.Cluster = &nebiusv1.SlurmCluster{}
 			crdcheck.Decode(t, object, in.Cluster)
 			in.Cluster.Namespace = "slurm"
+			jailIsFilled(in.Cluster)
 			continue
 		}
 		set := nebiusv1alpha1.NodeSet{}
@@ -61,6 +66,11 @@ func (d definitions) input(t testing.TB, text string) Input {
 		in.NodeSets = append(in.NodeSets, set)
 	}
 	return in
+}
+
+// jailIsFilled lets everything be composed that waits for the jail.
+func jailIsFilled(c *nebiusv1.SlurmCluster) {
+	c.Status.Conditions = []metav1.Condition{{Type: nebiusv1.ConditionJailPopulated, Status: metav1.ConditionTrue}}
 }
 
 // cluster is input for a SlurmCluster called demo with this spec.
@@ -84,17 +94,6 @@ func (d definitions) file(t testing.TB, name string) Input {
 	return d.input(t, string(text))
 }
 
-func deploymentOf(t testing.TB, objects []render.Object) *appsv1.Deployment {
-	t.Helper()
-	for _, o := range objects {
-		if d, ok := o.(*appsv1.Deployment); ok {
-			return d
-		}
-	}
-	t.Fatal("there is no Deployment")
-	return nil
-}
-
 func statefulSetOf(t testing.TB, objects []render.Object) *appsv1.StatefulSet {
 	t.Helper()
 	for _, o := range objects {
@@ -114,6 +113,16 @@ func kindOf(t testing.TB, object render.Object) (apiVersion, kind string) {
 		return "v1", "ConfigMap"
 	case *corev1.Service:
 		return "v1", "Service"
+	case *corev1.ServiceAccount:
+		return "v1", "ServiceAccount"
+	case *rbacv1.Role:
+		return "rbac.authorization.k8s.io/v1", "Role"
+	case *rbacv1.RoleBinding:
+		return "rbac.authorization.k8s.io/v1", "RoleBinding"
+	case *batchv1.Job:
+		return "batch/v1", "Job"
+	case *appsv1.Deployment:
+		return "apps/v1", "Deployment"
 	case *slinkyv1beta1.Controller:
 		kind = "Controller"
 	case *slinkyv1beta1.Accounting:
@@ -124,6 +133,9 @@ func kindOf(t testing.TB, object render.Object) (apiVersion, kind string) {
 		kind = "LoginSet"
 	case *slinkyv1beta1.NodeSet:
 		kind = "NodeSet"
+	case *unstructured.Unstructured:
+		gvk := object.GetObjectKind().GroupVersionKind()
+		return gvk.GroupVersion().String(), gvk.Kind
 	default:
 		t.Fatalf("unexpected %T", object)
 	}

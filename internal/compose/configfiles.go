@@ -6,7 +6,6 @@ package compose
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,19 +21,20 @@ import (
 const (
 	cgroupConf    = "cgroup.conf"
 	gresConf      = "gres.conf"
+	mpiConf       = "mpi.conf"
 	plugstackConf = "plugstack.conf"
+	topologyConf  = "topology.conf"
 )
 
-// documents are the files beside slurm.conf. Slurm ships them to the workers itself. There is no mpi.conf among them: its one
-// key, PMIxEnv, is refused by a Slurm without the PMIx plugin, which Debian's lacks.
+// documents are the files beside slurm.conf. Slurm ships them to the workers itself.
 type documents struct {
-	// gres is nil when there is none, and plugstack, which has no keys, is empty then.
-	cgroup, gres *conf.Document
-	plugstack    string
+	// gres and mpi are nil when there is none, and plugstack and topology, which have no keys, are empty then.
+	cgroup, gres, mpi   *conf.Document
+	plugstack, topology string
 }
 
-func (c *composer) configFiles() documents {
-	return documents{cgroup: c.cgroupConf(), gres: c.gresConf(), plugstack: c.plugstackConf()}
+func (c *composer) configFiles(workers []ObservedWorker) documents {
+	return documents{cgroup: c.cgroupConf(), gres: c.gresConf(), mpi: c.mpiConf(), plugstack: c.plugstackConf(), topology: c.topologyConf(workers)}
 }
 
 // names are those of the files that there are.
@@ -43,8 +43,14 @@ func (d documents) names() []string {
 	if d.gres != nil {
 		out = append(out, gresConf)
 	}
+	if d.mpi != nil {
+		out = append(out, mpiConf)
+	}
 	if d.plugstack != "" {
 		out = append(out, plugstackConf)
+	}
+	if d.topology != "" {
+		out = append(out, topologyConf)
 	}
 	return out
 }
@@ -58,8 +64,12 @@ func (c *composer) configMap(d documents) *corev1.ConfigMap {
 			files[name] = c.file(d.cgroup, "spec.customCgroupConfig")
 		case gresConf:
 			files[name] = c.file(d.gres, "spec")
+		case mpiConf:
+			files[name] = c.file(d.mpi, mpiPath)
 		case plugstackConf:
 			files[name] = d.plugstack
+		case topologyConf:
+			files[name] = d.topology
 		}
 	}
 	return &corev1.ConfigMap{ObjectMeta: c.meta(c.cluster.Name+"-slurm-configs", "controller"), Data: files}
@@ -110,6 +120,19 @@ func (c *composer) cgroupV1() bool {
 	return v1
 }
 
+const mpiPath = "spec.mpiConfig.pmixEnv"
+
+// mpiConf is mpi.conf(5). A Slurm without the plugin of PMIx, as Debian's 26.05 is, reads it and has no use for it.
+func (c *composer) mpiConf() *conf.Document {
+	env := value(c.spec.MPIConfig.PMIxEnv)
+	if env == "" {
+		return nil
+	}
+	d := &document{findings: &c.findings, Document: conf.New(conf.Plain)}
+	d.set("PMIxEnv", env, mpiPath)
+	return d.Document
+}
+
 // gresConf is gres.conf(5): automatic detection where workers ask Kubernetes for GPUs, and the lines of the NodeSets.
 func (c *composer) gresConf() *conf.Document {
 	d := conf.New(conf.Gres)
@@ -134,7 +157,7 @@ func (c *composer) gresConf() *conf.Document {
 // gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two. With the exact number, a new
 // worker would start before the file knows of it, and each scaling would be a reconfiguration.
 func gresNodes(name string, n int32) string {
-	return fmt.Sprintf("%s-[0-%d]", name, max(64, powerOfTwo(int(n)))-1)
+	return fmt.Sprintf("%s-[0-%d]", name, min(maxNodes, max(64, powerOfTwo(int(n))))-1)
 }
 
 // gresLine is one entry of nodeConfig.gresConfig. With an error it is not to be used.
@@ -172,35 +195,4 @@ func checkGres(options []conf.Option) error {
 		}
 	}
 	return nil
-}
-
-// plugstackConf is plugstack.conf, see spank(7), with the user's plugins. Those of the contract come with the jail.
-func (c *composer) plugstackConf() string {
-	var b strings.Builder
-	for i, plugin := range c.spec.PlugStackConfig.CustomPlugins {
-		at := index("spec.plugStackConfig.customPlugins", i)
-		words := []string{"optional", plugin.Path}
-		if plugin.Required {
-			words[0] = "required"
-		}
-		if !isWord(plugin.Path) {
-			c.fail(at+".path", "must be one word without quotes and comment signs: it becomes part of a line of plugstack.conf")
-			continue
-		}
-		for _, key := range slices.Sorted(maps.Keys(plugin.Arguments)) {
-			argument := key + "=" + string(plugin.Arguments[key])
-			if !isWord(argument) {
-				c.fail(at+".arguments["+key+"]", "must be without blanks, quotes and comment signs: Slurm cuts the line at blanks and knows no quotes")
-				continue
-			}
-			words = append(words, argument)
-		}
-		b.WriteString(strings.Join(words, " ") + "\n")
-	}
-	return b.String()
-}
-
-// isWord says whether Slurm reads s, in plugstack.conf, as one word.
-func isWord(s string) bool {
-	return s != "" && len(strings.Fields(s)) == 1 && conf.CheckValue(s) == nil && !strings.ContainsAny(s, " \t#\"\\")
 }

@@ -32,7 +32,7 @@ const (
 // to the Service of the component.
 func (f *findings) container(n nebiusv1.NodeContainer, path string, l limits) corev1.Container {
 	out := corev1.Container{
-		Image:           n.Image,
+		Image:           f.image(n.Image, path+".image"),
 		Command:         n.Command,
 		Args:            n.Args,
 		ImagePullPolicy: n.ImagePullPolicy,
@@ -42,6 +42,7 @@ func (f *findings) container(n nebiusv1.NodeContainer, path string, l limits) co
 		ReadinessProbe:  f.probe(n.ReadinessProbe, path+".readinessProbe"),
 		SecurityContext: f.securityContext(n.AppArmorProfile, n.ProcMount, path+".appArmorProfile"),
 	}
+	// PAM reads limits.conf when it opens a session, and only sshd, which takes the text out before, opens any.
 	f.ignore(n.SecurityLimitsConfig != "", path+".securityLimitsConfig")
 	return out
 }

@@ -37,11 +37,12 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 		Spec: slinkyv1beta1.ControllerSpec{
 			ClusterName: c.cluster.Name,
 			Slurmctld:   containerOverlay(container),
+			Jail:        c.shared,
 			// A changed configuration must not cost a restart of slurmctld.
 			InplaceReconfigure: true,
 			ConfigFileRefs:     []slinkyv1beta1.ObjectReference{{Name: files.Name}},
 			Service:            slinkyv1beta1.ServiceSpec{Port: node.Slurmctld.Port},
-			Metrics:            slinkyv1beta1.Metrics{Enabled: node.OpenMetrics.Enabled == nil || *node.OpenMetrics.Enabled},
+			Metrics:            c.metrics(),
 		},
 	}
 	if accounting != nil {

@@ -15,6 +15,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
 // ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this version.
@@ -23,38 +24,17 @@ import (
 func (c *composer) ineffective() {
 	spec, nodes := c.spec, &c.spec.SlurmNodes
 
-	// The jail, and what fills it and writes into it.
-	c.ignore(nodes.Controller.Volumes.Jail != nil, controllerPath+".volumes.jail")
-	c.ignore(nodes.Login.Volumes.Jail != nil, loginPath+".volumes.jail")
-	c.ignore(len(nodes.Login.Volumes.JailSubMounts) > 0, loginPath+".volumes.jailSubMounts")
-	c.differs("spec.populateJail", spec.PopulateJail, defaultPopulateJail())
-	c.differs("spec.sConfigController", spec.SConfigController, defaultSConfigController())
-
-	// Slurm's configuration as far as it needs programs that the images lack.
-	c.differs("spec.mpiConfig", spec.MPIConfig, nebiusv1.MPIConfig{PMIxEnv: new("OMPI_MCA_btl_tcp_if_include=eth0")})
-	c.differs("spec.plugStackConfig.pyxis", spec.PlugStackConfig.Pyxis, defaultPyxis())
-	c.differs("spec.plugStackConfig.ncclDebug", spec.PlugStackConfig.NCCLDebug, defaultNCCLDebug())
-	c.differs("spec.plugStackConfig.ncclInspectorPreConf", spec.PlugStackConfig.NCCLInspectorPreConf, defaultNCCLInspector())
-	c.ignore(spec.SlurmConfig.TopologyBlockSize != 0 && spec.SlurmConfig.TopologyBlockSize != defaultBlockSize, "spec.slurmConfig.topologyBlockSize") //nolint:staticcheck // deprecated, and told of if set
-	c.ignore(spec.Topology.BlockSize != 0 && spec.Topology.BlockSize != defaultBlockSize, "spec.topology.blockSize")
-	c.ignore(len(spec.WorkerFeatures) > 0, "spec.workerFeatures") //nolint:staticcheck // deprecated, and told of if set
+	c.ineffectiveTopology()
+	c.ignore(len(spec.WorkerFeatures) > 0 && nodes.Worker == nil, featuresPath+" (without slurmNodes.worker)") //nolint:staticcheck // deprecated, and told of
 
 	c.ineffectiveSlurmConfig()
 	c.unconfined()
-
-	// slurmctld and slurmdbd go on running: their objects hold the keys of the cluster.
-	c.ignore(spec.Maintenance.Downscaled(), "spec.maintenance (slurmctld, slurmdbd and slurmrestd keep running)")
-	c.ignore(spec.UseDefaultAppArmorProfile, "spec.useDefaultAppArmorProfile")
 
 	c.ineffectiveSidecars()
 	c.ineffectiveWorker()
 	if nodes.Exporter.Enabled {
 		c.differs("spec.slurmNodes.exporter", nodes.Exporter, defaultExporter())
 	}
-	c.differs(controllerPath+".openMetrics.serviceMonitor", nodes.Controller.OpenMetrics.ServiceMonitor,
-		nebiusv1.ServiceMonitor{Interval: "30s", ScrapeTimeout: "28s"})
-	c.ignore(nodes.Login.SSHDConfigMapRefName != "", loginPath+".sshdConfigMapRefName")
-	c.ignore(nodes.Login.UserIsolation != nil && nodes.Login.UserIsolation.Enabled, loginPath+".userIsolation")
 	// Ports of Services have an effect only on the type of Service that has them.
 	c.ignore(nodes.Login.SSHDServiceNodePort != 0 && !hasNodePort(nodes.Login.SSHDServiceType), loginPath+".sshdServiceNodePort")
 	c.ignore(nodes.Login.SSHDServiceLoadBalancerIP != "" && nodes.Login.SSHDServiceType != corev1.ServiceTypeLoadBalancer, loginPath+".sshdServiceLoadBalancerIP")
@@ -65,19 +45,22 @@ func (c *composer) ineffective() {
 // ineffectiveSlurmConfig lists what slurm.conf does not take over as it is.
 func (c *composer) ineffectiveSlurmConfig() {
 	s := &c.spec.SlurmConfig
-	c.note(value(s.TopologyPlugin) == topologyTree, "spec.slurmConfig.topologyPlugin: topology/tree makes no topology.conf in this version: Slurm takes the network to be flat")
 	// Slurm powers nothing down without a program for that.
 	_, program := c.custom.Document.Get("SuspendProgram")
-	c.ignore(s.SuspendTime != nil && *s.SuspendTime != neverSuspend && !program, "spec.slurmConfig.suspendTime (without SuspendProgram in spec.customSlurmConfig)")
+	c.ignore(s.SuspendTime != nil && *s.SuspendTime != neverSuspend && !program && !c.savesPower(),
+		suspendTimePath+" (without ephemeral nodes, and without SuspendProgram in spec.customSlurmConfig)")
 }
 
 // unconfined tells of containers with that AppArmor profile, which is the API's default. It is not listed among the
 // fields without effect, or no SlurmCluster would ever be without them.
 func (c *composer) unconfined() {
 	nodes := &c.spec.SlurmNodes
-	profiles := []string{nodes.Controller.Slurmctld.AppArmorProfile, nodes.Login.SSHD.AppArmorProfile, nodes.REST.REST.AppArmorProfile}
+	profiles := []string{nodes.Controller.Slurmctld.AppArmorProfile, c.confined(nodes.Login.SSHD.AppArmorProfile), nodes.REST.REST.AppArmorProfile}
 	if nodes.Accounting.Enabled {
 		profiles = append(profiles, nodes.Accounting.Slurmdbd.AppArmorProfile)
+	}
+	if c.out.Components.SConfigController != nil {
+		profiles = append(profiles, c.spec.SConfigController.Container.AppArmorProfile)
 	}
 	c.note(slices.Contains(profiles, unconfined),
 		"appArmorProfile: unconfined is the container runtime's own profile; only slurmd, whose container is privileged, is without any")
@@ -87,7 +70,7 @@ func hasNodePort(t corev1.ServiceType) bool {
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// ineffectiveSidecars lists munge and SSSD. Slurm authenticates with auth/slurm; SSSD runs in the login container, where
+// ineffectiveSidecars lists munge and SSSD. Slurm authenticates with auth/slurm; SSSD runs in the containers of sshd, where
 // it has a configuration.
 func (c *composer) ineffectiveSidecars() {
 	nodes := &c.spec.SlurmNodes
@@ -98,9 +81,11 @@ func (c *composer) ineffectiveSidecars() {
 	c.ignore(nodes.Controller.SSSDConfSecretRefName != "", controllerPath+".sssdConfSecretRefName")
 	c.ignore(nodes.Controller.SSSDLdapCAConfigMapRefName != "", controllerPath+".sssdLdapCAConfigMapRefName")
 	c.ignore(nodes.Controller.SSSDDebugLevel != 0, controllerPath+".sssdDebugLevel")
-	c.ignore(nodes.Login.SSSD != nil, loginPath+".sssd")
-	c.ignore(nodes.Login.SSSDLdapCAConfigMapRefName != "", loginPath+".sssdLdapCAConfigMapRefName")
-	c.ignore(nodes.Login.SSSDDebugLevel != 0, loginPath+".sssdDebugLevel")
+	sssd := nodes.Controller.SSSD != nil || nodes.Controller.SSSDConfSecretRefName != ""
+	c.note(sssd, controllerPath+": the image of slurmctld has no SSSD, and none runs beside it; slurmctld knows the users of the jail")
+	c.inContainer(nodes.Login.SSSD != nil, loginPath+".sssd", "sshd")
+	c.ignore(nodes.Login.SSSDLdapCAConfigMapRefName != "" && nodes.Login.SSSDConfSecretRefName == "", loginPath+".sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)")
+	c.ignore(nodes.Login.SSSDDebugLevel != 0 && nodes.Login.SSSDConfSecretRefName == "", loginPath+".sssdDebugLevel (without sssdConfSecretRefName)")
 }
 
 func (c *composer) ineffectiveWorker() {
@@ -109,37 +94,50 @@ func (c *composer) ineffectiveWorker() {
 		return
 	}
 	c.differs(workerPath+".munge", worker.Munge, defaultContainer())
-	c.ignore(worker.Volumes.Jail != nil, workerPath+".volumes.jail")
-	c.ignore(len(worker.Volumes.JailSubMounts) > 0, workerPath+".volumes.jailSubMounts")
-	c.ignore(worker.SSHDConfigMapRefName != "", workerPath+".sshdConfigMapRefName")
-	c.ignore(worker.SupervisordConfigMapRefName != "", workerPath+".supervisordConfigMapRefName")
+	c.unsupervised(worker.SupervisordConfigMapRefName != "", workerPath+".supervisordConfigMapRefName", workerPath+".customInitContainers")
 }
 
 // ineffectiveNodeSet lists the fields of a NodeSet without effect.
 func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
-	f.ignore(spec.Slurmd.Volumes.Jail != nil, "spec.slurmd.volumes.jail")
-	f.ignore(len(spec.Slurmd.Volumes.JailSubMounts) > 0, "spec.slurmd.volumes.jailSubMounts")
-	f.ignore(spec.Slurmd.Port != 0 && spec.Slurmd.Port != 6818, "spec.slurmd.port")
-	f.ignore(spec.Slurmd.Security.LimitsConfig != "", "spec.slurmd.security.limitsConfig")
 	f.differs("spec.munge", spec.Munge, nebiusv1alpha1.Sidecar{
 		Image: nebiusv1alpha1.Image{PullPolicy: corev1.PullIfNotPresent}, Security: nebiusv1alpha1.ContainerSecurity{AppArmorProfile: unconfined},
 	})
-	f.ignore(spec.SSSD != nil, "spec.sssd")
-	f.ignore(spec.SSSDConfSecretRefName != "", "spec.sssdConfSecretRefName")
-	f.ignore(spec.SSSDDebugLevel != 0, "spec.sssdDebugLevel")
-	f.ignore(spec.SSSDLdapCAConfigMapRefName != "", "spec.sssdLdapCAConfigMapRefName")
+	f.inContainer(spec.SSSD != nil, "spec.sssd", "slurmd")
 	f.ignore(spec.NodeConfig.Dynamic != "", "spec.nodeConfig.dynamic")
-	f.ignore(spec.NodeConfig.AutoResume != nil && !*spec.NodeConfig.AutoResume, "spec.nodeConfig.autoResume")
-	f.ignore(spec.Topology.Fabric != "" && spec.Topology.Fabric != "root", "spec.topology.fabric")
 	f.ignore(value(spec.Docker.Enabled), "spec.docker.enabled")
+	f.note(value(spec.Docker.Enabled), "spec.docker.enabled: the image of slurmd has no Docker, and none is started")
 	f.note(spec.UpdateStrategy == nebiusv1alpha1.UpdateStrategySlurmAwareRollingUpdate,
 		"spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: a worker is drained before it is replaced, at most maxUnavailable at a time")
-	f.ignore(spec.EphemeralNodes, "spec.ephemeralNodes")
-	f.ignore(spec.InitialNumberEphemeralNodes != nil && *spec.InitialNumberEphemeralNodes != 1, "spec.initialNumberEphemeralNodes")
+	f.ignore(spec.InitialNumberEphemeralNodes != nil && *spec.InitialNumberEphemeralNodes != 1 && !spec.EphemeralNodes,
+		"spec.initialNumberEphemeralNodes (without ephemeralNodes)")
 	f.ignore(spec.EphemeralTopologyWaitTimeout != 0 && spec.EphemeralTopologyWaitTimeout != 180, "spec.ephemeralTopologyWaitTimeout")
-	f.ignore(spec.WorkerInitRandomDelaySeconds != 0, "spec.workerInitRandomDelaySeconds")
-	f.ignore(spec.ConfigMapRefSSHD != "", "spec.configMapRefSshd")
-	f.ignore(spec.ConfigMapRefSupervisord != "", "spec.configMapRefSupervisord")
+	f.unsupervised(spec.ConfigMapRefSupervisord != "", "spec.configMapRefSupervisord", "spec.customInitContainers")
+}
+
+// ineffectiveAutoResume tells of nodes that are powered up although they are not to be: Slurm has no such setting for a node. It powers
+// those up that are ephemeral, and all if there is a program for that.
+func (c *composer) ineffectiveAutoResume(spec *nebiusv1alpha1.NodeSetSpec) {
+	resume := spec.NodeConfig.AutoResume
+	if resume == nil || *resume {
+		return
+	}
+	custom, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig) // the SlurmCluster tells of mistakes in it
+	_, program := custom.Get("ResumeProgram")
+	c.ignore(spec.EphemeralNodes, "spec.nodeConfig.autoResume (with ephemeralNodes)")
+	c.ignore(program, "spec.nodeConfig.autoResume (with ResumeProgram in customSlurmConfig of the SlurmCluster)")
+}
+
+// inContainer tells of a container for SSSD. Entrypoints start it beside sshd, so that one image is enough.
+func (f *findings) inContainer(set bool, path, container string) {
+	f.ignore(set, path)
+	f.note(set, path+": SSSD runs in the container of "+container+", with the image and the resources of that, once sssdConfSecretRefName names its sssd.conf")
+}
+
+// unsupervised tells of programs that supervisord would run beside slurmd. A container of each is what Kubernetes has for that.
+func (f *findings) unsupervised(set bool, path, instead string) {
+	f.ignore(set, path)
+	f.note(set, path+": workers have no supervisord, as slurmd is the process of its container; give a program beside it an entry of "+
+		instead+" with restartPolicy: Always")
 }
 
 // Defaults of the API, of blocks that have no effect as a whole. A test holds them against the CRDs.

@@ -28,14 +28,14 @@ var leafValues = []leafForm{
 	{"SlurmCluster", "spec.slurmNodes.exporter.enabled", true},
 	{"SlurmCluster", "spec.slurmNodes.login.userIsolation.enabled", true},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", true},
-	{"SlurmCluster", "spec.plugStackConfig.ncclInspectorPreConf.enabled", true},
+	{"SlurmCluster", "spec.plugStackConfig.ncclInspectorPreConf.enabled", false}, // true by default where the block is written
 	{"SlurmCluster", "spec.slurmNodes.controller.volumes.spool.volumeSourceName", "scratch"},
 	{"SlurmCluster", "spec.customCgroupConfig", "ConstrainCores=no"},
 	{"SlurmCluster", "spec.customSlurmConfig", "KillWait=33"},
 	{"SlurmCluster", "spec.partitionConfiguration.partitions[].config", "MaxTime=33"},
 	{"SlurmCluster", "spec.partitionConfiguration.rawConfig", []any{"PartitionName=other"}},
 	{"SlurmCluster", "spec.sConfigController.reconfigureWaitTimeout", "7m"},
-	{"SlurmCluster", "spec.slurmConfig.topologyPlugin", "topology/tree"},
+	{"SlurmCluster", "spec.slurmConfig.topologyPlugin", "topology/block"},
 	{"SlurmCluster", "spec.volumeSources", []any{fields(`{"name": "scratch", "emptyDir": {"medium": "Memory"}}`), fields(`{"name": "home", "emptyDir": {}}`)}},
 	{"SlurmCluster", ".accountingStorageTRES", "CPU"},
 	{"SlurmCluster", ".jobAcctGatherParams", "UsePss"},
@@ -60,6 +60,7 @@ var leafValues = []leafForm{
 	{"NodeSet", "spec.nodeConfig.gresConfig", []any{"Name=leaf"}},
 	{"NodeSet", "spec.nodeConfig.static", "Weight=77"},
 	{"NodeSet", ".volumeSource", fields(`{"emptyDir": {"medium": "Memory"}}`)},
+	{"NodeSet", "spec.slurmd.volumes.jail", fields(`{"nfs": {"server": "leaf", "path": "/"}}`)},
 	{"NodeSet", "spec.slurmd.volumes.spool", fields(`{"emptyDir": {"medium": "Memory"}}`)},
 }
 
@@ -69,13 +70,20 @@ var leafNeed = []struct {
 	needs       map[string]any
 }{
 	{"SlurmCluster", "spec.k8sNodeFilters[].name", fields(`{"spec.slurmNodes.controller.k8sNodeFilterName": null}`)},
-	{"SlurmCluster", "spec.slurmNodes.accounting.mariadbOperator", fields(`{"spec.slurmNodes.accounting.mariadbOperator.enabled": true}`)},
-	{"SlurmCluster", "spec.slurmNodes.login.userIsolation", fields(`{"spec.slurmNodes.login.userIsolation.enabled": true}`)},
+	{"SlurmCluster", "spec.slurmNodes.accounting.mariadbOperator", fields(`{"spec.slurmNodes.accounting.mariadbOperator.enabled": true, "spec.slurmNodes.accounting.mariadbOperator.image": "i", "spec.slurmNodes.accounting.mariadbOperator.storage": {"size": "1Gi"}}`)},
+	{"SlurmCluster", "spec.slurmNodes.login.userIsolation.enabled", fields(`{"spec.slurmNodes.login.sshd.resources": {"memory": "8Gi"}}`)},
+	{"SlurmCluster", "spec.slurmNodes.login.userIsolation", fields(`{"spec.slurmNodes.login.userIsolation.enabled": true, "spec.slurmNodes.login.sshd.resources": {"memory": "8Gi"}}`)},
 	{"NodeSet", "spec.munge.image", fields(`{"spec.munge.image.repository": "r"}`)},
+	{"NodeSet", "spec.sssdDebugLevel", fields(`{"spec.sssdConfSecretRefName": "directory"}`)},
+	{"NodeSet", "spec.sssdLdapCAConfigMapRefName", fields(`{"spec.sssdConfSecretRefName": "directory"}`)},
+	{"SlurmCluster", "spec.slurmNodes.login.sssdLdapCAConfigMapRefName", fields(`{"spec.slurmNodes.login.sssdConfSecretRefName": "directory"}`)},
+	{"SlurmCluster", "spec.slurmNodes.login.sssdDebugLevel", fields(`{"spec.slurmNodes.login.sssdConfSecretRefName": "directory"}`)},
 	{"NodeSet", "spec.sssd.image", fields(`{"spec.sssd.image.repository": "r"}`)},
 	{"SlurmCluster", "spec.partitionConfiguration.rawConfig", fields(`{"spec.partitionConfiguration.configType": "custom"}`)},
 	{"SlurmCluster", "spec.slurmNodes.exporter", fields(`{"spec.slurmNodes.exporter.enabled": true}`)},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", nil},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB", fields(`{"spec.slurmNodes.accounting.externalDB": null, "spec.slurmNodes.accounting.embeddedDB.enabled": true}`)},
+	{"SlurmCluster", "spec.slurmConfig.topologyBlockSize", fields(`{"spec.slurmConfig.topologyPlugin": "topology/block", "spec.topology": null}`)},
+	{"SlurmCluster", "spec.topology.blockSize", fields(`{"spec.slurmConfig.topologyPlugin": "topology/block"}`)},
 	{"SlurmCluster", "spec.slurmNodes.worker.size", fields(`{"spec.partitionConfiguration": null}`)},
 }

@@ -18,30 +18,47 @@ const loginPath = "spec.slurmNodes.login"
 func (c *composer) login() *slinkyv1beta1.LoginSet {
 	node := c.spec.SlurmNodes.Login
 	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, loginPath)
+	node.SSHD.AppArmorProfile = c.confined(node.SSHD.AppArmorProfile)
+	limits := c.limitsConf(node.SSHD.SecurityLimitsConfig, loginPath+".sshd.securityLimitsConfig")
+	node.SSHD.SecurityLimitsConfig = ""
 	container := c.container(node.SSHD, loginPath+".sshd", withoutCPU)
-	container.Env = append(container.Env, c.clusterType())
+	container.Env = append(append(container.Env, c.clusterType()), limits...)
 	pod := c.podSpec(node.SlurmNode, node.HostUsers, node.SSHD, loginPath)
 	var disk storage
 	c.add(&disk, false, c.clusterMounts(node.Volumes.CustomMounts, loginPath+".volumes.customMounts")...)
+	jail := c.jail(node.Volumes.Jail, loginPath+".volumes.jail")
+	c.addJailMounts(&disk, jail, false, c.clusterMounts(node.Volumes.JailSubMounts, loginPath+".volumes.jailSubMounts")...)
+	if node.SSSDConfSecretRefName != "" {
+		disk.addLDAPCA(node.SSSDLdapCAConfigMapRefName)
+	}
 	pod.Volumes, container.VolumeMounts = disk.volumes, disk.mounts
+	if jail != nil {
+		container.Env = append(container.Env, sshHosts(c.cluster))
+	}
+	c.addIsolation(&container, jail, node.UserIsolation)
 	if name := c.spec.Secrets.SSHDKeysName; name != "" {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: hostKeysVolume, VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{SecretName: name},
 		}})
 	}
+	if node.SSSDConfSecretRefName != "" {
+		c.addSSSDDebugLevel(&container, node.SSSDDebugLevel, loginPath+".sssdDebugLevel")
+	}
 	out := &slinkyv1beta1.LoginSet{
 		ObjectMeta: c.meta(c.cluster.LoginSetName(), "login"),
 		Spec: slinkyv1beta1.LoginSetSpec{
-			ControllerRef:         c.controllerRef(),
-			Replicas:              new(c.unlessDownscaled(node.Size)),
+			ControllerRef: c.controllerRef(),
+			Replicas:      new(c.unlessDownscaled(node.Size)),
+			// Users know the login nodes by their names, and so do workers.
+			Workload:              slinkyv1beta1.LoginWorkloadStatefulSet,
 			Login:                 containerOverlay(container),
+			Jail:                  jail,
 			Template:              podTemplate(pod, nil),
+			SshdConfigRef:         sshdConfig(node.SSHDConfigMapRefName),
+			SssdConfRef:           sssdConf(node.SSSDConfSecretRefName),
 			RootSSHAuthorizedKeys: c.rootKeys(node.SSHRootPublicKeys),
 			Users:                 node.Users,
 		},
-	}
-	if name := node.SSSDConfSecretRefName; name != "" {
-		out.Spec.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: "sssd.conf"}
 	}
 	return out
 }

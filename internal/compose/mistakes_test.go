@@ -4,6 +4,8 @@
 package compose
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +37,15 @@ func TestMistakesOfUsers(t *testing.T) {
 		"a filter that does not exist": {
 			spec: `{slurmNodes: {login: {size: 1}}}`, edit: func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Login.K8sNodeFilterName = "gpu" },
 			want: []string{`spec.slurmNodes.login.k8sNodeFilterName: there is no "gpu" in spec.k8sNodeFilters; add it there, or leave this out to run anywhere`},
+		},
+		"a jail that no source is": {
+			spec: `{slurmNodes: {login: {volumes: {jail: {volumeSourceName: gone}}}}}`,
+			want: []string{`spec.slurmNodes.login.volumes.jail.volumeSourceName: there is no "gone" in spec.volumeSources`},
+		},
+		"workers without a jail beside workers with one": {
+			spec:     `{}`,
+			nodeSets: []string{`a {slurmd: {volumes: {jail: {nfs: {server: s, path: /}}}}}`, "b {}"},
+			want:     []string{"spec.volumeSources: workers demo-b have no jail and others do; add a source called jail, or name one in spec.slurmNodes.controller.volumes.jail"},
 		},
 		"an affinity with a mistyped field": {
 			spec: `{k8sNodeFilters: [{name: a, affinity: {nodeAfinity: {}}}], slurmNodes: {controller: {k8sNodeFilterName: a}}}`,
@@ -118,7 +129,7 @@ func TestMistakesOfUsers(t *testing.T) {
 			spec: `{slurmNodes: {accounting: {enabled: true, externalDB: {enabled: true, host: "a/b", user: "a/b"}}}}`,
 			want: []string{
 				"spec.slurmNodes.accounting.externalDB.host: must be one host name or IP address",
-				"spec.slurmNodes.accounting.externalDB.passwordSecretKeyRef: must name a Secret with the password; logging in by a client certificate alone is not supported",
+				"spec.slurmNodes.accounting.externalDB.passwordSecretKeyRef: must name a Secret with the password; to log in by a certificate alone, give tls.serverCASecretRef and tls.clientCertSecretRef",
 				"spec.slurmNodes.accounting.externalDB.user: must consist of letters, digits and the characters _ $ . @ % + -",
 			},
 		},
@@ -250,16 +261,33 @@ func TestFieldsWithoutEffect(t *testing.T) {
 				controller: {munge: {}, openMetrics: {serviceMonitor: {}}}, login: {munge: {}}, accounting: {munge: {}}, worker: {munge: {}}, exporter: {enabled: true, exporterContainer: {}}}}`,
 			want: []string{"spec.slurmNodes.exporter.enabled"},
 		},
-		"a block topology":                  {spec: `{slurmConfig: {topologyPlugin: topology/block}}`, want: []string{"spec.slurmConfig.topologyPlugin"}},
-		"munge":                             {spec: `{slurmNodes: {worker: {munge: {image: m}}, login: {munge: {image: m, args: [x]}}}}`, want: []string{"spec.slurmNodes.login.munge (args, image)", "spec.slurmNodes.worker.munge.image"}},
-		"the jail":                          {spec: `{slurmNodes: {login: {volumes: {jail: {volumeSourceName: jail}}}}, populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail (image, overwrite)", "spec.slurmNodes.login.volumes.jail"}},
-		"the config writer":                 {spec: `{sConfigController: {node: {size: 2}, reconfigureWaitTimeout: 2m, runAsUid: 0}}`, want: []string{"spec.sConfigController (node, reconfigureWaitTimeout, runAsUid)"}},
-		"maintenance":                       {spec: `{maintenance: downscale}`, want: []string{"spec.maintenance (slurmctld, slurmdbd and slurmrestd keep running)"}},
-		"maintenance without rest":          {spec: `{maintenance: skipPopulateJail}`},
-		"a MariaDB of the mariadb-operator": {spec: `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true}}}}`, want: []string{"spec.slurmNodes.accounting.mariadbOperator"}},
-		"plugins of the contract":           {spec: `{plugStackConfig: {pyxis: {useSquashfuse: true}, ncclDebug: {enabled: true, outputToFile: false}, ncclInspectorPreConf: {}}}`, want: []string{"spec.plugStackConfig.ncclDebug (enabled, outputToFile)", "spec.plugStackConfig.ncclInspectorPreConf.enabled", "spec.plugStackConfig.pyxis.useSquashfuse"}},
+		"a block topology": {spec: `{slurmConfig: {topologyPlugin: topology/block}, topology: {blockSize: 4}}`},
+		"a block topology on 24.11": {
+			spec: `{slurmConfig: {topologyPlugin: topology/block, topologyBlockSize: 4}, slurmNodes: {controller: {slurmctld: {image: "slurmctld:24.11.5"}}}}`,
+			want: []string{
+				"spec.slurmConfig.topologyBlockSize (without topology/block, or beside spec.topology.blockSize)",
+				"spec.slurmConfig.topologyPlugin (topology/block with Slurm 24.11, which does not start with it)",
+			},
+		},
+		"blocks of a tree":    {spec: `{topology: {blockSize: 4}}`, want: []string{"spec.topology.blockSize (without topology/block)"}},
+		"munge":               {spec: `{slurmNodes: {worker: {munge: {image: m}}, login: {munge: {image: m, args: [x]}}}}`, want: []string{"spec.slurmNodes.login.munge (args, image)", "spec.slurmNodes.worker.munge.image"}},
+		"populating the jail": {spec: `{populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail (image, overwrite)"}},
+		"claims of jails, which pods share": {
+			spec: `{volumeSources: [{name: jail, nfs: {server: s, path: /}}], slurmNodes: {controller: {volumes: {jail: {volumeClaimTemplateSpec: {}}}}, login: {volumes: {jail: {volumeClaimTemplateSpec: {}}}}}}`,
+			want: []string{"spec.slurmNodes.controller.volumes.jail.volumeClaimTemplateSpec", "spec.slurmNodes.login.volumes.jail.volumeClaimTemplateSpec"},
+		},
+		"mounts in a jail that is not there": {
+			spec: `{volumeSources: [{name: s, emptyDir: {}}], slurmNodes: {login: {volumes: {jailSubMounts: [{name: a, mountPath: /a, volumeSourceName: s}]}}}}`,
+			want: []string{"spec.slurmNodes.login.volumes.jailSubMounts[0] (without a jail)"},
+		},
+		"a filter of the config writer that is not there": {spec: `{volumeSources: [{name: jail, nfs: {server: s, path: /}}], sConfigController: {node: {k8sNodeFilterName: system}}}`, want: []string{"spec.sConfigController.node.k8sNodeFilterName"}},
+		"the config writer":                           {spec: `{sConfigController: {node: {size: 2}, reconfigureWaitTimeout: 2m, runAsUid: 0}}`, want: []string{"spec.sConfigController (node, reconfigureWaitTimeout, runAsUid)"}},
+		"maintenance":                                 {spec: `{maintenance: downscale}`},
+		"maintenance without rest":                    {spec: `{maintenance: skipPopulateJail}`},
+		"a MariaDB of the mariadb-operator":           {spec: `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true}}}}`, want: []string{"spec.slurmNodes.accounting.mariadbOperator"}},
+		"plugins of the contract":                     {spec: `{plugStackConfig: {pyxis: {useSquashfuse: true}, ncclDebug: {enabled: true, outputToFile: false}, ncclInspectorPreConf: {}}}`, want: []string{"spec.plugStackConfig.pyxis (required, and not in Coxswain's images)"}},
 		"a load balancer's fields on another Service": {spec: `{slurmNodes: {login: {sshdServiceNodePort: 30022, sshdServiceLoadBalancerIP: 192.0.2.1, sshdServiceLoadBalancerSourceRanges: [192.0.2.0/24]}}}`, want: []string{"spec.slurmNodes.login.sshdServiceLoadBalancerIP", "spec.slurmNodes.login.sshdServiceLoadBalancerSourceRanges", "spec.slurmNodes.login.sshdServiceNodePort"}},
-		"power saving without a program":              {spec: `{slurmConfig: {suspendTime: 300}}`, want: []string{"spec.slurmConfig.suspendTime (without SuspendProgram in spec.customSlurmConfig)"}},
+		"power saving without a program":              {spec: `{slurmConfig: {suspendTime: 300}}`, want: []string{"spec.slurmConfig.suspendTime (without ephemeral nodes, and without SuspendProgram in spec.customSlurmConfig)"}},
 		"power saving with a program":                 {spec: `{slurmConfig: {suspendTime: 300}, customSlurmConfig: "SuspendProgram=/bin/off\nResumeProgram=/bin/on"}`},
 		"a filter that does not exist, of no pods":    {spec: `{slurmNodes: {worker: {size: 0, k8sNodeFilterName: a}, login: {k8sNodeFilterName: b}, rest: {k8sNodeFilterName: c}}}`, want: []string{"spec.slurmNodes.login.k8sNodeFilterName", "spec.slurmNodes.rest.k8sNodeFilterName", "spec.slurmNodes.worker.k8sNodeFilterName"}},
 		"no REST API for the operator":                {spec: `{slurmNodes: {rest: {size: 0}}}`, want: []string{"spec.slurmNodes.rest.size"}},
@@ -280,14 +308,15 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"nothing set": {spec: `{}`},
+		"nothing set":     {spec: `{}`},
+		"ephemeral nodes": {spec: `{ephemeralNodes: true, initialNumberEphemeralNodes: 2}`},
 		"all of them": {
-			spec: `{munge: {image: {repository: m}}, sssd: {}, docker: {enabled: true}, sssdDebugLevel: 1, ephemeralNodes: true, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
+			spec: `{munge: {image: {repository: m}}, sssd: {}, docker: {enabled: true}, sssdDebugLevel: 1, initialNumberEphemeralNodes: 2, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
 				configMapRefSshd: a, nodeConfig: {dynamic: x, autoResume: false, static: State=CLOUD}, slurmd: {port: 7000, volumes: {jail: {emptyDir: {}}}, security: {limitsConfig: x}}}`,
 			want: []string{
-				"spec.configMapRefSshd", "spec.docker.enabled", "spec.ephemeralNodes", "spec.munge.image", "spec.nodeConfig.autoResume", "spec.nodeConfig.dynamic",
-				"spec.nodeConfig.static (State)", "spec.slurmd.port", "spec.slurmd.security.limitsConfig", "spec.slurmd.volumes.jail", "spec.sssd",
-				"spec.sssdDebugLevel", "spec.topology.fabric", "spec.workerInitRandomDelaySeconds",
+				"spec.docker.enabled", "spec.initialNumberEphemeralNodes (without ephemeralNodes)", "spec.munge.image", "spec.nodeConfig.dynamic",
+				"spec.nodeConfig.static (State)", "spec.slurmd.security.limitsConfig (line 1, which is none of limits.conf)", "spec.sssd",
+				"spec.sssdDebugLevel (without sssdConfSecretRefName)",
 			},
 		},
 	} {
@@ -301,6 +330,44 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestAutoResume tells of autoResume where Slurm would power nodes up in spite of it.
+func TestAutoResume(t *testing.T) {
+	for name, test := range map[string]struct {
+		custom, set string
+		want        []string
+	}{
+		"no worker is powered up":     {set: "{}"},
+		"they are powered down only":  {custom: "SuspendProgram=/bin/s", set: "{}"},
+		"a program powers workers up": {custom: "ResumeProgram=/bin/r", set: "{}", want: []string{"spec.nodeConfig.autoResume (with ResumeProgram in customSlurmConfig of the SlurmCluster)"}},
+		"ephemeral ones":              {set: "{ephemeralNodes: true}", want: []string{"spec.nodeConfig.autoResume (with ephemeralNodes)"}},
+	} {
+		in := load(t).cluster(t, "{customSlurmConfig: "+test.custom+"}", "a "+test.set)
+		in.NodeSets[0].Spec.NodeConfig.AutoResume = new(false)
+		if diff := cmp.Diff(test.want, NodeSet(in.Cluster, &in.NodeSets[0]).Ignored); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestDriverOfTheJail tells of GPUs of workers with a jail, which has no libraries of theirs.
+func TestDriverOfTheJail(t *testing.T) {
+	const gpu = `a {slurmd: {resources: {cpu: "1", memory: 1Gi, nvidia.com/gpu: 1}}}`
+	for _, test := range []struct {
+		cluster, set string
+		want         bool
+	}{
+		{`{volumeSources: [{name: jail, nfs: {server: s, path: /}}]}`, gpu, true},
+		{`{volumeSources: [{name: jail, nfs: {server: s, path: /}}]}`, `a {}`, false},
+		{`{}`, gpu, false},
+	} {
+		in := load(t).cluster(t, test.cluster, test.set)
+		notes := NodeSet(in.Cluster, &in.NodeSets[0]).Notes
+		if got := slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, "nvidia.com/gpu: ") }); got != test.want {
+			t.Errorf("%s, %s: notes are %q", test.cluster, test.set, notes)
+		}
 	}
 }
 

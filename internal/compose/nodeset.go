@@ -47,8 +47,8 @@ type NodeSetOutput struct {
 	// Problems and Ignored have paths in the NodeSet.
 	Problems problem.List
 	Ignored  []string
-	// Notes are those of Output.
-	Notes []string
+	// Notes and Replaced are those of Output.
+	Notes, Replaced []string
 }
 
 // NodeSetName is the name of the object that a NodeSet is composed to.
@@ -61,18 +61,20 @@ const maxNodeSetName = 57
 func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSetOutput {
 	c := &composer{cluster: cluster, spec: &cluster.Spec}
 	c.readVolumeSources() // the SlurmCluster tells of mistakes in them
-	return nodeSet(cluster, set, c.sources, gresLines(set))
+	return nodeSet(c, set, gresLines(set))
 }
 
-// nodeSet is NodeSet with the volume sources of the cluster and the lines of gres.conf read.
-func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, sources map[string]corev1.VolumeSource, gres []gresLine) NodeSetOutput {
-	c := &composer{cluster: cluster, spec: &cluster.Spec, sources: sources}
+// nodeSet composes a NodeSet of the cluster, with findings of its own.
+func nodeSet(of *composer, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSetOutput {
+	cluster := of.cluster
+	c := &composer{cluster: cluster, spec: of.spec, sources: of.sources, installed: of.installed}
+	c.keepImages = of.keepImages
 	spec := &set.Spec
 	w := workers{
 		object: NodeSetName(cluster.Name, set.Name), name: set.Name, replicas: c.unlessDownscaled(replicas(set)),
 		container: c.slurmd(&spec.Slurmd), pod: c.nodeSetPod(spec), annotations: spec.WorkerAnnotations,
-		conf: c.nodeConf(spec), confPath: "spec.nodeConfig",
-		maxUnavailable: spec.MaxUnavailable, maxPath: "spec.maxUnavailable",
+		conf: withPort(c.nodeConf(spec), spec.Slurmd.Port), confPath: "spec.nodeConfig",
+		maxUnavailable: spec.MaxUnavailable, maxPath: "spec.maxUnavailable", powerSaving: powerSaving(spec),
 	}
 	if len(w.object) > maxNodeSetName {
 		c.fail("metadata.name", "is too long: the names of SlurmCluster and NodeSet together must have at most %d characters", maxNodeSetName-1)
@@ -81,11 +83,15 @@ func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, source
 	if spec.GPU.Nvidia.GDRCopyEnabled {
 		w.container.Env = append(w.container.Env, gdrCopy())
 	}
+	w.putOff(spec.WorkerInitRandomDelaySeconds)
 	w.addGPUs(spec.Slurmd.Resources)
 	volumes := &spec.Slurmd.Volumes
 	c.add(&w.disk, true, c.nodeSetMounts(volumes)...)
-	c.addScripts(&w.disk)
+	w.jail = c.nodeSetJail(volumes)
+	c.addJailMounts(&w.disk, w.jail, true, c.slurmdMounts(volumes.JailSubMounts, "spec.slurmd.volumes.jailSubMounts")...)
+	c.addScripts(&w.disk, w.jail)
 	w.disk.addSharedMemory(volumes.SharedMemorySize)
+	w.disk.addMemory(w.jail, spec.Slurmd.Resources.Memory())
 	if policy := volumes.PersistentVolumeClaimRetentionPolicy; policy.WhenDeleted != "" || policy.WhenScaled != "" {
 		w.retention = &slinkyv1beta1.PersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: slinkyv1beta1.ClaimRetention(policy.WhenDeleted), WhenScaled: slinkyv1beta1.ClaimRetention(policy.WhenScaled),
@@ -94,11 +100,17 @@ func nodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet, source
 	for i, line := range gres {
 		c.failIf(index("spec.nodeConfig.gresConfig", i), line.err)
 	}
+	w.limit(&c.findings, spec.Slurmd.Security.LimitsConfig, "spec.slurmd.security.limitsConfig")
+	w.useSSHDConfig(&c.findings, spec.ConfigMapRefSSHD, "spec.configMapRefSshd")
+	w.addSSSD(&c.findings, spec)
 	object := w.build(&c.findings, cluster)
 	object.Labels = label.Merge(c.labels("nodeset"), map[string]string{LabelNodeSet: set.Name})
+	fabric := spec.Topology.Fabric
+	c.ignore(fabric != "" && fabric != defaultFabric && value(c.spec.SlurmConfig.TopologyPlugin) != topologyTree, "spec.topology.fabric (without topology/tree)")
 	c.ineffectiveNodeSet(spec)
+	c.ineffectiveAutoResume(spec)
 	slices.Sort(c.ignored)
-	return NodeSetOutput{Object: object, Problems: c.problems.Sorted(), Ignored: slices.Compact(c.ignored), Notes: c.notes}
+	return NodeSetOutput{Object: object, Problems: c.problems.Sorted(), Ignored: slices.Compact(c.ignored), Notes: c.notes, Replaced: c.replaced}
 }
 
 // slurmd is the container of slurmd.
@@ -106,7 +118,7 @@ func (c *composer) slurmd(s *nebiusv1alpha1.Slurmd) corev1.Container {
 	return c.container(nebiusv1.NodeContainer{
 		Image: s.Image.Reference(), ImagePullPolicy: s.Image.PullPolicy, Resources: s.Resources, CustomEnv: s.CustomEnv,
 		LivenessProbe: s.LivenessProbe, ReadinessProbe: s.ReadinessProbe,
-		AppArmorProfile: s.Security.AppArmorProfile, ProcMount: s.Security.ProcMount,
+		AppArmorProfile: c.confined(s.Security.AppArmorProfile), ProcMount: s.Security.ProcMount,
 	}, "spec.slurmd", sameAsRequests)
 }
 
@@ -160,8 +172,14 @@ func (c *composer) nodeSetMounts(volumes *nebiusv1alpha1.SlurmdVolumes) []mount 
 	if spool := c.nodeSetSpool(volumes.Spool); spool != nil {
 		out = append(out, *spool)
 	}
-	for i, m := range volumes.CustomVolumeMounts {
-		at := index("spec.slurmd.volumes.customVolumeMounts", i)
+	return append(out, c.slurmdMounts(volumes.CustomVolumeMounts, "spec.slurmd.volumes.customVolumeMounts")...)
+}
+
+// slurmdMounts turns the mounts of a NodeSet into the common form.
+func (c *composer) slurmdMounts(mounts []nebiusv1alpha1.SlurmdVolumeMount, path string) []mount {
+	var out []mount
+	for i, m := range mounts {
+		at := index(path, i)
 		next := mount{
 			name: m.Name, mountPath: m.MountPath, subPath: m.SubPath, readOnly: m.ReadOnly,
 			claim: m.VolumeClaimTemplateSpec, path: at, claimPath: at + ".volumeClaimTemplateSpec",

@@ -11,10 +11,32 @@ import (
 )
 
 // Observed is what exists of a SlurmCluster when it is composed. The zero value knows nothing, and nothing is deleted for it.
-// What is ready and which Jobs have finished belong here as well, with the first rule that depends on them.
 type Observed struct {
 	// NodeSets are the composed NodeSets that exist.
 	NodeSets []ObservedNodeSet
+	// Populate is about the Job that fills the jail.
+	Populate ObservedPopulate
+	// Rest is about maintenance.
+	Rest ObservedRest
+	// Workers are those that exist. They are read only for a cluster that FollowsNetwork.
+	Workers []ObservedWorker
+	// Installed says which kinds of others the API server has.
+	Installed Installed
+}
+
+// Installed says which kinds of other operators the API server has. What needs one that is not there is told of.
+type Installed struct {
+	// ServiceMonitors are those of the Prometheus operator.
+	ServiceMonitors bool
+	// MariaDB are both kinds of the mariadb-operator that a database needs.
+	MariaDB bool
+	// AppArmorProfiles are those of the security-profiles-operator.
+	AppArmorProfiles bool
+}
+
+// AllInstalled is for who does not know what is installed, and must not warn of what may well be there.
+func AllInstalled() Installed {
+	return Installed{ServiceMonitors: true, MariaDB: true, AppArmorProfiles: true}
 }
 
 // ObservedNodeSet is a composed NodeSet that exists.

@@ -27,7 +27,7 @@ func (c *composer) partitions(d *document) {
 			c.structuredPartition(d, partition)
 		}
 	default:
-		defaultPartitions(d)
+		defaultPartitions(d, c.spec.SlurmNodes.Worker != nil)
 	}
 }
 
@@ -39,9 +39,6 @@ func (c *composer) nodeSetLines(d *document) {
 		name := set.SlurmName()
 		d.set("NodeSet", name, "spec", conf.Option{Key: "Feature", Value: name})
 	}
-	if c.spec.PartitionConfiguration.ConfigType == nebiusv1.PartitionConfigStructured {
-		return
-	}
 	for i, feature := range c.spec.WorkerFeatures { //nolint:staticcheck // deprecated, and in effect all the same
 		if feature.NodesetName != "" {
 			d.set("NodeSet", feature.NodesetName, index("spec.workerFeatures", i)+".nodesetName", conf.Option{Key: "Feature", Value: feature.Name})
@@ -50,15 +47,22 @@ func (c *composer) nodeSetLines(d *document) {
 }
 
 // defaultPartitions are those of the contract, soperator.md §3.1.1: one for users, and one of the same nodes for health
-// checks that must neither be seen nor preempted.
-func defaultPartitions(d *document) {
-	common := []conf.Option{
-		{Key: "Nodes", Value: "ALL"}, {Key: "PriorityTier", Value: "10"}, {Key: "MaxTime", Value: "INFINITE"},
-		{Key: "State", Value: "UP"}, {Key: "OverSubscribe", Value: "YES"},
+// checks that must neither be seen nor preempted. Its first generation, that of slurmNodes.worker, has a third one for
+// jobs that give way to all others.
+func defaultPartitions(d *document, first bool) {
+	partition := func(name, tier, isDefault string, further ...conf.Option) {
+		options := []conf.Option{
+			{Key: "Nodes", Value: "ALL"}, {Key: "PriorityTier", Value: tier}, {Key: "MaxTime", Value: "INFINITE"},
+			{Key: "State", Value: "UP"}, {Key: "OverSubscribe", Value: "YES"}, {Key: "Default", Value: isDefault},
+		}
+		d.Add("PartitionName", name, append(options, further...)...)
 	}
-	d.Add("PartitionName", "main", append(slices.Clone(common), conf.Option{Key: "Default", Value: "YES"})...)
-	d.Add("PartitionName", "hidden", append(slices.Clone(common), conf.Option{Key: "Default", Value: "NO"},
-		conf.Option{Key: "PreemptMode", Value: "OFF"}, conf.Option{Key: "Hidden", Value: "YES"})...)
+	unseen := []conf.Option{{Key: "PreemptMode", Value: "OFF"}, {Key: "Hidden", Value: "YES"}}
+	partition("main", "10", "YES")
+	partition("hidden", "10", "NO", unseen...)
+	if first {
+		partition("background", "1", "NO", unseen...)
+	}
 }
 
 // rawPartitions takes the lines of the user over, each of which must be a partition.

@@ -52,8 +52,8 @@ func (c *composer) affinity(filter *nebiusv1.K8sNodeFilter) *corev1.Affinity {
 	return decoded
 }
 
-// dropFilter leaves out the node filter of a component without pods, if there is no such filter. Admission lets any name
-// pass there, as the contract does, and the default chart names a filter that it does not make.
+// dropFilter leaves out the node filter of a component that can do without, as one without pods, if there is no such filter.
+// Admission lets any name pass there, as the contract does.
 func (c *composer) dropFilter(unwanted bool, name *string, path string) {
 	known := slices.ContainsFunc(c.spec.K8sNodeFilters, func(f nebiusv1.K8sNodeFilter) bool { return f.Name == *name })
 	if *name != "" && unwanted && !known {

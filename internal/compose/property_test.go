@@ -4,11 +4,13 @@
 package compose
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
@@ -140,9 +142,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// expectRenderable fails when a renderer has something against a composed object, for the user would be told of a field
-// that he did not write; and when slurm.conf has a line that comes from nowhere.
-func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
+// rendererInput is what the renderer of the Controller is given of a composed cluster.
+func rendererInput(out Output) rendercontroller.Input {
 	parts := out.Components
 	in := rendercontroller.Input{Controller: parts.Controller, Accounting: parts.Accounting}
 	for _, set := range parts.NodeSets {
@@ -151,6 +152,13 @@ func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
 	for name, content := range out.Objects[0].(*corev1.ConfigMap).Data {
 		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: out.Objects[0].GetName(), Name: name, Content: content})
 	}
+	return in
+}
+
+// expectRenderable fails when a renderer has something against a composed object, for the user would be told of a field
+// that he did not write; and when slurm.conf has a line that comes from nowhere.
+func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
+	parts, in := out.Components, rendererInput(out)
 	rendered := rendercontroller.Render(in)
 	problems := rendered.Problems
 	if parts.Accounting != nil {
@@ -186,7 +194,7 @@ func expectKnownLines(t failer, cluster *nebiusv1.SlurmCluster, text string) {
 		if e.Kind == conf.Include || strings.EqualFold(e.Key, "NodeName") || e.Key == "SlurmUser" && e.Value != "slurm" {
 			t.Fatalf("nobody wrote the line %s=%s\n%s", e.Key, e.Value, text)
 		}
-		if e.Key == "PartitionName" && !slices.Contains([]string{"main", "hidden"}, e.Value) && !isPartition(cluster, e.Value) {
+		if e.Key == "PartitionName" && !slices.Contains([]string{"main", "hidden", "background"}, e.Value) && !isPartition(cluster, e.Value) {
 			t.Fatalf("nobody wrote partition %q\n%s", e.Value, text)
 		}
 	}
@@ -217,7 +225,7 @@ func TestTheGoldenClustersRender(t *testing.T) {
 			continue
 		}
 		login := loginset.Render(loginset.Input{LoginSet: out.Components.LoginSet, Controller: out.Components.Controller})
-		pod := deploymentOf(t, login.Objects).Spec.Template.Spec
+		pod := statefulSetOf(t, login.Objects).Spec.Template.Spec
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == hostKeysVolume })
 		if i < 0 || pod.Volumes[i].Secret == nil || pod.Volumes[i].Secret.SecretName != "my-host-keys" || len(pod.Volumes[i].Secret.Items) != 6 {
 			t.Errorf("the user's host keys are not mounted: %+v", pod.Volumes)
@@ -242,6 +250,66 @@ func TestStateOnAnotherVolume(t *testing.T) {
 	}
 }
 
+// TestAnyNodeSetsInAnyOrder composes several NodeSets with numbers of any size. Whatever they are, it ends without a panic,
+// says the same twice and in another order, and gives each NodeSet its object; what it composes can be rendered.
+func TestAnyNodeSetsInAnyOrder(t *testing.T) {
+	names := []string{"a", "b", "big", "gpu-1", "worker", "z"}
+	numbers := rapid.OneOf(rapid.SampledFrom([]int32{0, 1, 2, 63, 64, 65, 1 << 16, math.MaxInt32}), rapid.Int32Range(0, 5000))
+	texts := rapid.SampledFrom([]string{"", "Weight=3", "Gres=gpu:2 Features=x", "oops", "State=CLOUD", "RealMemory=99999999999999999999"})
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := &nebiusv1.SlurmCluster{}
+		cluster.Name, cluster.Namespace = "demo", "slurm"
+		if rapid.Bool().Draw(t, "worker") {
+			cluster.Spec.SlurmNodes.Worker = &nebiusv1.Worker{Size: numbers.Draw(t, "size")}
+		}
+		refs := rapid.SliceOfNDistinct(rapid.SampledFrom(append(names, "gone")), 0, 4, rapid.ID).Draw(t, "refs")
+		cluster.Spec.PartitionConfiguration = nebiusv1.PartitionConfiguration{
+			ConfigType: nebiusv1.PartitionConfigStructured, Partitions: []nebiusv1.Partition{{Name: "p", NodeSetRefs: refs}, {Name: "all", IsAll: true}},
+		}
+		var sets []nebiusv1alpha1.NodeSet
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, len(names), rapid.ID).Draw(t, "names") {
+			set := nebiusv1alpha1.NodeSet{}
+			set.Name, set.Namespace = name, "slurm"
+			set.Spec.Replicas = new(numbers.Draw(t, "replicas"))
+			set.Spec.NodeConfig.Static = texts.Draw(t, "static")
+			set.Spec.NodeConfig.GresConfig = rapid.SliceOfN(rapid.SampledFrom([]string{"Name=gpu File=/dev/null", "Name", "Count=1 Name=fast"}), 0, 2).Draw(t, "gres")
+			sets = append(sets, set)
+		}
+		out := Cluster(Input{Cluster: cluster.DeepCopy(), NodeSets: sets})
+		again := Cluster(Input{Cluster: cluster.DeepCopy(), NodeSets: rapid.Permutation(sets).Draw(t, "order")})
+		if diff := cmp.Diff(out.Components, again.Components); diff != "" {
+			t.Fatalf("another order composes something else: %s", diff)
+		}
+		if !reflect.DeepEqual(out, again) {
+			t.Fatal("another order says something else")
+		}
+		for i := range sets {
+			if !slices.ContainsFunc(out.Components.NodeSets, func(o *slinkyv1beta1.NodeSet) bool { return o.Name == NodeSetName("demo", sets[i].Name) }) {
+				t.Fatalf("NodeSet %s is composed to nothing", sets[i].Name)
+			}
+		}
+		if len(out.Problems) == 0 && len(out.Held) == 0 {
+			expectRenderable(t, cluster, out)
+		}
+	})
+}
+
+// TestHugeNumbersStayWithinSlurmsLimits looks at what is computed of the number of nodes.
+func TestHugeNumbersStayWithinSlurmsLimits(t *testing.T) {
+	out := Cluster(load(t).cluster(t, "{}", "a {replicas: 2147483647, nodeConfig: {gresConfig: [Name=gpu]}}", "b {replicas: 2147483647}"))
+	if len(out.Problems) > 0 {
+		t.Fatal(out.Problems.Message())
+	}
+	for _, want := range []string{"conmgr_max_connections=131072,", "MaxArraySize=327680\n"} {
+		if !strings.Contains(out.Components.Controller.Spec.ExtraConf, want) {
+			t.Errorf("slurm.conf lacks %q:\n%s", want, out.Components.Controller.Spec.ExtraConf)
+		}
+	}
+	if gres := out.Objects[0].(*corev1.ConfigMap).Data[gresConf]; !strings.Contains(gres, "NodeName=a-[0-65535] Name=gpu") {
+		t.Errorf("gres.conf is %s", gres)
+	}
+}
+
 func TestTheOrderOfNodeSetsDoesNotMatter(t *testing.T) {
 	d := load(t)
 	in := d.cluster(t, "{}", "b {replicas: 2}", "a {}", "c {nodeConfig: {static: oops}}")
@@ -256,19 +324,5 @@ func TestTheOrderOfNodeSetsDoesNotMatter(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"demo-a", "demo-b", "demo-c"}) {
 		t.Errorf("composed %v", names)
-	}
-}
-
-func TestMaintenanceScalesToZero(t *testing.T) {
-	d := load(t)
-	out := Cluster(d.cluster(t, `{maintenance: downscale, slurmNodes: {worker: {size: 2}, login: {size: 1}}}`, "a {replicas: 3}"))
-	var zero []*slinkyv1beta1.NodeSet
-	for _, set := range out.Components.NodeSets {
-		if set.Replicas() == 0 {
-			zero = append(zero, set)
-		}
-	}
-	if len(zero) != 2 || out.Components.LoginSet.Replicas() != 0 || out.Components.RestAPI.Replicas() != 1 {
-		t.Errorf("workers %d at rest, login %d, rest %d", len(zero), out.Components.LoginSet.Replicas(), out.Components.RestAPI.Replicas())
 	}
 }

@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // addScripts mounts prolog, epilog and the like in workers of a NodeSet, from where the login pods have them. A NodeSet that
 // mounts something there itself keeps it. slurmd drains a node on whose first job it does not find the prolog. The
-// predecessor's charts mount the ConfigMap with these scripts in the login pods only.
-func (c *composer) addScripts(s *storage) {
+// predecessor's charts mount the ConfigMap with these scripts in the login pods only. TaskProlog runs in the jail, where there is
+// one, and so the scripts are there as well.
+func (c *composer) addScripts(s *storage, jail *slinkyv1beta1.Jail) {
 	for _, m := range c.spec.SlurmNodes.Login.Volumes.CustomMounts {
 		if !c.holdsScripts(m.MountPath, s) || slices.ContainsFunc(s.mounts, func(other corev1.VolumeMount) bool { return other.Name == m.Name }) {
 			continue
@@ -25,7 +28,22 @@ func (c *composer) addScripts(s *storage) {
 		}
 		s.mounts = append(s.mounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
 		s.volumes = append(s.volumes, corev1.Volume{Name: m.Name, VolumeSource: *source.DeepCopy()})
+		inside := path.Join(slinkyv1beta1.JailUpperDir, m.MountPath)
+		if jail != nil && !slices.ContainsFunc(s.mounts, func(other corev1.VolumeMount) bool { return path.Clean(other.MountPath) == inside }) {
+			s.mounts = append(s.mounts, corev1.VolumeMount{Name: m.Name, MountPath: inside, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
+		}
 	}
+}
+
+// scriptDirs are the directories that addScripts mounts into the jail.
+func (c *composer) scriptDirs() []string {
+	var out []string
+	for _, m := range c.spec.SlurmNodes.Login.Volumes.CustomMounts {
+		if source, ok := c.sources[m.VolumeSourceName]; ok && source.ConfigMap != nil && c.holdsScripts(m.MountPath, &storage{}) {
+			out = append(out, m.MountPath)
+		}
+	}
+	return out
 }
 
 // holdsScripts says whether a script of slurm.conf is below a directory, and nothing of what is mounted is above the script.

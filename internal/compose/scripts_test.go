@@ -25,15 +25,18 @@ spec:
 kind: NodeSet
 metadata: {name: gpu}
 spec:
-  slurmd: {image: {repository: r, tag: t}, volumes: {customVolumeMounts: [MOUNT]}}
+  slurmd: {image: {repository: r, tag: t}, volumes: {JAILcustomVolumeMounts: [MOUNT]}}
 `
 	d := load(t)
-	for name, c := range map[string]struct{ prolog, health, mount, want string }{
+	for name, c := range map[string]struct{ prolog, health, mount, jail, want string }{
 		"the ConfigMap of the login pods, for a prolog": {prolog: "/opt/slurm_scripts/prolog.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
-		"and for a health check":                        {health: "/opt/slurm_scripts/hc.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
-		"not where no script is":                        {prolog: "/etc/slurm/prolog.sh"},
-		"not for a neighbour of the directory":          {prolog: "/opt/slurm_scripts2/prolog.sh"},
-		"no volume of users, whatever is on it":         {prolog: "/home/prolog.sh"},
+		"in the jail as well, where TaskProlog runs": {
+			prolog: "/opt/slurm_scripts/prolog.sh", jail: "jail: {nfs: {server: s, path: /}}, ", want: "slurm-scripts=/opt/slurm_scripts/ slurm-scripts=/mnt/jail.upper/opt/slurm_scripts in-memory=/mnt/jail.upper/mnt/memory",
+		},
+		"and for a health check":                {health: "/opt/slurm_scripts/hc.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
+		"not where no script is":                {prolog: "/etc/slurm/prolog.sh"},
+		"not for a neighbour of the directory":  {prolog: "/opt/slurm_scripts2/prolog.sh"},
+		"no volume of users, whatever is on it": {prolog: "/home/prolog.sh"},
 		"not where the NodeSet has something there": {
 			prolog: "/opt/slurm_scripts/prolog.sh", mount: "{name: m, mountPath: /opt/slurm_scripts, volumeSource: {emptyDir: {}}}", want: "m=/opt/slurm_scripts",
 		},
@@ -49,7 +52,7 @@ spec:
 			if health == "" {
 				health = "/bin/true"
 			}
-			in := d.input(t, strings.NewReplacer("PROLOG", `"`+c.prolog+`"`, "HEALTH", health, "MOUNT", c.mount).Replace(cluster))
+			in := d.input(t, strings.NewReplacer("PROLOG", `"`+c.prolog+`"`, "HEALTH", health, "MOUNT", c.mount, "JAIL", c.jail).Replace(cluster))
 			out := NodeSet(in.Cluster, &in.NodeSets[0])
 			if len(out.Problems) > 0 {
 				t.Fatal(out.Problems.Message())
@@ -60,7 +63,7 @@ spec:
 			}
 			var got []string
 			for _, m := range slurmd.VolumeMounts {
-				if m.Name != "dev-shm" && m.Name != "login-users" {
+				if m.Name != "dev-shm" && m.Name != "login-users" && !strings.HasPrefix(m.Name, "ssh-") {
 					got = append(got, fmt.Sprintf("%s=%s", m.Name, m.MountPath))
 				}
 			}

@@ -4,6 +4,8 @@
 package compose
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -36,10 +38,11 @@ func (c *composer) services() {
 		return
 	}
 	if parts.NodeSets[0].Name == c.cluster.WorkerNodeSetName() && c.spec.SlurmNodes.Worker != nil {
-		c.headless(c.cluster.WorkerServiceName(), "worker", label.Set{Name: slinkyv1beta1.NameSlurmd, Instance: parts.NodeSets[0].Name}.Selector())
+		port := cmp.Or(c.spec.SlurmNodes.Worker.Slurmd.Port, slinkyv1beta1.SlurmdPort)
+		c.headless(c.cluster.WorkerServiceName(), "worker", port, label.Set{Name: slinkyv1beta1.NameSlurmd, Instance: parts.NodeSets[0].Name}.Selector())
 	}
 	if len(c.nodeSets) > 0 {
-		c.headless(c.cluster.NodeSetServiceName(), "nodeset",
+		c.headless(c.cluster.NodeSetServiceName(), "nodeset", slinkyv1beta1.SlurmdPort,
 			map[string]string{label.Name: slinkyv1beta1.NameSlurmd, slinkyv1beta1.LabelCluster: parts.Controller.Name})
 	}
 }
@@ -58,8 +61,8 @@ func (c *composer) service(name, component string, selector map[string]string, p
 }
 
 // headless gives DNS names to workers, ready or not: slurmctld speaks to them before they are.
-func (c *composer) headless(name, component string, selector map[string]string) {
-	service := c.service(name, component, selector, slinkyv1beta1.NameSlurmd, slinkyv1beta1.SlurmdPort, intstr.FromInt32(slinkyv1beta1.SlurmdPort))
+func (c *composer) headless(name, component string, port int32, selector map[string]string) {
+	service := c.service(name, component, selector, slinkyv1beta1.NameSlurmd, port, intstr.FromInt32(port))
 	service.Spec.ClusterIP = corev1.ClusterIPNone
 	service.Spec.PublishNotReadyAddresses = true
 }

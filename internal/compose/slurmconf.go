@@ -23,7 +23,7 @@ import (
 func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) string {
 	d := &document{findings: &c.findings, Document: conf.New(conf.Slurm)}
 	cgroupsDisabled := rendercontroller.CgroupsDisabled(docs.cgroup)
-	c.generalKeys(d)
+	c.generalKeys(d, docs)
 	c.fixedKeys(d, cgroupsDisabled)
 	if accounting != nil {
 		c.accountingKeys(d, cgroupsDisabled)
@@ -62,7 +62,7 @@ func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accou
 }
 
 // generalKeys are those with fields of their own.
-func (c *composer) generalKeys(d *document) {
+func (c *composer) generalKeys(d *document, docs documents) {
 	s := &c.spec.SlurmConfig
 	const at = "spec.slurmConfig."
 	if s.DefMemPerNode > 0 {
@@ -81,11 +81,8 @@ func (c *composer) generalKeys(d *document) {
 	d.number("MaxJobCount", s.MaxJobCount, at+"maxJobCount")
 	d.number("MinJobAge", s.MinJobAge, at+"minJobAge")
 	d.number("MessageTimeout", s.MessageTimeout, at+"messageTimeout")
-	d.number("ResumeTimeout", s.ResumeTimeout, at+"resumeTimeout")
-	if s.SuspendTime != nil && *s.SuspendTime != neverSuspend {
-		d.number("SuspendTime", s.SuspendTime, at+"suspendTime")
-	}
-	c.topologyKeys(d)
+	c.powerKeys(d)
+	c.topologyKeys(d, docs)
 	if h := c.spec.HealthCheckConfig; h != nil {
 		d.set("HealthCheckInterval", strconv.Itoa(int(h.HealthCheckInterval)), "spec.healthCheckConfig.healthCheckInterval")
 		d.text("HealthCheckProgram", h.HealthCheckProgram, "spec.healthCheckConfig.healthCheckProgram")
@@ -97,66 +94,56 @@ func (c *composer) generalKeys(d *document) {
 	}
 }
 
-// neverSuspend is the API's way to say that no node is powered down, which is Slurm's default, too.
-const neverSuspend = 1_000_000_000
-
-// The topologies that need a topology.conf, without which slurmctld does not start. Nothing makes one yet.
-const (
-	topologyTree  = "topology/tree"
-	topologyBlock = "topology/block"
-)
-
-// topologyKeys leaves the default, topology/tree, out: the network is not known, and Slurm takes it to be flat.
-func (c *composer) topologyKeys(d *document) {
-	plugin, param := value(c.spec.SlurmConfig.TopologyPlugin), value(c.spec.SlurmConfig.TopologyParam)
-	if plugin == topologyTree || plugin == topologyBlock {
-		c.ignore(plugin == topologyBlock, "spec.slurmConfig.topologyPlugin")
-		plugin = ""
-	}
-	d.text("TopologyPlugin", plugin, "spec.slurmConfig.topologyPlugin")
-	if param != "SwitchAsNodeRank" || plugin != "" {
-		d.text("TopologyParam", param, "spec.slurmConfig.topologyParam")
-	}
-}
-
-// fixedKeys are what the contract sets for every cluster.
+// fixedKeys are what the contract sets for every cluster. docs/decisions/024-keys-of-slurm-conf.md names those that are left out.
 func (c *composer) fixedKeys(d *document, cgroupsDisabled bool) {
 	for _, kv := range [][2]string{
 		{"MailProg", "/usr/bin/true"},
+		{"SlurmctldPidFile", "/var/run/slurmctld.pid"},
+		{"SlurmdPidFile", "/var/run/slurmd.pid"},
+		{"CliFilterPlugins", "cli_filter/user_defaults"},
 		{"LaunchParameters", "use_interactive_step"},
 		{"ScronParameters", "enable,explicit_scancel"},
 		{"PropagateResourceLimits", "NONE"},
 		{"SchedulerParameters", "nohold_on_prolog_fail,extra_constraints,pack_serial_at_end,salloc_wait_nodes,sbatch_wait_nodes,defer_batch," +
 			"max_rpc_cnt=100,bf_continue,bf_max_time=60,bf_max_job_test=1000,bf_max_job_part=300,bf_running_job_reserve"},
+		{"InactiveLimit", "0"},
 		{"KillOnBadExit", "1"},
 		{"KillWait", "180"},
 		{"UnkillableStepTimeout", "600"},
 		{"SlurmctldTimeout", "180"},
 		{"SlurmdTimeout", "180"},
 		{"TCPTimeout", "15"},
+		{"WaitTime", "0"},
+		{"SchedulerType", "sched/backfill"},
 		{"SelectType", "select/cons_tres"},
 		{"SelectTypeParameters", "CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK"},
+		{"SlurmctldDebug", "debug"},
+		{"SlurmdDebug", "debug"},
+		{"DebugFlags", "Script,Power"},
+		{"JobRequeue", "1"},
 		{"PreemptMode", "REQUEUE"},
 		{"PreemptType", "preempt/partition_prio"},
 	} {
 		d.set(kv[0], kv[1], "spec")
 	}
 	nodes := c.nodes()
-	if connections := powerOfTwo(2 * nodes); connections > 1024 {
-		d.set("SlurmctldParameters", "conmgr_max_connections="+strconv.Itoa(connections), "spec")
-	}
+	connections := strconv.Itoa(max(1024, powerOfTwo(2*nodes)))
+	d.set("SlurmctldParameters", "conmgr_max_connections="+connections+",validate_nodeaddr_threads=32", "spec")
 	d.set("MaxArraySize", strconv.Itoa(max(1024, 5*nodes)), "spec")
 	if !cgroupsDisabled {
 		// Without cgroups, the Controller chooses what works without them.
+		d.set("ProctrackType", "proctrack/cgroup", "spec")
 		d.set("TaskPlugin", "task/cgroup,task/affinity", "spec")
-		d.set("PrologFlags", "Contain", "spec")
 	}
+	// Without cgroups, too: by the step that it starts on each node of a job, pam_slurm_adopt knows whom to let in.
+	d.set("PrologFlags", "Contain", "spec")
 }
 
 // accountingKeys are those of spec.slurmNodes.accounting.slurmConfig.
 func (c *composer) accountingKeys(d *document, cgroupsDisabled bool) {
 	s := &c.spec.SlurmNodes.Accounting.SlurmConfig
 	const at = "spec.slurmNodes.accounting.slurmConfig."
+	d.set("JobCompType", "jobcomp/none", "spec.slurmNodes.accounting")
 	tres := strings.FieldsFunc(s.AccountingStorageTRES, func(r rune) bool { return r == ',' })
 	if !slices.Contains(c.gresTypes(), "gpu") {
 		// Slurm counts only what GresTypes has.
@@ -199,7 +186,10 @@ func (c *composer) gresTypes() []string {
 	return out
 }
 
-// nodes is the number of workers when all are there.
+// maxNodes is the number of nodes that slurmctld accepts at most: the largest MaxNodeCount.
+const maxNodes = 1 << 16
+
+// nodes is the number of workers when all are there, or maxNodes if that is less.
 func (c *composer) nodes() int {
 	total := 0
 	if worker := c.spec.SlurmNodes.Worker; worker != nil {
@@ -208,7 +198,7 @@ func (c *composer) nodes() int {
 	for i := range c.nodeSets {
 		total += int(replicas(&c.nodeSets[i]))
 	}
-	return total
+	return min(max(total, 0), maxNodes)
 }
 
 // powerOfTwo is the least power of two that is n or more.

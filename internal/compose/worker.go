@@ -4,16 +4,17 @@
 package compose
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -38,6 +39,12 @@ type workers struct {
 	maxUnavailable *intstr.IntOrString
 	maxPath        string
 	retention      *slinkyv1beta1.PersistentVolumeClaimRetentionPolicy
+	jail           *slinkyv1beta1.Jail
+	// sshdConfig selects the sshd_config of workers with a jail; nil for the operator's.
+	sshdConfig *corev1.ConfigMapKeySelector
+	// sssd selects the sssd.conf of workers with a jail; nil for no SSSD.
+	sssd        *corev1.SecretKeySelector
+	powerSaving *slinkyv1beta1.NodeSetPowerSaving
 }
 
 // composeWorkers composes the NodeSets of the cluster.
@@ -47,8 +54,11 @@ func (c *composer) composeWorkers() {
 		*sets = append(*sets, set)
 	}
 	for i := range c.nodeSets {
-		composed := nodeSet(c.cluster, &c.nodeSets[i], c.sources, c.gres[c.nodeSets[i].Name])
+		composed := nodeSet(c, &c.nodeSets[i], c.gres[c.nodeSets[i].Name])
 		*sets = append(*sets, composed.Object)
+		for _, image := range composed.Replaced {
+			c.replaced = append(c.replaced, "NodeSet "+c.nodeSets[i].Name+" "+image)
+		}
 		if len(composed.Problems) > 0 {
 			c.out.Held = append(c.out.Held, Held{Object: composed.Object, NodeSet: c.nodeSets[i].Name, Problems: composed.Problems})
 		}
@@ -72,7 +82,10 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 	}
 	filtered := *node
 	node = &filtered
+	node.Slurmd.AppArmorProfile = c.confined(node.Slurmd.AppArmorProfile)
 	c.dropFilter(node.Size == 0, &node.K8sNodeFilterName, workerPath)
+	limits := node.Slurmd.SecurityLimitsConfig
+	node.Slurmd.SecurityLimitsConfig = ""
 	w := workers{
 		object: c.cluster.WorkerNodeSetName(), name: workerName, replicas: c.unlessDownscaled(node.Size),
 		container: c.container(node.Slurmd, workerPath+".slurmd", sameAsRequests),
@@ -84,18 +97,32 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 	if node.EnableGDRCopy {
 		w.container.Env = append(w.container.Env, gdrCopy())
 	}
+	c.addFeatures(&w.container)
 	if node.SlurmNodeExtra != "" {
-		w.container.Args = append(w.container.Args, "--extra", node.SlurmNodeExtra)
+		c.addExtra(&w.container, node)
 	}
 	w.addGPUs(node.Slurmd.Resources)
 	at := workerPath + ".volumes"
 	c.add(&w.disk, true, c.spool(node.Volumes.Spool, "worker-spool", spoolDir, at+".spool")...)
 	c.add(&w.disk, true, c.clusterMounts(node.Volumes.CustomMounts, at+".customMounts")...)
+	w.jail = c.jail(node.Volumes.Jail, at+".jail")
+	c.addJailMounts(&w.disk, w.jail, true, c.clusterMounts(node.Volumes.JailSubMounts, at+".jailSubMounts")...)
 	w.disk.addSharedMemory(node.Volumes.SharedMemorySize)
-	c.ignore(node.Slurmd.Port != 0 && node.Slurmd.Port != slinkyv1beta1.SlurmdPort, workerPath+".slurmd.port")
+	w.disk.addMemory(w.jail, node.Slurmd.Resources.Memory())
+	w.conf = withPort(w.conf, node.Slurmd.Port)
+	w.limit(&c.findings, limits, workerPath+".slurmd.securityLimitsConfig")
+	w.useSSHDConfig(&c.findings, node.SSHDConfigMapRefName, workerPath+".sshdConfigMapRefName")
 	set := w.build(&c.findings, c.cluster)
 	set.Labels = c.labels("worker")
 	return set
+}
+
+// withPort lets slurmd listen on another port than the usual one. Each node has its own; SlurmdPort is one for all.
+func withPort(node conf.NodeConf, port int32) conf.NodeConf {
+	if port != 0 && port != slinkyv1beta1.SlurmdPort {
+		node.Add("Port", strconv.Itoa(int(port)))
+	}
+	return node
 }
 
 // build makes the NodeSet.
@@ -103,14 +130,20 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	text, err := w.conf.Text()
 	f.failIf(w.confPath, err)
 	f.checkMaxUnavailable(w.maxUnavailable, w.maxPath)
+	f.note(w.jail != nil && gpus(w.container.Resources.Requests) > 0, string(nvidiaGPU)+
+		": nothing mounts the driver's libraries of a worker into the jail, so that jobs see devices only; install the libraries there, of the driver's version")
 	w.pod.Hostname = w.name + "-"
 	volume, mount := loginUsers(cluster)
 	w.pod.Volumes, w.container.VolumeMounts = append(w.disk.volumes, volume), append(w.disk.mounts, mount)
+	ssh := w.addSSH(cluster)
 	out := &slinkyv1beta1.NodeSet{
 		Spec: slinkyv1beta1.NodeSetSpec{
 			ControllerRef: slinkyv1beta1.ObjectReference{Name: cluster.ControllerName()},
 			Replicas:      &w.replicas,
 			Slurmd:        containerOverlay(w.container),
+			SSH:           ssh,
+			Jail:          w.jail,
+			PowerSaving:   w.powerSaving,
 			Template:      podTemplate(w.pod, w.annotations),
 			ExtraConf:     text,
 			UpdateStrategy: slinkyv1beta1.NodeSetUpdateStrategy{
@@ -135,10 +168,9 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 // first user, and no worker is replaced for that.
 func loginUsers(cluster *nebiusv1.SlurmCluster) (corev1.Volume, corev1.VolumeMount) {
 	const name = "login-users"
-	login := slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: cluster.LoginSetName()}}
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: login.UsersName()}, Optional: new(true),
-	}}}, corev1.VolumeMount{Name: name, MountPath: "/var/lib/extrausers", ReadOnly: true}
+		LocalObjectReference: corev1.LocalObjectReference{Name: loginSet(cluster).UsersName()}, Optional: new(true),
+	}}}, corev1.VolumeMount{Name: name, MountPath: usersDir, ReadOnly: true}
 }
 
 // checkMaxUnavailable refuses what a NodeSet does not take: it would never finish an update.
@@ -151,6 +183,16 @@ func (f *findings) checkMaxUnavailable(limit *intstr.IntOrString, path string) {
 		return
 	}
 	f.fail(path, "must be a number from 1, or a percentage from 1%% to 100%%")
+}
+
+// putOff puts the start of each worker off, by a random time of at most so many seconds.
+func (w *workers) putOff(seconds int32) {
+	if seconds <= 0 {
+		return
+	}
+	w.container.Env = append(w.container.Env, corev1.EnvVar{Name: "WORKER_INIT_RANDOM_DELAY_SECONDS", Value: strconv.Itoa(int(seconds))})
+	// The kubelet must not end a container that still waits.
+	w.container.StartupProbe = &corev1.Probe{FailureThreshold: min(seconds, math.MaxInt32-renderworker.StartSeconds) + renderworker.StartSeconds}
 }
 
 // addGPUs makes the GPUs that the pod asks Kubernetes for known to Slurm, unless the user has described them.

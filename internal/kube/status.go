@@ -20,7 +20,8 @@ import (
 // The write is tied to the resource version of after. That is the one of before, unless whoever computed the status has changed the
 // object in the version that was read, and notes there what came of it. If the object has changed meanwhile, nothing is written and
 // the error satisfies apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also
-// keeps several writers of one status from undoing each other's conditions. That the object is gone is no error.
+// keeps several writers of one status from undoing each other's conditions. That the object is gone is no error. After a write, after
+// has the resource version that came of it, so that the same pass may write again.
 func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) (bool, error) {
 	was, err := fields(before)
 	if err != nil {
@@ -54,6 +55,7 @@ func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) 
 	if err != nil {
 		return false, fmt.Errorf("writing the status of %s: %w", refOf(a.scheme, before), err)
 	}
+	after.SetResourceVersion(u.GetResourceVersion())
 	a.written.wrote(before, u, false)
 	return true, nil
 }

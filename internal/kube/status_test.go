@@ -58,6 +58,25 @@ func TestAStatusComputedFromAnOldObjectIsNotWritten(t *testing.T) {
 	}
 }
 
+func TestAPassMayWriteAStatusTwice(t *testing.T) {
+	e := newEngine(t)
+	e.apply(e.deployment())
+	before := e.live(e.deployment()).(*appsv1.Deployment)
+	after := before.DeepCopy()
+	for replicas := range int32(2) {
+		after.Status.Replicas = replicas + 1
+		if wrote, err := e.PatchStatus(t.Context(), before, after); err != nil || !wrote {
+			t.Fatalf("write %d: %v, %v", replicas+1, wrote, err)
+		}
+		before = after.DeepCopy()
+	}
+	edit(e, e.live(before).(*appsv1.Deployment), func(d *appsv1.Deployment) { *d.Spec.Replicas = 5 })
+	after.Status.Replicas = 3
+	if _, err := e.PatchStatus(t.Context(), before, after); !apierrors.IsConflict(err) {
+		t.Errorf("somebody has changed the object since: %v, want a conflict", err)
+	}
+}
+
 func TestApplyAndStatusDoNotUndoEachOther(t *testing.T) {
 	e := newEngine(t)
 	e.apply(e.deployment())

@@ -57,6 +57,7 @@ type unseenOf struct {
 type unseen struct {
 	uid             types.UID
 	resourceVersion string // of the object as written; empty when it was deleted
+	generation      int64  // of the object as written
 	// existed says that the cache had the object when it was written: if it has it no more, it is gone.
 	existed bool
 }
@@ -70,6 +71,22 @@ func newWritten(cached, live client.Reader, scheme *runtime.Scheme) *written {
 // arrived meanwhile.
 func (a *Applier) Behind(ctx context.Context, owner client.Object) (bool, error) {
 	return a.written.behind(ctx, owner)
+}
+
+// Generation is that of obj, which was read from the cache, or the later one that was written for owner and that the cache has not
+// shown yet. What obj reports of itself is about its latest spec if it is about this generation.
+func (a *Applier) Generation(owner, obj client.Object) int64 {
+	of, known := a.written.keyOf(owner)
+	key, knownToo := a.written.keyOf(obj)
+	if !known || !knownToo {
+		return obj.GetGeneration()
+	}
+	a.written.mu.Lock()
+	defer a.written.mu.Unlock()
+	if write := a.written.writesOf(of, owner.GetUID())[key]; write.uid == obj.GetUID() {
+		return max(obj.GetGeneration(), write.generation)
+	}
+	return obj.GetGeneration()
 }
 
 // Wrote notes a write that a controller made by itself on behalf of owner (a pod it created, its own status), for
@@ -101,7 +118,7 @@ func (w *written) keyOf(obj client.Object) (objectKey, bool) {
 
 func (w *written) wrote(owner, obj client.Object, existed bool) {
 	if key, ok := w.keyOf(obj); ok && obj.GetResourceVersion() != "" {
-		w.note(owner, key, unseen{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), existed: existed})
+		w.note(owner, key, unseen{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), generation: obj.GetGeneration(), existed: existed})
 	}
 }
 

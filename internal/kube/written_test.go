@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -90,6 +93,36 @@ func TestACacheThatLagsCausesNoSecondCall(t *testing.T) {
 		if e.behind(a) {
 			t.Error("behind although the cache has caught up")
 		}
+	}
+}
+
+func TestTheGenerationOfAnObjectIsTheLatestThatWasWritten(t *testing.T) {
+	e := newEngine(t)
+	pdb := func(n int) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.server.Namespace, Name: "p"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(n)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		}
+	}
+	e.apply(pdb(1))
+	before := pdb(0)
+	if err := e.outsider.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil {
+		t.Fatal(err)
+	}
+	a := NewApplier(e.mgr.GetClient(), e.mgr.GetAPIReader())
+	if got := a.Generation(e.owner, before); got != 1 {
+		t.Errorf("nothing was written, and it is %d", got)
+	}
+	if _, err := a.Apply(t.Context(), e.owner, pdb(2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Generation(e.owner, before); got != 2 {
+		t.Errorf("another spec was written, and it is %d", got)
+	}
+	other := before.DeepCopy()
+	other.UID = "another of the same name"
+	if got := a.Generation(e.owner, other); got != 1 {
+		t.Errorf("that of another object of the same name is %d", got)
 	}
 }
 

@@ -75,7 +75,11 @@ func (c change) overrides(n *rest.Node) bool {
 	if (node.Reason{Text: n.Reason}).Ours() {
 		return false
 	}
-	drained := node.Parse(n.State).Drain() == node.Yes
+	state := node.Parse(n.State)
+	drained := state.Drain() == node.Yes
+	if c.update.State == resume {
+		return node.HeldBy(state, node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}) == node.SomebodyElse
+	}
 	if c.update.State == drain {
 		return drained
 	}

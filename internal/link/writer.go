@@ -94,8 +94,11 @@ func (f Failures) Err() error {
 	return errors.Join(errs...)
 }
 
-// drain is the state that drains a node, in Slurm's words.
-const drain = "DRAIN"
+// Slurm's words for what is written of states.
+const (
+	drain  = "DRAIN"
+	resume = "RESUME"
+)
 
 // Drain drains nodes with a reason, without which nobody could tell later whose drain it is. It overwrites the reason of
 // nodes that are drained already: whether that may be is the caller's business.
@@ -104,6 +107,12 @@ func (w *writer) Drain(ctx context.Context, nodes []string, reason string) Failu
 		return all(nodes, errors.New("draining without a reason"))
 	}
 	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: drain, Reason: reason}))
+}
+
+// Resume lets nodes be used again that are drained or DOWN. Slurm forgets the reasons. What somebody else has drained or set down
+// stays as it is, with ErrHeld.
+func (w *writer) Resume(ctx context.Context, nodes []string) Failures {
+	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: resume}))
 }
 
 // Draining says that drains are waiting to leave: whatever is less urgent may wait until they have.

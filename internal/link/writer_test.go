@@ -188,6 +188,34 @@ func TestDrainNeedsAReason(t *testing.T) {
 	})
 }
 
+func TestWhoMayBeResumed(t *testing.T) {
+	simulate(t, 4, func(t *testing.T, s *fake.Slurm, l *Link) {
+		for name, reason := range map[string]string{"worker-0": "slurm-operator: r", "worker-1": "bad disk"} {
+			if err := s.Update("root", name, "DRAIN", reason); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Update("root", "worker-2", "POWER_DOWN", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Update("root", "worker-2", "POWER_UP", ""); err != nil {
+			t.Fatal(err)
+		}
+		s.Late("worker-2")
+		failures := l.Resume(t.Context(), []string{"worker-0", "worker-1", "worker-2"})
+		if len(failures) != 1 || !errors.Is(failures["worker-1"], ErrHeld) {
+			t.Errorf("failures are %v", failures)
+		}
+		for name, want := range map[string]string{
+			"worker-0": "IDLE+DYNAMIC_NORM", "worker-1": "IDLE+DRAIN+DYNAMIC_NORM", "worker-2": "IDLE+POWERED_DOWN+DYNAMIC_NORM",
+		} {
+			if n, _ := s.Node(name); strings.Join(n.State, "+") != want {
+				t.Errorf("%s is %v, want %s", name, n.State, want)
+			}
+		}
+	})
+}
+
 func TestCallersMayLeave(t *testing.T) {
 	simulate(t, 2, func(t *testing.T, s *fake.Slurm, l *Link) {
 		faulty(fake.Fault{Latency: 10 * time.Second})(s)

@@ -51,6 +51,10 @@ var recordFates = rule.List[*recordFacts, recordFate]{
 			When: func(f *recordFacts) bool { return !f.isOutdated() },
 		},
 		{
+			Name: "Slurm powers it up", Does: "no", Why: "Slurm waits for it, and may have given it a job",
+			When: func(f *recordFacts) bool { return f.State.Has(node.PoweringUp) },
+		},
+		{
 			Name: "jobs are there, or may be", Does: "no, and the worker is made all the same", Why: "Slurm deletes no record of a busy node",
 			When: func(f *recordFacts) bool { return f.State.Busy() != node.No }, Then: rule.Is[*recordFacts](recordHeld),
 		},

@@ -34,6 +34,7 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 		{name: "also after Slurm has given the node up", record: []func(*nodeset.OrphanedNode){other, down("Not responding"), lost}, want: deleted},
 		{name: "also after both", record: []func(*nodeset.OrphanedNode){other, reason("slurm-operator: Pod is terminating : Not responding"), lost}, want: deleted},
 		{name: "also when 24.11 had a reason left over", record: []func(*nodeset.OrphanedNode){other, down("was a bad disk : Not responding"), lost}, want: deleted},
+		{name: "one that Slurm powers up stays", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.State = state(r.State, "POWERING_UP") }}, want: kept},
 		{name: "an administrator who set it down holds it", record: []func(*nodeset.OrphanedNode){other, down("bad disk")}, want: held},
 		{name: "one of which it is not known stays", record: []func(*nodeset.OrphanedNode){func(r *nodeset.OrphanedNode) { r.Comment.Registration = "" }}, want: kept},
 		{name: "jobs hold it", record: []func(*nodeset.OrphanedNode){other, func(r *nodeset.OrphanedNode) { r.State = node.Parse([]string{"MIXED"}) }}, want: held},

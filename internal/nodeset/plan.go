@@ -21,6 +21,8 @@ type Input struct {
 	Replicas int
 	// Pins are the Kubernetes nodes that workers are to come back to, by ordinal; see Pin.
 	Pins map[int]string
+	// PowerSaving is how Slurm powers the workers up and down; nil where all run.
+	PowerSaving *PowerSaving
 	// Daemon is scaling mode DaemonSet: one worker on each of Nodes.
 	Daemon bool
 	Nodes  []KubeNode
@@ -79,6 +81,8 @@ type Plan struct {
 	Create []Place
 	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that is none for them.
 	Delete []string
+	// PowerDown are pods of nodes that Slurm has powered down, to delete as they are.
+	PowerDown []string
 	// Retire are workers to mark; Unretire are marked ones that are wanted after all.
 	Retire   []Retirement
 	Unretire []string
@@ -201,9 +205,13 @@ func Make(in Input) Plan {
 	slices.Sort(plan.Delete)
 	slices.SortFunc(staying, firstToGo)
 
-	if in.Daemon {
+	switch {
+	case in.Daemon:
 		in.daemons(f, staying, retired, &plan)
-	} else {
+	case in.PowerSaving != nil:
+		in.powered(staying, retired, &plan)
+		staying = slices.DeleteFunc(staying, func(p *Pod) bool { return slices.Contains(plan.PowerDown, p.Name) })
+	default:
 		in.ordinals(staying, retired, &plan)
 	}
 	in.repair(without(staying, retired), retired, &plan)

@@ -52,6 +52,7 @@ const (
 	itsMaintenance = "waiting for the maintenance of the ScheduledUpdate"
 	nothingRuns    = "nothing runs in it"
 	takesItBack    = "wanted after all"
+	poweredDown    = "Slurm has powered its node down"
 )
 
 // Steps tells what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then
@@ -65,6 +66,9 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	if all {
 		for _, pod := range plan.Delete {
 			add(Step{Pod: pod, Action: Delete, Message: nothingRuns})
+		}
+		for _, pod := range plan.PowerDown {
+			add(Step{Pod: pod, Action: Delete, Message: poweredDown})
 		}
 		for _, place := range plan.Create {
 			add(Step{Pod: name(place), Action: Create})
@@ -90,11 +94,16 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		next = itsMaintenance
 	}
 	for _, p := range order {
-		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !slices.Contains(plan.Delete, p.Name) {
+		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !plan.deletes(p.Name) {
 			add(Step{Pod: p.Name, Action: Retire, Cause: Update, Message: next})
 		}
 	}
 	return steps, total
+}
+
+// deletes says that a pod is deleted at once.
+func (p Plan) deletes(pod string) bool {
+	return slices.Contains(p.Delete, pod) || slices.Contains(p.PowerDown, pod)
 }
 
 // Causes are those for which pods are retired once the plan is carried out.

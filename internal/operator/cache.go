@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -26,7 +27,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/restapi"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -47,7 +47,7 @@ func watched(namespaces []string) map[string]cache.Config {
 func cached() map[client.Object]cache.ByObject {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{label.ManagedBy: label.Manager})}
 	daemons, err := labels.NewRequirement(label.Name, selection.In, []string{
-		slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd, slinkyv1beta1.NameSlurmdbd,
+		slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd, slinkyv1beta1.NameSlurmdbd, slinkyv1beta1.NameLogin,
 	})
 	utilruntime.Must(err)
 	return map[client.Object]cache.ByObject{
@@ -60,6 +60,10 @@ func cached() map[client.Object]cache.ByObject {
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,
+		&batchv1.Job{}:                  ours,
+		&corev1.ServiceAccount{}:        ours,
+		&rbacv1.Role{}:                  ours,
+		&rbacv1.RoleBinding{}:           ours,
 		&corev1.Pod{}:                   {Label: labels.NewSelector().Add(*daemons), Transform: slimPod},
 		&corev1.Node{}:                  {Transform: slimNode},
 	}
@@ -84,23 +88,6 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 		return nil, fmt.Errorf("adding the cache of references: %w", err)
 	}
 	return references, nil
-}
-
-// newDefinitions makes the cache of the metadata of the CRD of ServiceMonitors, by which it is noticed when that kind comes.
-func newDefinitions(config *rest.Config, mgr ctrl.Manager) (cache.Cache, error) {
-	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
-	definitions, err := cache.New(config, cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		// The operator may read no other.
-		ByObject: map[client.Object]cache.ByObject{crd: {Field: fields.OneTermEqualSelector("metadata.name", rendercontroller.ServiceMonitorDefinition)}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of definitions: %w", err)
-	}
-	if err := mgr.Add(definitions); err != nil {
-		return nil, fmt.Errorf("adding the cache of definitions: %w", err)
-	}
-	return definitions, nil
 }
 
 // normalize is what the cache does with each object: managed fields are for the API server, and an object of a program that

@@ -5,9 +5,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 
@@ -61,11 +63,16 @@ type Options struct {
 	SlurmrestdURL string
 	// PropagatedNodeConditions are the condition types of Kubernetes nodes that give the reason why their workers are drained.
 	PropagatedNodeConditions []string
+	// TopologyLabelPrefix is that of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
+	TopologyLabelPrefix string
 	// Links are the options of the links to Slurm.
 	Links link.Options
 	// Metrics is where the metrics of the links are registered; nil registers none.
 	Metrics prometheus.Registerer
 }
+
+// DefaultTopologyLabelPrefix is the prefix of the labels that say where a Kubernetes node is in the network.
+const DefaultTopologyLabelPrefix = "topology.nebius.com"
 
 // Kinds are the names by which controllers are switched.
 func Kinds() []string {
@@ -82,6 +89,9 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
+// Each cache of kube.Definitions is of one name, so that no other CRD needs to be readable:
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=servicemonitors.monitoring.coreos.com;mariadbs.k8s.mariadb.com;grants.k8s.mariadb.com;apparmorprofiles.security-profiles-operator.x-k8s.io,verbs=list;watch
+
 // NewManager makes a manager with the controllers, ready to start. base has what does not concern them: metrics, probes,
 // leader election, log; its Scheme and Cache are filled in.
 func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
@@ -93,7 +103,7 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	definitions, err := newDefinitions(config, mgr)
+	definitions, err := kube.NewDefinitions(config, mgr, slices.Concat(controller.Definitions(), slurmcluster.Definitions())...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +138,7 @@ func running(links *link.Registry, metrics prometheus.Registerer) manager.Runnab
 	}
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitions cache.Cache, o Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
 	links := link.NewRegistry(o.Links)
 	if err := mgr.Add(running(links, o.Metrics)); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
@@ -161,7 +171,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references, definitio
 		},
 		"restapi": {func(b reconcile.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
 		"slurmcluster": {
-			func(b reconcile.Base) error { return slurmcluster.Setup(ctx, mgr, b) },
+			func(b reconcile.Base) error {
+				return slurmcluster.Setup(ctx, mgr, b, definitions, cmp.Or(o.TopologyLabelPrefix, DefaultTopologyLabelPrefix))
+			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},

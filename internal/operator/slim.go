@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // slimPod is the form in which the cache keeps a pod. Of a worker, of which there are thousands, it keeps what the operator reads
@@ -29,8 +30,19 @@ func slimPod(o any) (any, error) {
 	if len(p.Spec.Volumes) == 0 {
 		p.Spec.Volumes = nil // with room for all
 	}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP, ContainerStatuses: lastWords(p.Status.ContainerStatuses)}
 	return p, nil
+}
+
+// lastWords is the state of slurmd's container where it ended with a message and is not ready since.
+func lastWords(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	words := reconcile.Ended(all, slinkyv1beta1.NameSlurmd)
+	if words == "" {
+		return nil
+	}
+	return []corev1.ContainerStatus{{
+		Name: slinkyv1beta1.NameSlurmd, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: words}},
+	}}
 }
 
 // slurmd is the container in which slurmd runs, with what it registers with.

@@ -56,6 +56,20 @@ status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Ready, status: "Tr
 	}
 }
 
+func TestTheCacheKeepsWithWhatWordsAWorkerEnded(t *testing.T) {
+	p := manifest.Parse[corev1.Pod](t, `
+metadata: {name: w-0, labels: {slinky.slurm.net/cluster: demo}}
+status: {containerStatuses: [{name: logs, image: i}, {name: slurmd, image: i, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, message: sshd refuses it}}}]}
+`)
+	if _, err := slimPod(p); err != nil {
+		t.Fatal(err)
+	}
+	want := manifest.Parse[corev1.Pod](t, `status: {containerStatuses: [{name: slurmd, lastState: {terminated: {exitCode: 0, message: sshd refuses it}}}]}`)
+	if diff := cmp.Diff(want.Status, p.Status); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestTheCacheKeepsOfAKubernetesNodeWhatIsRead(t *testing.T) {
 	out, err := slimNode(manifest.Parse[corev1.Node](t, `
 metadata: {name: n, labels: {a: b}, managedFields: [{manager: me}]}

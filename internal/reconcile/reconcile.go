@@ -56,6 +56,8 @@ type Kind[T Object, F any, P Planned, O any] struct {
 	Observe func(ctx context.Context, obj T, facts F, plan P, seen *O) error
 	// Report says what becomes of it. It writes the kind's own fields into the status of obj, which is a copy.
 	Report func(obj T, outcome Outcome[F, P, O]) Report
+	// Skip says that an object is somebody else's, who writes its status; nil skips none.
+	Skip func(ctx context.Context, obj T) (bool, error)
 	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
 	// the kind, or says when to try again; nil does nothing.
 	Finalize func(ctx context.Context, obj T) (again time.Time, err error)
@@ -85,6 +87,11 @@ func (k *Kind[T, F, P, O]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	if behind, err := k.Applier.Behind(ctx, obj); err != nil || behind {
 		return ctrl.Result{}, err
+	}
+	if k.Skip != nil {
+		if skip, err := k.Skip(ctx, obj); err != nil || skip {
+			return ctrl.Result{}, err
+		}
 	}
 	return k.pass(ctx, req, obj)
 }

@@ -223,6 +223,33 @@ func TestKeysThatAnotherOwnerHasMadeAreReadInTheNextPass(t *testing.T) {
 	}
 }
 
+func TestKeysThatTwoOwnersShareAtOnceAreReadInTheNextPass(t *testing.T) {
+	keys := schema.GroupResource{Resource: "secrets"}
+	for name, refusal := range map[string]error{
+		"another owner was first":    apierrors.NewConflict(keys, "keys", errors.New("the object has been modified")),
+		"another owner took it away": apierrors.NewNotFound(keys, "keys"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "keys", Labels: map[string]string{kube.KeyLabel: "generated"}}})
+			w.kind.Decide = func(int) *Plan {
+				p := &Plan{}
+				p.Ensure(true, render.Secret{Name: "keys", Key: "k", Content: render.RandomText})
+				return p
+			}
+			w.refuse = refusal
+			if result := w.pass(); result.RequeueAfter <= 0 || len(w.reports) > 0 {
+				t.Error("the pass that did not own the Secret is not repeated")
+			}
+			w.refuse = nil
+			w.pass()
+			var secret corev1.Secret
+			if !w.exists(&secret, "keys") || len(secret.OwnerReferences) != 1 {
+				t.Errorf("the Secret is owned by %v", secret.OwnerReferences)
+			}
+		})
+	}
+}
+
 func TestOnlyWhatTheObjectControlsIsDeleted(t *testing.T) {
 	w := newWorld(t, configMap("ours", true), configMap("foreign", false))
 	w.kind.Prunes = nil

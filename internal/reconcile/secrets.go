@@ -42,7 +42,7 @@ func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.S
 	case err != nil:
 		return false, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	if _, ours := secret.Labels[kube.KeyLabel]; !ours {
+	if _, ours := secret.Labels[kube.KeyLabel]; !ours || s.Unowned {
 		return false, nil // a user's own, found under the name that would have been generated
 	}
 	owned, err := controllerutil.HasOwnerReference(secret.OwnerReferences, owner, b.Client.Scheme())
@@ -53,10 +53,12 @@ func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.S
 	if err := controllerutil.SetOwnerReference(owner, secret, b.Client.Scheme()); err != nil {
 		return false, fmt.Errorf("owning Secret %s: %w", key, err)
 	}
-	if err := b.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = b.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if IgnoreGone(err) != nil {
 		return false, fmt.Errorf("owning Secret %s: %w", key, err)
 	}
-	return true, nil // another owner may have made it after the facts were gathered
+	// Another owner may have made it after the facts were gathered, or have changed it at the same time: the next pass reads it anew.
+	return true, nil
 }
 
 func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.Secret) error {
@@ -67,13 +69,16 @@ func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.S
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: owner.GetNamespace(), Name: s.Name,
-			Labels: map[string]string{label.ManagedBy: label.Manager, kube.KeyLabel: "generated"},
+			Labels:      label.Merge(s.Labels, map[string]string{label.ManagedBy: label.Manager, kube.KeyLabel: "generated"}),
+			Annotations: s.Annotations,
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
-	if err := controllerutil.SetOwnerReference(owner, secret, b.Client.Scheme()); err != nil {
-		return fmt.Errorf("owning Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
+	if !s.Unowned {
+		if err := controllerutil.SetOwnerReference(owner, secret, b.Client.Scheme()); err != nil {
+			return fmt.Errorf("owning Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
+		}
 	}
 	err = b.Client.Create(ctx, secret, client.FieldOwner(kube.FieldManager))
 	if err != nil && !apierrors.IsAlreadyExists(err) { // two owners asked at once

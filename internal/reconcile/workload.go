@@ -16,8 +16,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// ObserveWorkload reads a Deployment or StatefulSet and says as a part how far it is.
-func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj client.Object, part string) (kube.Part, Workload, error) {
+// ObserveWorkload reads a Deployment or StatefulSet, and says as a part how far it is from the number of pods that are wanted. The
+// cache may still show another number just after it was written.
+func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj client.Object, part string, pods int32) (kube.Part, Workload, error) {
 	err := b.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) {
 		return kube.Part{Name: part, Reason: kube.ReasonRollingOut, Message: "is not created yet"}, Workload{}, nil
@@ -25,31 +26,46 @@ func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj 
 	if err != nil {
 		return kube.Part{}, Workload{}, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
 	}
-	var w Workload
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		w = Workload{Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
-			Current: o.Status.ObservedGeneration >= o.Generation}
-	case *appsv1.StatefulSet:
-		w = Workload{Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
-			Current: o.Status.ObservedGeneration >= o.Generation}
-	default:
-		return kube.Part{}, Workload{}, errors.New("observing a workload that is neither Deployment nor StatefulSet")
+	w, err := WorkloadOf(obj)
+	if err != nil {
+		return kube.Part{}, w, err
 	}
-	return w.part(part), w, nil
+	w.Current = w.Current && w.Desired == pods
+	return w.part(part, pods), w, nil
 }
 
 // Workload is how far a Deployment or StatefulSet is.
 type Workload struct {
 	Desired, Replicas, Ready, Updated int32
-	// Current says that the counts belong to the newest spec.
+	// Current says that the counts belong to the newest spec, and that it is the one that is wanted.
 	Current bool
 }
 
-func (w Workload) part(name string) kube.Part {
+// WorkloadOf says how far a Deployment or StatefulSet is.
+func WorkloadOf(obj client.Object) (Workload, error) {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return Workload{
+			Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
+			Current: o.Status.ObservedGeneration >= o.Generation,
+		}, nil
+	case *appsv1.StatefulSet:
+		return Workload{
+			Desired: value(o.Spec.Replicas), Replicas: o.Status.Replicas, Ready: o.Status.ReadyReplicas, Updated: o.Status.UpdatedReplicas,
+			Current: o.Status.ObservedGeneration >= o.Generation,
+		}, nil
+	default:
+		return Workload{}, errors.New("observing a workload that is neither Deployment nor StatefulSet")
+	}
+}
+
+// None says that it has no pods and makes none.
+func (w Workload) None() bool { return w.Current && w.Desired == 0 && w.Replicas == 0 }
+
+func (w Workload) part(name string, pods int32) kube.Part {
 	switch {
 	case !w.Current || w.Updated < w.Desired:
-		return kube.Part{Name: name, Reason: kube.ReasonRollingOut, Message: fmt.Sprintf("%d of %d pods are up to date", w.Updated, w.Desired)}
+		return kube.Part{Name: name, Reason: kube.ReasonRollingOut, Message: fmt.Sprintf("%d of %d pods are up to date", w.Updated, pods)}
 	case w.Ready < w.Desired:
 		return kube.Part{Name: name, Reason: kube.ReasonPodsNotReady, Message: fmt.Sprintf("%d of %d pods are ready", w.Ready, w.Desired)}
 	default:

@@ -76,14 +76,9 @@ func (r Reader) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.Co
 	if err != nil || jwks == nil {
 		return KeyDigest(*ref, key), err
 	}
-	const path = "spec.jwksKeyRef"
-	content, err := r.ConfigMap(ctx, holder.GetNamespace(), jwks.Name, path)
+	set, err := r.ConfigMapValue(ctx, holder.GetNamespace(), *jwks, "spec.jwksKeyRef")
 	if err != nil {
 		return "", err
-	}
-	set, ok := content[jwks.Key]
-	if !ok {
-		return "", problem.Waitingf(path, slinkyv1beta1.ReasonKeyMissing, "ConfigMap %s has no key %s", jwks.Name, jwks.Key)
 	}
 	return label.Digest(map[string][]byte{"key": key, "jwks": []byte(set)}), nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,22 @@ func (r Reader) ConfigMap(ctx context.Context, namespace, name, path string) (ma
 		content[key] = string(value)
 	}
 	return content, nil
+}
+
+// ConfigMapValue reads one key of a ConfigMap that the field at path names. A ConfigMap or key that is missing is a problem that
+// heals when it appears.
+func (r Reader) ConfigMapValue(ctx context.Context, namespace string, ref corev1.ConfigMapKeySelector, path string) (string, error) {
+	content, err := r.ConfigMap(ctx, namespace, ref.Name, path)
+	switch value := content[ref.Key]; {
+	case err != nil:
+		return "", err
+	case value == "":
+		return "", problem.Waitingf(path, slinkyv1beta1.ReasonKeyMissing, "ConfigMap %s has no key %s, or an empty one", ref.Name, ref.Key)
+	case !utf8.ValidString(value):
+		return "", problem.Waitingf(path, slinkyv1beta1.ReasonKeyInvalid, "key %s of ConfigMap %s is not text in UTF-8", ref.Key, ref.Name)
+	default:
+		return value, nil
+	}
 }
 
 // Controller reads the Controller that an object refers to.

@@ -69,14 +69,23 @@ func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.Get
 
 // SecretVersion says which version of a Secret the cache of metadata has; nothing when it has none.
 func (r Reader) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
-	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	if err := r.Metadata.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
+	return r.version(ctx, "Secret", namespace, name)
+}
+
+// ConfigMapVersion says which version of a ConfigMap the cache of metadata has; nothing when it has none.
+func (r Reader) ConfigMapVersion(ctx context.Context, namespace, name string) (string, error) {
+	return r.version(ctx, "ConfigMap", namespace, name)
+}
+
+func (r Reader) version(ctx context.Context, kind, namespace, name string) (string, error) {
+	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+	if err := r.Metadata.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return "", fmt.Errorf("reading the metadata of Secret %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("reading the metadata of %s %s/%s: %w", kind, namespace, name, err)
 	}
-	return versionOf(secret), nil
+	return versionOf(object), nil
 }
 
 // SlurmKey reads the auth/slurm key, and the set of keys beside it in the same Secret, which daemons prefer where there is

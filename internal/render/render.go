@@ -72,6 +72,10 @@ type Secret struct {
 	// Key is the key that is generated, and Set, for a SlurmKey, that of the set of keys.
 	Key, Set string
 	Content  Generated
+	// Labels and Annotations are given to it when it is made.
+	Labels, Annotations map[string]string
+	// Unowned leaves it to whoever deletes it by hand: it does not go with any object.
+	Unowned bool
 }
 
 // Ensure records that a Secret has to exist, when generated says that its keys are not the user's own.

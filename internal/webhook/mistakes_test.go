@@ -69,6 +69,7 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 		name, kind, object string
 		refusal            string   // after 'Kind.group "name" is invalid: '; with several mistakes all of them
 		warnings           []string // in any order
+		unsaid             string   // part of no warning
 	}{
 		{name: "a key of slurm.conf that is the operator's", kind: "Controller", object: `{spec: {extraConf: "SlurmctldDebug=debug\nSlurmctldHost=elsewhere"}}`,
 			refusal: "spec.extraConf: Invalid value: line 2: SlurmctldHost: it is set by the operator and cannot be set to something else; remove the line"},
@@ -133,6 +134,9 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 			refusal: `spec.jwtHs256KeyRef.namespace: Invalid value: namespace "other" of the reference to "jwt" is not "NS"`},
 
 		{name: "a SlurmCluster is fine", kind: "SlurmCluster", object: strings.Replace(minimalCluster, "alpha", "beta", 1)},
+		{name: "monitors of a SlurmCluster, of which the webhook does not know whether their kind is there", kind: "SlurmCluster",
+			object: `{metadata: {name: delta}, spec: {slurmNodes: {controller: {openMetrics: {enabled: true, serviceMonitor: {interval: 1m}}}, login: {}, worker: {size: 1}, rest: {}}}}`,
+			unsaid: "openMetrics"},
 		{name: "mounts of a SlurmCluster without a source", kind: "SlurmCluster",
 			object:  `{spec: {slurmNodes: {controller: {}, login: {volumes: {customMounts: [{name: home, mountPath: /home, volumeSourceName: home}]}}, worker: {size: 1}, rest: {}}}}`,
 			refusal: `spec.slurmNodes.login.volumes.customMounts[0].volumeSourceName: Invalid value: there is no "home" in spec.volumeSources`},
@@ -162,6 +166,9 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 				if warning = strings.ReplaceAll(warning, "NS", s.Namespace); !strings.Contains(strings.Join(said, "\n"), warning) {
 					t.Errorf("warnings = %q, want %q", said, warning)
 				}
+			}
+			if tt.unsaid != "" && strings.Contains(strings.Join(said, "\n"), tt.unsaid) {
+				t.Errorf("warnings = %q, want none of %s", said, tt.unsaid)
 			}
 			if tt.refusal == "" && len(tt.warnings) == 0 && len(said) > 0 && tt.kind != "SlurmCluster" && tt.kind != "Workers" {
 				t.Errorf("warnings = %q, want none", said)

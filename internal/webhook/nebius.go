@@ -21,7 +21,7 @@ func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (fin
 	if err != nil {
 		return f, err
 	}
-	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets})
+	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}})
 	f.add(out.Output)
 	f.warnings = append(f.warnings, out.Unresolved...)
 	return f, nil

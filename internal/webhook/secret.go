@@ -19,11 +19,9 @@ import (
 )
 
 const (
-	// protectedLabel with the value "true" on a Secret has it protected. The configuration selects by it as well, so
-	// that other Secrets never come here.
-	protectedLabel = "slurm.nebius.ai/webhook"
-	// clusterAnnotation on a protected Secret names the SlurmCluster as long as which it is kept.
-	clusterAnnotation = "slurm.nebius.ai/cluster"
+	// protectedLabel is the one by which the configuration selects as well, so that other Secrets never come here.
+	protectedLabel    = nebiusv1.LabelProtected
+	clusterAnnotation = nebiusv1.AnnotationProtectedFor
 )
 
 // protector keeps Secrets without which a SlurmCluster loses its database (contract soperator.md §8).

@@ -35,7 +35,26 @@ type Input struct {
 	SealingKey []byte
 	// TLSDigest is the digest of the certificates for a TLS connection to the database; another one restarts slurmdbd.
 	TLSDigest string
-	Images    image.Set
+	// Running says that slurmdbd has a pod, or may get one, as long as it is not known to be stopped. An embedded database that
+	// is suspended runs until then.
+	Running bool
+	Images  image.Set
+}
+
+// replicas is the number of slurmdbd's pods.
+func replicas(a *slinkyv1beta1.Accounting) int32 {
+	if a.Suspended() {
+		return 0
+	}
+	return 1
+}
+
+// databaseReplicas is the number of pods of the embedded database.
+func databaseReplicas(in Input) int32 {
+	if in.Running {
+		return 1
+	}
+	return replicas(in.Accounting)
 }
 
 const runVolume = "run"
@@ -56,6 +75,7 @@ func Render(in Input) render.Output {
 		out.Ignore(a.Spec.EmbeddedDatabase != nil, "spec.embeddedDatabase"+elsewhere)
 		out.Ignore(a.Spec.ExtraConf != "", "spec.extraConf"+elsewhere)
 		out.Ignore(a.Spec.JwksKeyRef != nil, "spec.jwksKeyRef"+elsewhere)
+		out.Ignore(a.Spec.Suspend, "spec.suspend"+elsewhere)
 		return out
 	}
 	set := Labels(a)
@@ -133,7 +153,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 	return &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(a, a.Key().Name, set, a.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             new(int32(1)),
+			Replicas:             new(replicas(a)),
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			RevisionHistoryLimit: new(int32(0)),
 			ServiceName:          a.ServiceName(),

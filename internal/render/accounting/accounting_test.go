@@ -61,13 +61,39 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestTheEmbeddedDatabaseStopsAfterSlurmdbd(t *testing.T) {
+	for _, tt := range []struct {
+		name, spec       string
+		running          bool
+		slurmdbd, tables int32
+	}{
+		{"both run", `{embeddedDatabase: {}}`, false, 1, 1},
+		{"slurmdbd has a pod", `{embeddedDatabase: {}, suspend: true}`, true, 0, 1},
+		{"slurmdbd has none", `{embeddedDatabase: {}, suspend: true}`, false, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, tt.spec)
+			in.Running = tt.running
+			got := map[string]int32{}
+			for _, o := range accounting.Render(in).Objects {
+				if set, ok := o.(*appsv1.StatefulSet); ok {
+					got[set.Name] = *set.Spec.Replicas
+				}
+			}
+			if diff := cmp.Diff(map[string]int32{"demo-accounting": tt.slurmdbd, "demo-database": tt.tables}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestExternalNeedsNothing(t *testing.T) {
 	out := accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}}`))
 	if len(out.Objects)+len(out.Problems)+len(out.Ignored) > 0 {
 		t.Errorf("%+v", out)
 	}
-	out = accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}, embeddedDatabase: {}, extraConf: "A=1"}`))
-	want := []string{"spec.embeddedDatabase (slurmdbd runs elsewhere)", "spec.extraConf (slurmdbd runs elsewhere)"}
+	out = accounting.Render(input(t, `{external: true, externalConfig: {host: dbd, port: 6819}, embeddedDatabase: {}, extraConf: "A=1", suspend: true}`))
+	want := []string{"spec.embeddedDatabase (slurmdbd runs elsewhere)", "spec.extraConf (slurmdbd runs elsewhere)", "spec.suspend (slurmdbd runs elsewhere)"}
 	if diff := cmp.Diff(want, out.Ignored); diff != "" {
 		t.Error(diff)
 	}

@@ -71,7 +71,7 @@ func database(in Input, out *render.Output) {
 	out.Add(&appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(a, name, set, a.Spec.EmbeddedDatabase.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             new(int32(1)),
+			Replicas:             new(databaseReplicas(in)),
 			RevisionHistoryLimit: new(int32(0)),
 			ServiceName:          name,
 			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},

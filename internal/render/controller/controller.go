@@ -154,7 +154,8 @@ func (out *Output) ignoreElsewhere(c *slinkyv1beta1.Controller) {
 		{"extraConf", s.ExtraConf != ""}, {"configFileRefs", len(s.ConfigFileRefs) > 0},
 		{"prologScriptRefs", len(s.PrologScriptRefs) > 0}, {"epilogScriptRefs", len(s.EpilogScriptRefs) > 0},
 		{"prologSlurmctldScriptRefs", len(s.PrologSlurmctldScriptRefs) > 0}, {"epilogSlurmctldScriptRefs", len(s.EpilogSlurmctldScriptRefs) > 0},
-		{"jwksKeyRef", s.JwksKeyRef != nil}, {"ha", s.HA != nil && s.HA.Enabled}, {"metrics", s.Metrics.Enabled},
+		{"jwksKeyRef", s.JwksKeyRef != nil}, {"jail", s.Jail != nil}, {"ha", s.HA != nil && s.HA.Enabled}, {"metrics", s.Metrics.Enabled},
+		{"suspend", s.Suspend},
 	} {
 		out.Ignore(field.set, "spec."+field.name+" (slurmctld runs elsewhere)")
 	}
@@ -241,6 +242,9 @@ func (out *Output) configuration(in Input, user Texts) map[string]string {
 	files := map[string]string{}
 	if !in.Controller.Spec.External && !has(in.Files.Config, cgroupConfFile) {
 		files[cgroupConfFile] = defaultCgroupConf
+	}
+	if !in.Controller.Spec.External {
+		out.plugstack(in, files)
 	}
 	doc := out.document(in, user)
 	files[slurmConfFile] = out.text(doc, user)

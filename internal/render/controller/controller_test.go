@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -90,6 +91,8 @@ func TestRender(t *testing.T) {
 			}},
 		{name: "in-place reconfiguration adds the sidecar and leaves the digest off the pod", file: "inplace.yaml",
 			spec: `{inplaceReconfigure: true, reconfigure: {resources: {limits: {memory: 64Mi}}}}`},
+		{name: "a jail: its users for slurmctld, and the plugin for the workers", file: "jail.yaml",
+			spec: `{jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}}`},
 		{name: "state on an existing claim", file: "existing-claim.yaml", spec: `{persistence: {enabled: true, existingClaim: old}}`},
 		{name: "backups share a claim, have names of their own and keep apart", file: "ha.yaml",
 			spec: `{ha: {enabled: true, backups: 2}, persistence: {enabled: true, existingClaim: shared}, inplaceReconfigure: true}`},
@@ -200,6 +203,30 @@ func TestStamp(t *testing.T) {
 	}
 	if got := controller.Stamp([]string{"enable_configless"}); got != "" {
 		t.Errorf("without a stamp it is %q", got)
+	}
+}
+
+func TestASuspendedSlurmctldKeepsItsConfiguration(t *testing.T) {
+	for _, spec := range []string{"", "ha: {enabled: true, backups: 2}, persistence: {enabled: true, existingClaim: shared}"} {
+		runs, stopped := controller.Render(input(t, "{"+spec+"}")), controller.Render(input(t, "{suspend: true, "+spec+"}"))
+		for i, o := range stopped.Objects {
+			if set, ok := o.(*appsv1.StatefulSet); ok {
+				if got := *set.Spec.Replicas; got != 0 {
+					t.Errorf("%d pods run", got)
+				}
+				was, ok := runs.Objects[i].(*appsv1.StatefulSet)
+				if !ok || *was.Spec.Replicas == 0 {
+					t.Fatalf("object %d is no StatefulSet with pods", i)
+				}
+				set.Spec.Replicas = was.Spec.Replicas
+			}
+		}
+		if diff := cmp.Diff(runs, stopped); diff != "" {
+			t.Errorf("something else changes: %s", diff)
+		}
+	}
+	if got := controller.Render(input(t, `{external: true, externalConfig: {host: a, port: 1}, slurmKeyRef: {name: k, key: k}, suspend: true}`)).Ignored; !slices.Contains(got, "spec.suspend (slurmctld runs elsewhere)") {
+		t.Errorf("ignored: %v", got)
 	}
 }
 

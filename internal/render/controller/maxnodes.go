@@ -16,13 +16,15 @@ const (
 	maxNodeCount = "MaxNodeCount"
 	// minNodeCount is the size of slurmctld's table of nodes in a small cluster.
 	minNodeCount = 1024
+	// mostNodeCount is the largest size that slurmctld accepts; with a larger one 24.11 and 26.05 end.
+	mostNodeCount = 65536
 )
 
 // tableOfNodes is the smallest size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there are to
 // be. It never becomes smaller: a slurmctld that reads a smaller one than it has nodes forgets the others without a word.
 func tableOfNodes(in Input) int {
 	size := max(minNodeCount, in.MaxNodeCount)
-	for need := nodesToBe(in); 4*size < 5*need; {
+	for need := nodesToBe(in); 4*size < 5*need && size < mostNodeCount; {
 		size *= 2
 	}
 	return size
@@ -59,7 +61,10 @@ func (p *preflight) checkTable(d *conf.Document) {
 	if err != nil {
 		return // CheckValues tells of that
 	}
-	const out = "leave it out, and the operator has it follow the NodeSets"
+	out := "leave it out, and the operator has it follow the NodeSets"
+	if size == mostNodeCount {
+		out = "slurmctld accepts no larger one"
+	}
 	switch need := nodesToBe(p.in); {
 	case size < p.in.SlurmNodes:
 		p.problems = append(p.problems, problem.Errorf(p.user.ExtraConf.Path, slinkyv1beta1.ReasonTooManyNodes,

@@ -33,6 +33,8 @@ func TestTheTableOfNodesFollowsTheNodeSets(t *testing.T) {
 		{name: "eleven hundred", sets: []string{statefulSet("a", 1100)}, want: 2048},
 		{name: "workers by Kubernetes nodes are counted when they are known",
 			sets: []string{`{metadata: {name: d}, spec: {controllerRef: {name: demo}, scalingMode: DaemonSet, replicas: 1}, status: {desired: 1700}}`}, want: 4096},
+		{name: "no more than slurmctld accepts", sets: []string{statefulSet("a", 60000), statefulSet("b", 6000)}, want: 65536,
+			doubt: "spec.extraConf: MaxNodeCount=65536 is less than the 66000 nodes that there are to be, and those that do not fit cannot register; slurmctld accepts no larger one"},
 		{name: "it never becomes smaller", sets: []string{statefulSet("a", 5)}, before: 8192, want: 8192},
 		{name: "records of workers that are gone count", sets: []string{statefulSet("a", 5)}, nodes: 900, records: map[string]int{"a": 5, "gone": 895}, want: 2048},
 		{name: "and come in addition to workers to be", sets: []string{statefulSet("a", 500)}, nodes: 500, records: map[string]int{"gone": 500}, want: 2048},

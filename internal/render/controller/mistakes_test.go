@@ -76,6 +76,15 @@ func TestMistakes(t *testing.T) {
 				"spec.configFileRefs: ConfigMap mine has a key jwt.key, which the operator writes itself",
 				"spec.configFileRefs: ConfigMap mine has a key slurm.conf, which the operator writes itself; use spec.extraConf",
 			}},
+		{name: "a plugstack.conf that leaves the jail out", spec: `{jail: {volumeSource: {emptyDir: {}}}, configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "plugstack.conf", "optional other.so\n#required chroot.so /mnt/jail\noptional chroot.so /mnt/jail\n"}}
+			},
+			want: []string{`spec.configFileRefs: ConfigMap mine, plugstack.conf: lacks the line "required chroot.so /mnt/jail", without which jobs would run outside of spec.jail`}},
+		{name: "a plugstack.conf with the line of the jail, another path and blanks", spec: `{jail: {volumeSource: {emptyDir: {}}}, configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "plugstack.conf", "optional other.so\n required\t/usr/lib/chroot.so  /mnt/jail\n"}}
+			}},
 		{name: "the same file in two ConfigMaps", spec: `{configFileRefs: [{name: a}], prologScriptRefs: [{name: b}]}`,
 			with: func(_ testing.TB, in *controller.Input) {
 				in.Files.Config = []controller.File{{"a", "x", ""}}

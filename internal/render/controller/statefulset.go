@@ -45,7 +45,7 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 	out := &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(c, c.Key().Name, set, c.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             new(c.Replicas()),
+			Replicas:             new(running(c)),
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			RevisionHistoryLimit: new(int32(0)),
 			ServiceName:          serviceName(c),
@@ -59,6 +59,14 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 		}}
 	}
 	return out, errors.Join(specErr, templateErr)
+}
+
+// running is the number of pods that are to run. The configuration names all of Replicas also while they are suspended.
+func running(c *slinkyv1beta1.Controller) int32 {
+	if c.Suspended() {
+		return 0
+	}
+	return c.Replicas()
 }
 
 // serviceName is the Service that the pods have their host names from.
@@ -98,7 +106,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		errs = append(errs, err)
 		sidecars = append(sidecars, reconfigure)
 	}
-	return corev1.PodSpec{
+	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
@@ -106,7 +114,9 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),
 		Affinity:                     antiAffinity(c),
-	}, errors.Join(errs...)
+	}
+	errs = append(errs, addJail(in, &spec))
+	return spec, errors.Join(errs...)
 }
 
 func slurmctld(in Input) corev1.Container {

@@ -4,12 +4,18 @@
 // Package image names the container images that are used where an object names none.
 package image
 
+import "cmp"
+
 // Set is one build of Coxswain's images: <Registry>/<component>:<Tag>.
 type Set struct {
 	// Registry is the part before the component's name, without a trailing slash: "ghcr.io/coxswain-hpc".
 	Registry string
 	// Tag is the part after the colon; it names the Slurm version and build.
 	Tag string
+	// KeepSoperators says that images of Soperator which a SlurmCluster names are used as they are.
+	KeepSoperators bool
+	// Operator is the whole name of the operator's own image, which has sconfigcontroller, too; empty is <Registry>/operator:<Tag>.
+	Operator string
 }
 
 // Slurmctld is the image of the Slurm controller and of its sidecars.
@@ -29,6 +35,12 @@ func (s Set) Login() string { return s.of("login") }
 
 // MariaDB is the image of the embedded accounting database.
 func (s Set) MariaDB() string { return s.of("mariadb") }
+
+// PopulateJail is the image of the Job that fills the jail of a SlurmCluster.
+func (s Set) PopulateJail() string { return s.of("populate-jail") }
+
+// SConfigController is the image of the program that writes the files of JailedConfigs.
+func (s Set) SConfigController() string { return cmp.Or(s.Operator, s.of("operator")) }
 
 func (s Set) of(component string) string {
 	return s.Registry + "/" + component + ":" + s.Tag

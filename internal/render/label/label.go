@@ -64,6 +64,15 @@ func Merge(all ...map[string]string) map[string]string {
 // notice changed content without showing it.
 func Digest(content map[string][]byte) string { return digest(sha256.New(), content) }
 
+// TextDigest is the Digest of texts by name.
+func TextDigest(texts map[string]string) string {
+	content := make(map[string][]byte, len(texts))
+	for name, text := range texts {
+		content[name] = []byte(text)
+	}
+	return Digest(content)
+}
+
 // Seal is a Digest for content that somebody could guess, such as a password. Nobody can try guesses against it without the
 // key, which is a secret itself.
 func Seal(key []byte, content map[string][]byte) string {

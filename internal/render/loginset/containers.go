@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
 )
 
 // Names of volumes.
@@ -26,18 +27,6 @@ const (
 	sssdVolume    = "sssd-conf"
 	usersVolume   = "users"
 )
-
-// hostKeyAlgorithms are those of the host keys in Secret N-ssh-host-keys.
-var hostKeyAlgorithms = []string{"rsa", "ed25519", "ecdsa"} //nolint:gochecknoglobals // a constant list
-
-// HostKeyFiles are the keys of Secret N-ssh-host-keys, named as sshd looks for them in /etc/ssh.
-func HostKeyFiles() []string {
-	var files []string
-	for _, algorithm := range hostKeyAlgorithms {
-		files = append(files, "ssh_host_"+algorithm+"_key", "ssh_host_"+algorithm+"_key.pub")
-	}
-	return files
-}
 
 // initScript makes /etc/slurm from what is mounted. Files of a Secret cannot belong to the Slurm user while the pod runs
 // as root, and sackd accepts a key of nobody else.
@@ -86,10 +75,10 @@ func loginContainer(in Input) (corev1.Container, error) {
 	mounts := []corev1.VolumeMount{
 		{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 		{Name: sackdVolume, MountPath: "/run/slurm"},
-		{Name: sshVolume, MountPath: "/etc/ssh/sshd_config", SubPath: "sshd_config", ReadOnly: true},
-		{Name: sshVolume, MountPath: "/root/.ssh/authorized_keys", SubPath: "authorized_keys", ReadOnly: true},
 	}
-	for _, file := range HostKeyFiles() {
+	mounts = append(mounts, sshd.Mounts(sshVolume, sshdFiles(in))...)
+	mounts = append(mounts, corev1.VolumeMount{Name: sshVolume, MountPath: "/root/.ssh/authorized_keys", SubPath: "authorized_keys", ReadOnly: true})
+	for _, file := range sshd.HostKeyFiles() {
 		mounts = append(mounts, corev1.VolumeMount{Name: hostKeyVolume, MountPath: "/etc/ssh/" + file, SubPath: file, ReadOnly: true})
 	}
 	if in.LoginSet.Spec.SssdConfRef != nil {
@@ -99,12 +88,14 @@ func loginContainer(in Input) (corev1.Container, error) {
 		mounts = append(mounts, corev1.VolumeMount{Name: usersVolume, MountPath: usersDir, ReadOnly: true})
 	}
 	c, err := overlay.Container(corev1.Container{
-		Name:  slinkyv1beta1.NameLogin,
-		Image: in.Images.Login(),
-		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP}},
+		Name:            slinkyv1beta1.NameLogin,
+		Image:           in.Images.Login(),
+		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP}},
+		SecurityContext: mountsJail(in.LoginSet.Spec.Jail),
 		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
 			Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
 		}},
+		Env:          sshd.Source(in.LoginSet.Spec.SshdConfigRef),
 		VolumeMounts: mounts,
 	}, in.LoginSet.Spec.Login, "spec.login")
 	for _, e := range c.Env {
@@ -115,6 +106,18 @@ func loginContainer(in Input) (corev1.Container, error) {
 	}
 	c.Env = withSackdOptions(c.Env, "--conf-server "+in.Controller.Endpoint())
 	return c, err
+}
+
+// mountsJail lets the entrypoint mount the jail and what belongs into it. It gives the right up before it starts sshd.
+func mountsJail(jail *slinkyv1beta1.Jail) *corev1.SecurityContext {
+	if jail == nil {
+		return nil
+	}
+	return &corev1.SecurityContext{
+		Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}},
+		// The profile of container runtimes refuses mount(2), whatever the capabilities.
+		AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined},
+	}
 }
 
 // sackdOptions is the variable with the command line of sackd.
@@ -137,7 +140,7 @@ func withSackdOptions(env []corev1.EnvVar, options string) []corev1.EnvVar {
 
 func volumes(in Input) []corev1.Volume {
 	var hostKeys []corev1.KeyToPath
-	for _, file := range HostKeyFiles() {
+	for _, file := range sshd.HostKeyFiles() {
 		mode := new(int32(0o600))
 		if strings.HasSuffix(file, ".pub") {
 			mode = new(int32(0o644))

@@ -23,6 +23,8 @@ type Input struct {
 	// SlurmKeyDigest, HostKeysDigest and SssdDigest are digests of what the pods mount from Secrets; another one rolls
 	// out new pods.
 	SlurmKeyDigest, HostKeysDigest, SssdDigest string
+	// SshdConfig is the sshd_config that the spec names in a ConfigMap; empty for none.
+	SshdConfig string
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 	Images        image.Set
@@ -44,7 +46,7 @@ func Render(in Input) render.Output {
 	set := Labels(in.LoginSet)
 	spec := &in.LoginSet.Spec
 
-	sshConfig := sshConfigMap(in.LoginSet, set)
+	sshConfig := sshConfigMap(in, set)
 	out.Add(sshConfig)
 	if len(spec.Users) > 0 {
 		users, err := usersConfigMap(in.LoginSet, set)
@@ -61,24 +63,17 @@ func Render(in Input) render.Output {
 	annotations := map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:    in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationSSHHostKeysHash: in.HostKeysDigest,
-		slinkyv1beta1.AnnotationSshdConfHash:    digest(sshConfig.Data),
+		slinkyv1beta1.AnnotationSshdConfHash:    label.TextDigest(sshConfig.Data),
 	}
 	if spec.SssdConfRef != nil {
 		annotations[slinkyv1beta1.AnnotationSssdConfHash] = in.SssdDigest
 	}
 	template, err := pod.Template(podSpec, spec.Template, set, annotations, "spec.template")
 	out.Fail("spec.template", err)
+	out.Fail("spec.jail", pod.AddJail(&template.Spec, slinkyv1beta1.NameLogin, spec.Jail))
 
 	out.Add(workload(in.LoginSet, set, template)...)
 	return out
-}
-
-func digest(files map[string]string) string {
-	content := make(map[string][]byte, len(files))
-	for name, text := range files {
-		content[name] = []byte(text)
-	}
-	return label.Digest(content)
 }
 
 func podSpec(in Input) (corev1.PodSpec, error) {

@@ -38,6 +38,8 @@ func TestRender(t *testing.T) {
 		{"users without a directory", "users.yaml", `{controllerRef: {name: demo}, replicas: 2, users: ` + users + `}`},
 		{"users of a directory", "sssd.yaml", `{controllerRef: {name: demo}, sssdConfRef: {name: sssd, key: sssd.conf}, rootSshAuthorizedKeys: "ssh-rsa AAAAroot admin"}`},
 		{"pods with fixed names", "statefulset.yaml", `{controllerRef: {name: demo}, workload: StatefulSet, replicas: 3, template: {metadata: {annotations: {note: a}}}}`},
+		{"a jail", "jail.yaml", `{controllerRef: {name: demo}, jail: {volumeSource: {nfs: {server: nas, path: /jail}}}, users: ` + users + `,
+			login: {volumeMounts: [{name: scratch, mountPath: /mnt/jail/scratch}]}}`},
 		{"another image for initconf runs as root, whatever its own user", "initconf.yaml",
 			`{controllerRef: {name: demo}, initconf: {image: busybox, securityContext: {readOnlyRootFilesystem: true}}}`},
 		{"everything that can be laid over", "overlays.yaml", `
@@ -62,6 +64,16 @@ func TestRender(t *testing.T) {
 			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
 		})
 	}
+}
+
+func TestTheSshdConfigOfAUser(t *testing.T) {
+	in := input(t, `{controllerRef: {name: demo}, sshdConfigRef: {name: own, key: sshd_config}, users: `+users+`, jail: {volumeSource: {nfs: {server: nas, path: /jail}}}}`)
+	in.SshdConfig = "Port 2222\nMatch User root\n  ChrootDirectory none\n"
+	out := loginset.Render(in)
+	if len(out.Problems) > 0 {
+		t.Fatal(out.Problems.Message())
+	}
+	golden.Check(t, "sshd-config.yaml", manifest.YAML(t, out.Objects...))
 }
 
 func TestInitconfRunsAsTheUserThatTheSpecNames(t *testing.T) {

@@ -5,17 +5,106 @@
 package sshd
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// ConfigFile is the name of the file in its ConfigMap and below /etc/ssh.
-const ConfigFile = "sshd_config"
+// Names of the files in their ConfigMap and below /etc/ssh.
+const (
+	// ConfigFile is what sshd reads. It includes the others.
+	ConfigFile = "sshd_config"
+	// ownFile is the user's, as it is, so that sshd names its lines as the user counts them.
+	ownFile = "sshd_config.own"
+	// jailFile keeps sessions in the jail, also those for which a Match block of the user's says something else.
+	jailFile = "sshd_config.jail"
 
-// Config is /etc/ssh/sshd_config, see sshd_config(5): generated lines, and extra ones of a user. The first value of a keyword
-// wins there, so the user's lines come before those that they may want to replace. A Match block lasts until the end of
-// the file, so the user's come last.
-func Config(extra string, generated ...string) string {
+	dir     = "/etc/ssh/"
+	include = "Include " + dir
+	chroot  = "ChrootDirectory " + slinkyv1beta1.JailDir
+	usePAM  = "UsePAM yes"
+)
+
+// ownVariable tells start-ssh where ownFile is from, for the message about one that sshd refuses.
+const ownVariable = "COXSWAIN_SSHD_CONFIG"
+
+// hostKeyAlgorithms are those of the host keys of login pods and workers.
+var hostKeyAlgorithms = []string{"rsa", "ed25519", "ecdsa"} //nolint:gochecknoglobals // a constant list
+
+// HostKeyFiles are the keys of a Secret with host keys, named as sshd looks for them in /etc/ssh.
+func HostKeyFiles() []string {
+	var files []string
+	for _, algorithm := range hostKeyAlgorithms {
+		files = append(files, hostKey(algorithm), hostKey(algorithm)+".pub")
+	}
+	return files
+}
+
+func hostKey(algorithm string) string { return "ssh_host_" + algorithm + "_key" }
+
+// Config is what the files are made from, see sshd_config(5). The first value of a keyword wins there.
+type Config struct {
+	// Extra are lines of a user that come before what is generated, since they may want to replace it. A Match block lasts
+	// until the end of the file, so these come last.
+	Extra string
+	// Own is an sshd_config of the user's that takes the place of Defaults; empty is none.
+	Own string
+	// Defaults are lines that only hold without Own, and Keys say where keys of users are if nobody says something else.
+	Defaults, Keys []string
+	// Jail is where sessions are; nil is in the container.
+	Jail *slinkyv1beta1.Jail
+}
+
+// Files are the files by name. What keeps the pod and its users apart comes before Own, so that it stays as it is.
+func (c Config) Files() map[string]string {
+	files := map[string]string{}
+	lines := append([]string{usePAM}, c.Defaults...)
+	if c.Own != "" {
+		lines = nil
+		for _, algorithm := range hostKeyAlgorithms {
+			lines = append(lines, "HostKey "+dir+hostKey(algorithm))
+		}
+		lines = append(lines, usePAM)
+		if c.Jail != nil {
+			files[jailFile] = chroot + "\nMatch all\n" + chroot + "\n"
+			lines = append(lines, include+jailFile)
+		}
+		files[ownFile] = Terminated(c.Own)
+		lines = append(lines, include+ownFile)
+	}
+	lines = append(lines, c.Keys...)
+	if c.Jail != nil {
+		// The keys of a user are in the jail, and root's in the container as well: that is where rootSshAuthorizedKeys are.
+		lines = append(lines, chroot, "AuthorizedKeysFile "+slinkyv1beta1.JailDir+"/%h/.ssh/authorized_keys .ssh/authorized_keys")
+	}
+	files[ConfigFile] = merge(c.Extra, lines)
+	return files
+}
+
+// Mounts mount files of a volume below /etc/ssh.
+func Mounts(volume string, files map[string]string) []corev1.VolumeMount {
+	var out []corev1.VolumeMount
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		out = append(out, corev1.VolumeMount{Name: volume, MountPath: dir + name, SubPath: name, ReadOnly: true})
+	}
+	return out
+}
+
+// Source is the variable that tells the container where the user's sshd_config is from; none without one.
+func Source(ref *corev1.ConfigMapKeySelector) []corev1.EnvVar {
+	if ref == nil {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: ownVariable, Value: "key " + ref.Key + " of ConfigMap " + ref.Name}}
+}
+
+// merge puts generated lines between the extra lines and the extra Match blocks.
+func merge(extra string, generated []string) string {
 	var b strings.Builder
 	global, blocks := cutMatch(extra)
 	b.WriteString("Include /etc/ssh/sshd_config.d/*.conf\n")

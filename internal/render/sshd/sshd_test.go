@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 func TestConfig(t *testing.T) {
@@ -24,10 +26,33 @@ func TestConfig(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Config(tt.extra, "UsePAM yes", "X11Forwarding yes")); diff != "" {
+			want := map[string]string{ConfigFile: tt.want}
+			if diff := cmp.Diff(want, Config{Extra: tt.extra, Defaults: []string{"X11Forwarding yes"}}.Files()); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTheSshdConfigOfAUserTakesThePlaceOfTheDefaults(t *testing.T) {
+	const own = "Banner /etc/motd\nMatch User root\n  ChrootDirectory none"
+	const hostKeys = "HostKey /etc/ssh/ssh_host_rsa_key\nHostKey /etc/ssh/ssh_host_ed25519_key\nHostKey /etc/ssh/ssh_host_ecdsa_key\n"
+	config := Config{Extra: "MaxSessions 3\nMatch User x\n  MaxSessions 1", Own: own, Defaults: []string{"X11Forwarding yes"}, Keys: []string{"AuthorizedKeysCommandUser nobody"}}
+	want := map[string]string{
+		ConfigFile: "Include /etc/ssh/sshd_config.d/*.conf\n### EXTRA CONFIG ###\nMaxSessions 3\n" + hostKeys + "UsePAM yes\nInclude /etc/ssh/sshd_config.own\n" +
+			"AuthorizedKeysCommandUser nobody\n### EXTRA CONFIG ###\nMatch User x\n  MaxSessions 1\n",
+		ownFile: own + "\n",
+	}
+	if diff := cmp.Diff(want, config.Files()); diff != "" {
+		t.Errorf("without a jail: %s", diff)
+	}
+	config.Jail = &slinkyv1beta1.Jail{}
+	want[ConfigFile] = "Include /etc/ssh/sshd_config.d/*.conf\n### EXTRA CONFIG ###\nMaxSessions 3\n" + hostKeys +
+		"UsePAM yes\nInclude /etc/ssh/sshd_config.jail\nInclude /etc/ssh/sshd_config.own\nAuthorizedKeysCommandUser nobody\nChrootDirectory /mnt/jail\n" +
+		"AuthorizedKeysFile /mnt/jail/%h/.ssh/authorized_keys .ssh/authorized_keys\n### EXTRA CONFIG ###\nMatch User x\n  MaxSessions 1\n"
+	want[jailFile] = "ChrootDirectory /mnt/jail\nMatch all\nChrootDirectory /mnt/jail\n"
+	if diff := cmp.Diff(want, config.Files()); diff != "" {
+		t.Errorf("with a jail: %s", diff)
 	}
 }
 
@@ -37,7 +62,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("\"match\" all")
 	f.Fuzz(func(t *testing.T, extra string) {
 		const generated = "GeneratedKeyword yes"
-		global, _, ok := strings.Cut("\n"+Config(extra, generated), "\n"+generated+"\n")
+		global, _, ok := strings.Cut("\n"+Config{Extra: extra, Defaults: []string{generated}}.Files()[ConfigFile], "\n"+generated+"\n")
 		if !ok {
 			t.Fatalf("the generated line is not whole with %q", extra)
 		}

@@ -16,29 +16,39 @@ import (
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
 func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
-	pod, err := renderworker.Pod(input(t, `{controllerRef: {name: demo}}`), nodeset.Place{}, "r")
-	if err != nil {
-		t.Fatal(err)
+	commands := map[bool][]string{} // by whether Slurm powers the workers
+	for saves, spec := range map[bool]string{false: `{controllerRef: {name: demo}}`, true: `{controllerRef: {name: demo}, powerSaving: {}}`} {
+		pod, err := renderworker.Pod(input(t, spec), nodeset.Place{}, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands[saves] = pod.Spec.Containers[0].Lifecycle.PreStop.Exec.Command
 	}
-	command := pod.Spec.Containers[0].Lifecycle.PreStop.Exec.Command
 	const idle = "NodeName=w-0 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1"
 	tests := []struct {
 		name, shown string
 		// ends is how scontrol ends.
 		ends string
-		down bool
+		// saves says that Slurm powers the workers.
+		saves bool
+		down  bool
 	}{
-		{"an idle node is said to be down", idle, "exit 0", true},
-		{"one that we drained too", "NodeName=w-0 State=IDLE+DRAIN\n   Reason=slurm-operator: Pod w-0 was cordoned [slurm@2026-11-20T12:00:00]", "exit 0", true},
-		{"an administrator's drain stays", "NodeName=w-0 State=MIXED+DRAIN\n   Reason=bad disk [root@2026-11-20T12:00:00]", "exit 0", false},
-		{"also without a reason", "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1", "exit 0", false},
-		{"Slurm's own reason stays", "NodeName=w-0 State=DOWN*\n   Reason=Not responding [slurm@2026-11-20T12:00:00]", "exit 0", false},
-		{"a slurmctld that does not answer holds up nothing, and nothing is changed", "", "exit 1", false},
-		{"an empty answer changes nothing", "", "exit 0", false},
-		{"a slow answer holds up nothing, and nothing is changed", idle, "sleep 60", false},
-		{"the beginning of an answer changes nothing", "NodeName=w-0 Arch=x86_64", "exit 0", false},
-		{"nor does what came before an error", idle, "exit 1", false},
-		{"a node that Slurm does not have stays so", "Node w-0 not found", "exit 1", false},
+		{"an idle node is said to be down", idle, "exit 0", false, true},
+		{"one that we drained too", "NodeName=w-0 State=IDLE+DRAIN\n   Reason=slurm-operator: Pod w-0 was cordoned [slurm@2026-11-20T12:00:00]", "exit 0", false, true},
+		{"an administrator's drain stays", "NodeName=w-0 State=MIXED+DRAIN\n   Reason=bad disk [root@2026-11-20T12:00:00]", "exit 0", false, false},
+		{"also without a reason", "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1", "exit 0", false, false},
+		{"Slurm's own reason stays", "NodeName=w-0 State=DOWN*\n   Reason=Not responding [slurm@2026-11-20T12:00:00]", "exit 0", false, false},
+		{"a slurmctld that does not answer holds up nothing, and nothing is changed", "", "exit 1", false, false},
+		{"an empty answer changes nothing", "", "exit 0", false, false},
+		{"a slow answer holds up nothing, and nothing is changed", idle, "sleep 60", false, false},
+		{"the beginning of an answer changes nothing", "NodeName=w-0 Arch=x86_64", "exit 0", false, false},
+		{"nor does what came before an error", idle, "exit 1", false, false},
+		{"where Slurm powers workers an idle node is said to be down, too", idle, "exit 0", true, true},
+		{"and one that it wants powered down when its jobs have ended", "NodeName=w-0 State=MIXED+POWER_DOWN", "exit 0", true, true},
+		{"a node that is powered down stays so", "NodeName=w-0 State=IDLE+POWERED_DOWN+DYNAMIC_NORM", "exit 0", true, false},
+		{"one that powers down, too, whatever we said of it", "NodeName=w-0 State=IDLE+DRAIN+POWERING_DOWN\n   Reason=slurm-operator: x", "exit 0", true, false},
+		{"and one that Slurm wants back", "NodeName=w-0 State=ALLOCATED*+NOT_RESPONDING+POWERING_UP", "exit 0", true, false},
+		{"a node that Slurm does not have stays so", "Node w-0 not found", "exit 1", false, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,6 +60,7 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			command := commands[tt.saves]
 			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "POD_NODE_NAME=ip-10-0-0-1.ec2.internal"}
 			if output, err := run.CombinedOutput(); err != nil {

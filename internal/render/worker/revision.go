@@ -38,10 +38,14 @@ func RevisionData(in Input) ([]byte, error) {
 		Endpoint       string
 		Key            string
 		Claims         any
+		Jail           *slinkyv1beta1.Jail `json:",omitempty"`
+		PowerSaving    bool                `json:",omitempty"`
+		SshdConfig     string              `json:",omitempty"`
 	}{
 		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
 		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
 		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
+		Jail: spec.Jail, PowerSaving: in.NodeSet.SavesPower(), SshdConfig: in.sshdConfigDigest(),
 	}
 	data, err := json.Marshal(made)
 	if err == nil {
@@ -109,6 +113,11 @@ func canonical(data []byte) ([]byte, error) {
 	if ssh, ok := plain["SSH"].(map[string]any); ok {
 		if ref, ok := ssh["sssdConfRef"].(map[string]any); ok && (ref["name"] == nil || ref["name"] == "") {
 			delete(ssh, "sssdConfRef")
+		}
+	}
+	if jail, ok := plain["Jail"].(map[string]any); ok {
+		if source, ok := jail["volumeSource"].(map[string]any); ok {
+			embedded.WithoutEmpty[corev1.VolumeSource](source)
 		}
 	}
 	template, _ := plain["Template"].(map[string]any)

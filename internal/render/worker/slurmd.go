@@ -25,8 +25,7 @@ import (
 // preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
 // said about the node stays, or its drain would look like ours afterwards. Without a whole answer of slurmctld it is not known
 // what was said, and nothing is changed. The end of the pod is not held up.
-const preStop = `name=${POD_NODE_NAME:-$(hostname)}
-node=$(timeout 5 scontrol show node "$name") || exit 0
+const preStop = `node=$(timeout 5 scontrol show node "$name") || exit 0
 case $node in
 *Reason=slurm-operator:*) ;;
 *Reason=* | *+DRAIN*) exit 0 ;;
@@ -34,6 +33,17 @@ NodeName=*State=*) ;;
 *) exit 0 ;;
 esac
 timeout 5 scontrol update nodename="$name" state=down reason="slurm-operator: Pod is terminating" || true
+`
+
+// preStopName is the beginning of both: the name of the node.
+const preStopName = `name=${POD_NODE_NAME:-$(hostname)}
+`
+
+// preStopOfSaved is what comes before that where Slurm powers workers up and down. The node of a worker that goes because it is powered
+// down, or which Slurm wants back already, stays as it is: Slurm asks for no node that is DOWN.
+const preStopOfSaved = `case $(timeout 5 scontrol show node "$name") in
+*+POWERED_DOWN* | *+POWERING_*) exit 0 ;;
+esac
 `
 
 func podSpec(in Input) (corev1.PodSpec, error) {
@@ -87,24 +97,29 @@ func onePerNode() *corev1.Affinity {
 func slurmd(in Input) (corev1.Container, error) {
 	n := in.NodeSet
 	list, confErr := registration(n)
+	args, stop := []string{"-Z"}, preStopName+preStop
+	if n.SavesPower() {
+		// Slurm waits for a machine that has started since it was powered up, and that of a pod has not.
+		args, stop = append(args, "-b"), preStopName+preStopOfSaved+preStop
+	}
 	c, err := overlay.Container(corev1.Container{
 		Name:  slinkyv1beta1.NameSlurmd,
 		Image: in.Images.Slurmd(),
 		// The quotes are part of the argument: Slinky's images let a shell read the joined arguments, ours strip them.
-		Args:  []string{"-Z", "--conf-server", in.Controller.Endpoint(), "--conf", "'" + list + "'"},
+		Args:  append(args, "--conf-server", in.Controller.Endpoint(), "--conf", "'"+list+"'"),
 		Env:   topologyEnv(),
-		Ports: []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmd, ContainerPort: slinkyv1beta1.SlurmdPort, Protocol: corev1.ProtocolTCP}},
+		Ports: []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmd, ContainerPort: port(n), Protocol: corev1.ProtocolTCP}},
 		// Jobs get cgroups, namespaces and devices from slurmd, which needs the right to make them.
 		SecurityContext: &corev1.SecurityContext{
 			Privileged:   new(true),
 			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}},
 		},
 		// Before slurmd starts, the image waits for slurmctld, which may wait for slurmdbd and its database.
-		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 600, PeriodSeconds: 1},
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: StartSeconds, PeriodSeconds: 1},
 		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", preStop}},
+			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stop}},
 		}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
@@ -112,6 +127,20 @@ func slurmd(in Input) (corev1.Container, error) {
 		},
 	}, n.Spec.Slurmd, "spec.slurmd")
 	return c, errors.Join(confErr, err)
+}
+
+// StartSeconds is the time in which slurmd has to have started.
+const StartSeconds = 600
+
+// port is the one that slurmd listens on: slurmd(8) takes that of its node before SlurmdPort of slurm.conf.
+func port(n *slinkyv1beta1.NodeSet) int32 {
+	node, _ := conf.ParseNodeConf(n.Spec.ExtraConf) // mistakes are told by nodeConf
+	text, _ := node.Get("Port")
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || number == 0 {
+		return slinkyv1beta1.SlurmdPort
+	}
+	return int32(number)
 }
 
 // get asks slurmd's own health endpoints, which exist since Slurm 25.11.

@@ -19,17 +19,17 @@ const (
 	sshPort    = "ssh"
 )
 
-// SSHConfig is the ConfigMap with the workers' sshd_config; their host keys are made by the image.
-func SSHConfig(n *slinkyv1beta1.NodeSet) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: pod.ObjectMeta(n, n.SSHConfigName(), Labels(n)),
-		Data:       map[string]string{sshd.ConfigFile: sshdConfig(n)},
-	}
+// SSHConfig is the ConfigMap with the files of the workers' sshd; their host keys are made by the image.
+func SSHConfig(in Input) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(in.NodeSet, in.NodeSet.SSHConfigName(), Labels(in.NodeSet)), Data: sshdFiles(in)}
 }
 
-// sshdConfig is /etc/ssh/sshd_config of the workers.
-func sshdConfig(n *slinkyv1beta1.NodeSet) string {
-	return sshd.Config(n.Spec.SSH.ExtraSshdConfig, "UsePAM yes", "Subsystem sftp internal-sftp", "AuthenticationMethods publickey password")
+// sshdFiles are the files of sshd on the workers.
+func sshdFiles(in Input) map[string]string {
+	return sshd.Config{
+		Extra: in.NodeSet.Spec.SSH.ExtraSshdConfig, Own: in.SshdConfig,
+		Defaults: []string{"Subsystem sftp internal-sftp", "AuthenticationMethods publickey password"}, Jail: in.NodeSet.Spec.Jail,
+	}.Files()
 }
 
 // addSshd adds to a worker what it needs for logins. The image starts sshd and SSSD where they have a configuration.
@@ -40,7 +40,8 @@ func addSshd(in Input, spec *corev1.PodSpec) {
 	}
 	slurmd := &spec.Containers[0]
 	slurmd.Ports = append(slurmd.Ports, corev1.ContainerPort{Name: sshPort, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP})
-	slurmd.VolumeMounts = append(slurmd.VolumeMounts, corev1.VolumeMount{Name: sshVolume, MountPath: "/etc/ssh/sshd_config", SubPath: "sshd_config", ReadOnly: true})
+	slurmd.Env = append(slurmd.Env, sshd.Source(ssh.SshdConfigRef)...)
+	slurmd.VolumeMounts = append(slurmd.VolumeMounts, sshd.Mounts(sshVolume, sshdFiles(in))...)
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: sshVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: in.NodeSet.SSHConfigName()}, DefaultMode: new(int32(0o600)),
 	}}})
@@ -52,12 +53,20 @@ func addSshd(in Input, spec *corev1.PodSpec) {
 	}
 }
 
+// sshdConfigDigest is the digest of the user's own sshd_config, another one of which is another revision; empty for none.
+func (in Input) sshdConfigDigest() string {
+	if in.SshdConfig == "" {
+		return ""
+	}
+	return label.TextDigest(map[string]string{sshd.ConfigFile: in.SshdConfig})
+}
+
 // sshDigests are the annotations that say what a worker's logins were configured with. A changed sssd.conf is that of new
 // workers; it replaces none.
 func sshDigests(in Input) map[string]string {
 	out := map[string]string{}
 	if in.NodeSet.Spec.SSH.Enabled {
-		out[slinkyv1beta1.AnnotationSshdConfHash] = label.Digest(map[string][]byte{sshd.ConfigFile: []byte(sshdConfig(in.NodeSet))})
+		out[slinkyv1beta1.AnnotationSshdConfHash] = label.TextDigest(sshdFiles(in))
 		if in.SssdDigest != "" {
 			out[slinkyv1beta1.AnnotationSssdConfHash] = in.SssdDigest
 		}

@@ -35,6 +35,8 @@ type Input struct {
 	Images        image.Set
 	// Protected says that workers are kept from being evicted from the beginning.
 	Protected bool
+	// SshdConfig is the sshd_config that spec.ssh names in a ConfigMap; empty for none.
+	SshdConfig string
 	// SssdDigest is the digest of the sssd.conf that spec.ssh names; empty for none.
 	SssdDigest string
 }
@@ -48,8 +50,12 @@ func Labels(n *slinkyv1beta1.NodeSet) label.Set {
 // error joins problem.Problems.
 func Check(in Input) error {
 	n := in.NodeSet
-	_, err := Pod(in, nodeset.Place{}, "")
+	p, err := Pod(in, nodeset.Place{}, "")
 	errs := []error{err}
+	if n.SavesPower() && p.Spec.HostNetwork {
+		errs = append(errs, problem.Errorf("spec.powerSaving", slinkyv1beta1.ReasonInvalidSpec,
+			"cannot be used with template.spec.hostNetwork: the names of nodes that are powered down have to follow from ordinals"))
+	}
 	if _, err := conf.ParseOptions(n.Spec.Partition.Config); n.Spec.Partition.Enabled && err != nil {
 		errs = append(errs, problem.Errorf("spec.partition.config", slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
@@ -68,6 +74,7 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 	set := Labels(n)
 	spec, specErr := podSpec(in)
 	template, templateErr := pod.Template(spec, n.Spec.Template, set, sshDigests(in), "spec.template")
+	jailErr := pod.AddJail(&template.Spec, slinkyv1beta1.NameSlurmd, n.Spec.Jail)
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	limit(&out.Spec)
 	out.Name, out.Namespace = place.PodName(n), n.Namespace
@@ -102,7 +109,7 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
 	}
-	return out, errors.Join(specErr, templateErr, claimsErr)
+	return out, errors.Join(specErr, templateErr, jailErr, claimsErr)
 }
 
 // bind lets the scheduler put the pod on one Kubernetes node and no other, as a DaemonSet does. What else the template asks
@@ -134,7 +141,7 @@ func Template(in Input) (*corev1.PodSpec, error) {
 		return nil, err
 	}
 	template, err := pod.Template(spec, in.NodeSet.Spec.Template, Labels(in.NodeSet), nil, "spec.template")
-	return &template.Spec, err
+	return &template.Spec, errors.Join(err, pod.AddJail(&template.Spec, slinkyv1beta1.NameSlurmd, in.NodeSet.Spec.Jail))
 }
 
 // claimTemplateLabel on a claim names the template that it was made from, which is also the name of the volume.

@@ -51,7 +51,9 @@ func TestPod(t *testing.T) {
 			`{controllerRef: {name: demo}, template: {spec: {volumes: [{name: scratch, emptyDir: {}}]}}, volumeClaimTemplates: [
 			{metadata: {name: scratch, labels: {tier: fast}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Ti}}}},
 			{metadata: {name: home}, spec: {storageClassName: nfs}}]}`, 2, "", ""},
+		{"another port for slurmd", "port.yaml", `{controllerRef: {name: demo}, extraConf: "port=7000"}`, 0, "", ""},
 		{"several workers on one Kubernetes node", "oversubscribe.yaml", `{controllerRef: {name: demo}, oversubscribeNode: true}`, 0, "", ""},
+		{"Slurm powers the workers", "power-saving.yaml", `{controllerRef: {name: demo}, powerSaving: {initial: 0}}`, 3, "", ""},
 		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0, "", ""},
 		{"the host's network, and the DNS servers that the user chooses", "host-network-dns.yaml",
 			`{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, dnsPolicy: Default}}}`, 0, "", ""},
@@ -60,6 +62,9 @@ func TestPod(t *testing.T) {
 			{matchExpressions: [{key: gpu, operator: Exists}]}, {matchExpressions: [{key: accelerator, operator: In, values: [a]}]}]}}}}}}`, 0, "node-1.example.com", "node-1"},
 		{"logins over ssh, for the users of a directory", "ssh.yaml",
 			`{controllerRef: {name: demo}, ssh: {enabled: true, extraSshdConfig: "Match User root\n  PermitRootLogin no", sssdConfRef: {name: sssd, key: conf}}}`, 0, "", ""},
+		{"a jail: what is mounted in it is mounted beside it first", "jail.yaml", `{controllerRef: {name: demo}, jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}, ssh: {enabled: true},
+			slurmd: {volumeMounts: [{name: data, mountPath: /mnt/jail/data/}, {name: data, mountPath: /mnt/jail.upper/more}, {name: data, mountPath: /mnt/jails}]},
+			template: {spec: {volumes: [{name: data, emptyDir: {}}]}}}`, 0, "", ""},
 		{"an ordinal that comes back to its Kubernetes node", "pinned.yaml", `{controllerRef: {name: demo}, pinToNode: true, ordinalPadding: 2}`, 4, "node-2", ""},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
@@ -91,10 +96,25 @@ func TestPod(t *testing.T) {
 				objects = append(objects, c)
 			}
 			if in.NodeSet.Spec.SSH.Enabled {
-				objects = append(objects, renderworker.SSHConfig(in.NodeSet))
+				objects = append(objects, renderworker.SSHConfig(in))
 			}
 			golden.Check(t, tt.file, manifest.YAML(t, objects...))
 		})
+	}
+}
+
+func TestTheSshdConfigOfAUser(t *testing.T) {
+	in := input(t, `{controllerRef: {name: demo}, ssh: {enabled: true, sshdConfigRef: {name: own, key: sshd_config}}}`)
+	in.SshdConfig = "MaxSessions 3\n"
+	pod, err := renderworker.Pod(in, nodeset.Place{}, "0123456789")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "sshd-config.yaml", manifest.YAML(t, []render.Object{pod, renderworker.SSHConfig(in)}...))
+
+	before := revision(t, in)
+	if in.SshdConfig = "MaxSessions 4\n"; revision(t, in) == before {
+		t.Error("workers with another content of their sshd_config have the same revision")
 	}
 }
 
@@ -205,6 +225,7 @@ func TestRevisionCoversWhatWorkersAreMadeOf(t *testing.T) {
 		"extraConf":     func(in *renderworker.Input) { in.NodeSet.Spec.ExtraConf = "Weight=1" },
 		"the padding":   func(in *renderworker.Input) { in.NodeSet.Spec.OrdinalPadding = 3 },
 		"the node":      func(in *renderworker.Input) { in.NodeSet.Spec.OversubscribeNode = true },
+		"power saving":  func(in *renderworker.Input) { in.NodeSet.Spec.PowerSaving = &slinkyv1beta1.NodeSetPowerSaving{} },
 		"the port":      func(in *renderworker.Input) { in.Controller.Spec.Service.Port = 7817 },
 		"the key": func(in *renderworker.Input) {
 			in.Controller = manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {slurmKeyRef: {name: other, key: k}}}`)
@@ -251,6 +272,19 @@ func TestMistakes(t *testing.T) {
 		{"a claim without a name", `{volumeClaimTemplates: [{spec: {}}, {metadata: {name: a}, spex: {}}]}`, []string{
 			"spec.volumeClaimTemplates[0].metadata.name: is the name of the volume and must not be empty",
 			`spec.volumeClaimTemplates[1]: unknown field "spex"`,
+		}},
+		{"a jail without a volume", `{jail: {volumeSource: {}}}`, []string{
+			"spec.jail.volumeSource: must have exactly one member that says what the volume is, such as persistentVolumeClaim or nfs; it has 0",
+		}},
+		{"a jail that is mistyped", `{jail: {volumeSource: {persistentVolumeClaims: {}}}}`, []string{`spec.jail.volumeSource: unknown field "persistentVolumeClaims"`}},
+		{"another volume called jail", `{jail: {volumeSource: {emptyDir: {}}}, template: {spec: {volumes: [{name: jail, emptyDir: {}}]}}}`, []string{
+			"spec.template.spec.volumes[jail]: is the name of the volume of spec.jail; choose another one",
+		}},
+		{"something else where the jail is", `{jail: {volumeSource: {emptyDir: {}}}, slurmd: {volumeMounts: [{name: a, mountPath: /mnt/jail/}]}}`, []string{
+			"spec.jail: volume a is mounted at /mnt/jail as well; leave that mount out",
+		}},
+		{"power saving where names follow from machines", `{powerSaving: {}, template: {spec: {hostNetwork: true}}}`, []string{
+			"spec.powerSaving: cannot be used with template.spec.hostNetwork: the names of nodes that are powered down have to follow from ordinals",
 		}},
 		{"mistyped fields everywhere", `{slurmd: {a: 1}, logfile: {b: 1}, template: {spec: {c: 1}}}`, []string{
 			`spec.logfile: unknown field "b"`, `spec.slurmd: unknown field "a"`, `spec.template.spec: unknown field "c"`,

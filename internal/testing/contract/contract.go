@@ -66,6 +66,26 @@ func checkout(t testing.TB) string {
 	}
 }
 
+// FillClaims gives an empty volumeClaimTemplateSpec what Kubernetes asks of every claim. The predecessors' charts render such
+// ones, and with them no worker would exist.
+func FillClaims(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if claim, ok := value["volumeClaimTemplateSpec"].(map[string]any); ok && len(claim) == 0 {
+			value["volumeClaimTemplateSpec"] = map[string]any{
+				"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+			}
+		}
+		for _, below := range value {
+			FillClaims(below)
+		}
+	case []any:
+		for _, item := range value {
+			FillClaims(item)
+		}
+	}
+}
+
 // Move lets everything in an object that names one namespace name another one.
 func Move(value any, from, to string) {
 	switch value := value.(type) {

@@ -70,10 +70,12 @@ func (o *Operator) RunCluster() {
 				return fmt.Errorf("there is no StatefulSet %s", name)
 			}
 		}
-		for _, name := range []string{"demo-restapi", "demo-login"} {
-			if Get[appsv1.Deployment](o, name) == nil {
-				return fmt.Errorf("there is no Deployment %s", name)
-			}
+		if Get[appsv1.Deployment](o, "demo-restapi") == nil {
+			return errors.New("there is no Deployment demo-restapi")
+		}
+		// The login pods of a SlurmCluster are those of a StatefulSet.
+		if Get[appsv1.Deployment](o, "demo-login") == nil && Get[appsv1.StatefulSet](o, "demo-login") == nil {
+			return errors.New("there is neither a Deployment nor a StatefulSet demo-login")
 		}
 		return nil
 	})

@@ -20,6 +20,9 @@ func report(set *nebiusv1alpha1.NodeSet, o reconcile.Outcome[facts, *plan, struc
 	if f.composed != nil {
 		part = kube.PartOf("workers", f.composed.Generation, f.composed.Status.Conditions)
 	}
+	if f.comesBack() && part.Ready {
+		part = kube.Part{Name: "workers", Reason: kube.ReasonWaiting, Message: "wait for slurmctld"}
+	}
 	out := reconcile.Report{Parts: []kube.Part{part}}
 	f.conditions(&out, part)
 	set.Status.ObservedGeneration = set.Generation
@@ -45,6 +48,11 @@ func (f facts) phase(part kube.Part) nebiusv1alpha1.NodeSetPhase {
 }
 
 func (f facts) atRest() bool { return f.cluster != nil && f.cluster.Spec.Maintenance.Downscaled() }
+
+// comesBack says that the workers are still scaled to zero after maintenance.
+func (f facts) comesBack() bool {
+	return !f.atRest() && f.composed != nil && f.composed.Replicas() == 0 && (f.set.Spec.Replicas == nil || *f.set.Spec.Replicas > 0)
+}
 
 // conditions adds those of the contract, soperator.md §4.4. They are Unknown until there is something to say.
 func (f facts) conditions(out *reconcile.Report, part kube.Part) {

@@ -34,6 +34,8 @@ func TestStatus(t *testing.T) {
 		out.Status.Conditions = []metav1.Condition{condition}
 		return out
 	}
+	asleep := composed(2)
+	asleep.Spec.Replicas, asleep.Status.Desired, asleep.Status.UpdatedReplicas, asleep.Status.ReadyReplicas = new(int32(0)), 0, 0, 0
 	for name, test := range map[string]struct {
 		facts    facts
 		static   string
@@ -60,6 +62,10 @@ func TestStatus(t *testing.T) {
 		"a cluster at rest": {
 			facts: facts{owner: "c", cluster: resting, composed: composed(2)}, phase: nebiusv1alpha1.NodeSetTerminating, replicas: 2,
 			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=True/Maintenance SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"a cluster that comes back": {
+			facts: facts{owner: "c", cluster: cluster, composed: asleep}, phase: nebiusv1alpha1.NodeSetProvisioning,
+			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=False/NodeSetNotReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=False/Waiting Reconciling=True/Waiting Stalled=False/Reconciled",
 		},
 		"a mistake while workers run": {
 			facts: facts{owner: "c", cluster: cluster, composed: composed(2)}, static: "oops", phase: nebiusv1alpha1.NodeSetReady, replicas: 2,

@@ -3,21 +3,32 @@
 
 // Package notserved tells the owners of objects that this version stores and does not act on: by condition Ready False with
 // reason NotServed and by an event. Manifests of the predecessor have such objects, and whoever applies them must not wait
-// for what never comes. A kind that gets a controller of its own leaves the list here.
+// for what never comes. A kind that gets a controller of its own leaves the list here. Of
+// JailedConfigs those are told of that no sconfigcontroller serves.
 package notserved
 
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks;jailedconfigs;nodeconfigurators;nodesetpowerstates,verbs=list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status;jailedconfigs/status;nodeconfigurators/status;nodesetpowerstates/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup registers a controller for each of the kinds.
@@ -38,16 +49,72 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 				return reconcile.Report{}
 			},
 		}
-		if err := kind.Setup(mgr, reconcile.Watches{}); err != nil {
+		var watches reconcile.Watches
+		if name == "JailedConfig" {
+			kind.Skip, watches.Other = kept(&base), withClusters(&base)
+		}
+		if err := kind.Setup(mgr, watches); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// kept says whether a JailedConfig is sconfigcontroller's: it has told something of the object, or a SlurmCluster of the namespace runs
+// it, so that it will. Its status has one writer.
+func kept(base *reconcile.Base) func(context.Context, reconcile.Object) (bool, error) {
+	return func(ctx context.Context, o reconcile.Object) (bool, error) {
+		c, is := o.(*nebiusv1alpha1.JailedConfig)
+		if !is {
+			return false, nil
+		}
+		if meta.FindStatusCondition(c.Status.Conditions, nebiusv1alpha1.ConditionFilesWritten) != nil {
+			return true, nil
+		}
+		clusters, err := reference.SlurmClusters(ctx, base.Client, c.Namespace)
+		if err != nil {
+			return false, err
+		}
+		for i := range clusters {
+			nodeSets, err := reference.NodeSetsOf(ctx, base.Client, &clusters[i])
+			if err != nil {
+				return false, err
+			}
+			if compose.WritesFiles(compose.Input{Cluster: &clusters[i], NodeSets: nodeSets}) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
+// withClusters looks at the JailedConfigs of a namespace when a SlurmCluster of it changes or goes.
+func withClusters(base *reconcile.Base) func(*builder.Builder) {
+	neighbours := func(ctx context.Context, cluster client.Object) []ctrl.Request {
+		var list nebiusv1alpha1.JailedConfigList
+		if err := base.Client.List(ctx, &list, client.InNamespace(cluster.GetNamespace())); err != nil {
+			log.FromContext(ctx).Error(err, "Could not find the JailedConfigs of a namespace", "namespace", cluster.GetNamespace())
+			return nil
+		}
+		var out []ctrl.Request
+		for i := range list.Items {
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return out
+	}
+	return func(b *builder.Builder) {
+		b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(neighbours), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+}
+
 // decide does nothing for an object of a kind, and says so.
 func decide(kind string) *reconcile.Plan {
 	var p reconcile.Plan
+	if kind == "JailedConfig" {
+		p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed,
+			"sconfigcontroller writes files into the jail, and no SlurmCluster of this namespace runs it: one with a jail does, unless spec.sConfigController.node.size is 0")}
+		return &p
+	}
 	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed, "this version stores objects of kind %s and does not act on them", kind)}
 	return &p
 }

@@ -6,7 +6,10 @@ package slurmcluster
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,22 +23,28 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// Setup registers the controller of SlurmClusters.
-func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
-	r := &reconciler{Base: base}
+// Setup registers the controller of SlurmClusters. definitions has the metadata of CRDs of others, if they are there. Labels of Kubernetes nodes below topologyLabels say where these are in the network.
+func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base, definitions kube.Definitions, topologyLabels string) error {
+	r := &reconciler{Base: base, definitions: definitions, later: kube.NewLater(mgr, &nebiusv1.SlurmCluster{}), topologyLabels: topologyLabels}
 	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	err := r.kind().Setup(mgr, reconcile.Watches{
 		Owns: []client.Object{
 			&slinkyv1beta1.Controller{}, &slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{},
 			&corev1.ConfigMap{}, &corev1.Service{},
+			&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 		},
 		Other: func(b *builder.Builder) {
 			b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf), specs)
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes()))
+			b.Watches(&corev1.Pod{}, soon(clusterOfWorker), builder.WithPredicates(placementChanges()))
+			b.Watches(&corev1.Node{}, soon(r.clustersInNetworks), builder.WithPredicates(r.locationChanges()))
+			r.watchDefinitions(b)
+			r.later.Join(b)
 		},
 	})
 	if err != nil {

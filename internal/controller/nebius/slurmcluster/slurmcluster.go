@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +35,13 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;restapis,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Prunes are the kinds of objects that are deleted when they are no longer composed. Each needs the index of
@@ -41,10 +50,19 @@ func Prunes() []client.Object {
 	return []client.Object{
 		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.NodeSet{},
 		&corev1.ConfigMap{}, &corev1.Service{},
+		&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 	}
 }
 
-type reconciler struct{ reconcile.Base }
+type reconciler struct {
+	reconcile.Base
+	// definitions has the metadata of CRDs of others.
+	definitions kube.Definitions
+	// later watches those of their kinds of which the status matters.
+	later *kube.Later
+	// topologyLabels is the prefix of the labels <prefix>/tier-N of Kubernetes nodes.
+	topologyLabels string
+}
 
 // facts are what is known about a SlurmCluster.
 type facts struct{ compose.Input }
@@ -55,7 +73,17 @@ func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster)
 		return facts{}, err
 	}
 	observed, err := r.observed(ctx, cluster, nodeSets)
-	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, Observed: observed}}, err
+	if err != nil {
+		return facts{}, err
+	}
+	if observed.Installed, err = r.installed(ctx); err != nil {
+		return facts{}, err
+	}
+	if observed.Rest, err = r.rest(ctx, cluster); err != nil {
+		return facts{}, err
+	}
+	observed.Populate, err = r.populate(ctx, cluster)
+	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, Observed: observed, Images: r.Images}}, err
 }
 
 // observed reads what exists of a cluster. The server is asked about composed NodeSets whose source the cache does not show.
@@ -78,7 +106,9 @@ func (r *reconciler) observed(ctx context.Context, cluster *nebiusv1.SlurmCluste
 		}
 		out.NodeSets = append(out.NodeSets, set)
 	}
-	return out, nil
+	var err error
+	out.Workers, err = r.workers(ctx, cluster)
+	return out, err
 }
 
 // removed asks the server whether a cluster has lost a NodeSet.
@@ -109,11 +139,30 @@ type plan struct {
 func decide(f facts) *plan {
 	out := compose.Cluster(f.Input)
 	p := &plan{Plan: reconcile.Plan{Output: out.Output, Notes: out.Notes}, composed: out}
+	for _, unwanted := range out.UnwantedDatabase(f.Cluster, f.Observed.Installed) {
+		p.Delete = append(p.Delete, unwanted)
+	}
+	if unwanted := out.UnwantedProfile(f.Cluster, f.Observed.Installed); unwanted != nil {
+		p.Delete = append(p.Delete, unwanted)
+	}
 	for _, held := range out.Held {
 		p.Keep = append(p.Keep, held.Object)
 	}
 	for _, kept := range out.Kept {
 		p.Keep = append(p.Keep, kept)
+	}
+	if out.Jail.Awaited {
+		for _, set := range out.Components.NodeSets {
+			p.Keep = append(p.Keep, set)
+		}
+	}
+	if out.Jail.Job != nil {
+		p.Keep = append(p.Keep, out.Jail.Job)
+	}
+	for i, o := range p.Objects {
+		if job, ok := o.(*batchv1.Job); ok {
+			p.Objects[i] = kube.Recreate(job) // it is composed only when it is to run
+		}
 	}
 	return p
 }

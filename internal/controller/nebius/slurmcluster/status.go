@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +35,7 @@ type status struct {
 
 func report(cluster *nebiusv1.SlurmCluster, o reconcile.Outcome[facts, *plan, Seen]) reconcile.Report {
 	s := status{cluster: cluster, composed: o.Plan.composed, problems: o.Plan.Problems, applied: o.Driven, seen: o.Seen}
+	s.jail(o.Now)
 	return s.rollUp()
 }
 
@@ -42,9 +44,11 @@ func (s *status) rollUp() reconcile.Report {
 	s.common()
 	s.components()
 	s.spec()
+	s.images()
 	status := &s.cluster.Status
 	status.ObservedGeneration = s.cluster.Generation
 	status.ReadyWorkers, status.ReadyLogin = new(s.seen.ReadyWorkers), new(s.seen.ReadyLogin)
+	status.ReadySConfigController = new(s.seen.ReadySConfigController)
 	switch {
 	case !s.applied && (status.Phase == "" || status.Phase == nebiusv1.PhasePending):
 		status.Phase = nebiusv1.PhasePending
@@ -76,13 +80,17 @@ func (s *status) common() {
 
 // components writes the condition of each component.
 func (s *status) components() {
-	nodes, atRest := &s.cluster.Spec.SlurmNodes, s.cluster.Spec.Maintenance.Downscaled()
-	s.component(nebiusv1.ConditionControllersAvailable, s.seen.Controller)
+	nodes, rest, atRest := &s.cluster.Spec.SlurmNodes, s.composed.Rest, s.cluster.Spec.Maintenance.Downscaled()
+	if atRest {
+		s.report.Say(nebiusv1.ConditionControllersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmctld)
+	} else {
+		s.component(nebiusv1.ConditionControllersAvailable, s.comesBack(s.seen.Controller, rest.Slurmctld))
+	}
 	switch {
 	case s.workers() == 0:
 		s.report.Say(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the spec asks for no workers")
 	case atRest:
-		s.report.Say(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there are no workers during maintenance")
+		s.report.Say(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Workers)
 	default:
 		s.component(nebiusv1.ConditionWorkersAvailable, s.workerParts()...)
 	}
@@ -92,13 +100,32 @@ func (s *status) components() {
 	case atRest:
 		s.report.Say(nebiusv1.ConditionLoginAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there are no login pods during maintenance")
 	default:
-		s.component(nebiusv1.ConditionLoginAvailable, s.seen.LoginSet)
+		s.component(nebiusv1.ConditionLoginAvailable, s.comesBack(s.awaitsJail(s.seen.LoginSet), rest.Clients))
 	}
-	if nodes.Accounting.Enabled {
-		s.component(nebiusv1.ConditionAccountingAvailable, s.accountingPart())
-	} else {
+	switch {
+	case nodes.Accounting.Enabled && atRest && rest.Slurmdbd != "":
+		s.report.Say(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmdbd)
+	case nodes.Accounting.Enabled:
+		s.component(nebiusv1.ConditionAccountingAvailable, s.accountingParts()...)
+	default:
 		s.report.Say(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.accounting.enabled is false")
 	}
+	s.sConfigController()
+}
+
+// images tells of images in whose place ours are, by an event when there is something new about it.
+func (s *status) images() {
+	const kind = nebiusv1.ConditionImagesReplaced
+	if len(s.composed.Replaced) == 0 {
+		s.report.Drop = append(s.report.Drop, kind)
+		return
+	}
+	message := "images of Soperator do not start here, ours of the same role run in their place: " + strings.Join(s.composed.Replaced, ", ") +
+		"; leave these fields empty, name images of your own, or start the operator with --keep-soperator-images"
+	if was := meta.FindStatusCondition(s.cluster.Status.Conditions, kind); was == nil || was.Message != message {
+		s.report.Events = append(s.report.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: kind, Action: "Compose", Note: message})
+	}
+	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonSoperatorImages, message)
 }
 
 // component writes the condition of a component that the spec asks for.
@@ -121,9 +148,9 @@ func (s *status) component(kind string, parts ...kube.Part) {
 	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, strings.Join(messages, "; "))
 }
 
-// workers is the number of workers that the spec asks for when it is not at rest.
+// workers is the number of workers that the spec asks for when it is not at rest. How many come back is not composed yet.
 func (s *status) workers() int {
-	if s.cluster.Spec.Maintenance.Downscaled() {
+	if s.cluster.Spec.Maintenance.Downscaled() || s.composed.Rest.Clients != "" {
 		return len(s.composed.Components.NodeSets)
 	}
 	total := 0
@@ -137,6 +164,7 @@ func (s *status) workers() int {
 func (s *status) workerParts() []kube.Part {
 	parts := slices.Clone(s.seen.NodeSets)
 	for i, set := range s.composed.Components.NodeSets {
+		parts[i] = s.comesBack(s.awaitsJail(parts[i]), s.composed.Rest.Clients)
 		for _, held := range s.composed.Held {
 			if held.Object == set {
 				parts[i] = kube.Part{
@@ -149,27 +177,51 @@ func (s *status) workerParts() []kube.Part {
 	return parts
 }
 
-// accountingPart is slurmdbd, or why there is none although the spec asks for it.
-func (s *status) accountingPart() kube.Part {
+// accountingParts are slurmdbd and the database that is made for it, or why there is none although the spec asks for it. A database
+// without replicas is not asked whether it is ready.
+func (s *status) accountingParts() []kube.Part {
 	if s.composed.Components.Accounting != nil {
-		return s.seen.Accounting
+		if s.cluster.Spec.Maintenance.Downscaled() {
+			return []kube.Part{s.seen.Accounting}
+		}
+		return append(slices.Clone(s.seen.Database), s.seen.Accounting)
 	}
 	if len(s.problems) > 0 {
-		return kube.Part{Name: "spec.slurmNodes.accounting", Stalled: true, Reason: nebiusv1.ReasonInvalidSpec, Message: "has mistakes, see condition Stalled"}
+		return []kube.Part{{Name: "spec.slurmNodes.accounting", Stalled: true, Reason: nebiusv1.ReasonInvalidSpec, Message: "has mistakes, see condition Stalled"}}
 	}
-	return kube.Part{
+	return []kube.Part{{
 		Name: "spec.slurmNodes.accounting.mariadbOperator", Stalled: true, Reason: nebiusv1.ReasonFieldsNotEffective,
-		Message: "this version cannot use the mariadb-operator; use embeddedDB or externalDB",
+		Message: "the cluster has no mariadb-operator (CRDs " + compose.MariaDBDefinition + ", " + compose.GrantDefinition +
+			"): install it, or use embeddedDB or externalDB",
+	}}
+}
+
+// comesBack says of a component that is kept stopped, although the cluster is not to be at rest any more, what it waits for.
+func (s *status) comesBack(part kube.Part, waits string) kube.Part {
+	if waits == "" || s.cluster.Spec.Maintenance.Downscaled() || !part.Ready {
+		return part
 	}
+	return kube.Part{Name: part.Name, Reason: nebiusv1.ReasonWaiting, Message: waits}
 }
 
 // parts are what the cluster is ready by. A part at rest is ready when it rests.
 func (s *status) parts() []kube.Part {
-	parts := []kube.Part{s.seen.Controller, s.seen.RestAPI, s.seen.LoginSet}
-	if s.cluster.Spec.SlurmNodes.Accounting.Enabled {
-		parts = append(parts, s.accountingPart())
+	rest := s.composed.Rest
+	parts := []kube.Part{
+		s.comesBack(s.seen.Controller, rest.Slurmctld), s.comesBack(s.seen.RestAPI, rest.Slurmctld),
+		s.comesBack(s.awaitsJail(s.seen.LoginSet), rest.Clients),
 	}
-	parts = append(parts, s.workerParts()...)
+	if s.cluster.Spec.Maintenance.Downscaled() {
+		s.report.ReadyReason = nebiusv1.ReasonMaintenance
+		if !rest.Reached {
+			parts = append(parts, kube.Part{Name: "spec.maintenance", Reason: nebiusv1.ReasonMaintenance, Message: rest.Slurmctld})
+		}
+	}
+	if s.cluster.Spec.SlurmNodes.Accounting.Enabled {
+		parts = append(parts, s.accountingParts()...)
+	}
+	parts = append(append(parts, s.workerParts()...), s.jailPart()...)
+	parts = append(parts, s.sConfigControllerPart()...)
 	if !s.applied && len(s.problems) == 0 {
 		parts = append(parts, kube.Part{Name: "component objects", Reason: nebiusv1.ReasonReconciling, Message: "could not all be applied, which is tried again"})
 	}
@@ -179,6 +231,11 @@ func (s *status) parts() []kube.Part {
 // spec writes the conditions about the spec itself.
 func (s *status) spec() {
 	switch mode := s.cluster.Spec.Maintenance; mode {
+	case nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail:
+		// The Job of before goes when the mode begins. Until it has gone, the mode has not begun.
+		if s.applied || meta.FindStatusCondition(s.cluster.Status.Conditions, nebiusv1.ConditionPopulateJailMode) == nil {
+			s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
+		}
 	case nebiusv1.MaintenanceDownscale:
 		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionUnknown, nebiusv1.ReasonUnknown, "the populate-jail Job is left alone")
 	case "":

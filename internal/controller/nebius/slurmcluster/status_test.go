@@ -57,38 +57,38 @@ func TestStatusIsRolledUp(t *testing.T) {
 	}{
 		"a cluster without workers, login and accounting is available": {
 			phase: nebiusv1.PhaseAvailable,
-			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"one NodeSet of two that is not ready makes the cluster not available": {
 			sets: []nebiusv1alpha1.NodeSet{{}, {}}, unready: []string{"NodeSet c-b"}, phase: nebiusv1.PhaseNotAvailable,
-			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/NotAvailable LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/NotAvailable LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
 		},
 		"the REST API counts for readiness, though it has no condition": {
 			unready: []string{"RestApi"}, phase: nebiusv1.PhaseAvailable,
-			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
 		},
 		"a cluster at rest is ready, but not available": {
 			spec:  nebiusv1.SlurmClusterSpec{Maintenance: nebiusv1.MaintenanceDownscale, SlurmNodes: nebiusv1.SlurmNodes{Worker: &nebiusv1.Worker{Size: 1}, Login: nebiusv1.Login{Size: 1}}},
 			phase: nebiusv1.PhaseNotAvailable,
-			want:  "CommonAvailable=False/Maintenance ControllersAvailable=True/Available WorkersAvailable=False/Maintenance LoginAvailable=False/Maintenance AccountingAvailable=False/Disabled PopulateJailMode=Unknown/Unknown SpecEffective=False/FieldsNotEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+			want:  "CommonAvailable=False/Maintenance ControllersAvailable=False/Maintenance WorkersAvailable=False/Maintenance LoginAvailable=False/Maintenance AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=Unknown/Unknown SpecEffective=True/AllFieldsEffective Ready=True/Maintenance Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"a database that cannot be had needs a person": {
 			spec:  nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Accounting: nebiusv1.Accounting{Enabled: true, MariaDBOperator: &nebiusv1.MariaDBOperator{Enabled: true}}}},
 			phase: nebiusv1.PhaseNotAvailable,
-			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=False/FieldsNotEffective Ready=False/FieldsNotEffective Reconciling=False/Reconciled Stalled=True/FieldsNotEffective",
+			want:  "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=False/FieldsNotEffective Ready=False/FieldsNotEffective Reconciling=False/Reconciled Stalled=True/FieldsNotEffective",
 		},
 		"a mistake from the start keeps the cluster pending": {
 			spec:  nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Accounting: nebiusv1.Accounting{Enabled: true}}},
 			phase: nebiusv1.PhasePending,
-			want:  "CommonAvailable=False/NotAvailable ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
+			want:  "CommonAvailable=False/NotAvailable ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/NotAvailable SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/InvalidSpec Reconciling=False/Reconciled Stalled=True/InvalidSpec",
 		},
 		"a first pass that fails leaves it pending, and unknown what is not known": {
 			change: func(o *outcome) { o.Driven = false }, phase: nebiusv1.PhasePending,
-			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
+			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
 		},
 		"a later pass that fails does not flap": {
 			change: func(o *outcome) { o.Driven = false }, was: nebiusv1.PhaseAvailable, phase: nebiusv1.PhaseAvailable,
-			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
+			want: "CommonAvailable=Unknown/Reconciling ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=False/Reconciling Reconciling=True/Reconciling Stalled=False/Reconciled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

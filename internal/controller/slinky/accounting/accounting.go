@@ -94,8 +94,11 @@ func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.Accounting) (f
 		return f, nil
 	}
 	f.Images = r.Images
-	keysErr := r.keys(ctx, &f)
 	var err error
+	if f.Running, err = r.running(ctx, a); err != nil {
+		return f, err
+	}
+	keysErr := r.keys(ctx, &f)
 	f.problems, err = problem.FromError(errors.Join(keysErr, r.password(ctx, a, &f.Input), r.certificates(ctx, a, &f.Input)))
 	return f, err
 }
@@ -127,6 +130,9 @@ func (r *reconciler) keys(ctx context.Context, f *facts) (err error) {
 
 // password reads the password of the database.
 func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
+	if a.ByCertificate() {
+		return nil
+	}
 	ref := a.DatabasePasswordRef()
 	if ref == nil {
 		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
@@ -143,6 +149,8 @@ type observation struct {
 	slurmdbd kube.Part
 	// pod is that of slurmdbd; nil when there is none.
 	pod *corev1.Pod
+	// stopped says that neither slurmdbd nor its database has a pod, or is to have one.
+	stopped bool
 }
 
 func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, _ facts, _ *reconcile.Plan, seen *observation) error {
@@ -150,15 +158,21 @@ func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.Accounting, _
 		return nil
 	}
 	var errs []error
+	pods, database := int32(1), reconcile.Workload{Current: true}
+	if a.Suspended() {
+		pods = 0
+	}
 	if a.Spec.EmbeddedDatabase != nil {
-		part, _, err := r.ObserveWorkload(ctx, a.Namespace, a.DatabaseKey().Name, &appsv1.StatefulSet{}, "database")
+		part, w, err := r.ObserveWorkload(ctx, a.Namespace, a.DatabaseKey().Name, &appsv1.StatefulSet{}, "database", pods)
 		errs = append(errs, err)
-		seen.database = &part
+		seen.database, database = &part, w
 	}
 	var err error
-	seen.slurmdbd, _, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd")
+	var slurmdbd reconcile.Workload
+	seen.slurmdbd, slurmdbd, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.StatefulSet{}, "slurmdbd", pods)
 	errs = append(errs, err)
 	seen.pod, err = r.pod(ctx, a)
+	seen.stopped = pods == 0 && seen.pod == nil && slurmdbd.None() && database.None()
 	return errors.Join(append(errs, err)...)
 }
 
@@ -173,7 +187,11 @@ func report(a *slinkyv1beta1.Accounting, o reconcile.Outcome[facts, *reconcile.P
 	}
 	out.Conditions = append(out.Conditions, o.Facts.keys)
 	sight := Sight{Accounting: a, Problems: o.Plan.Problems, Now: o.Now, Pod: o.Seen.pod}
-	if database := o.Seen.database; database != nil {
+	suspension := reconcile.Suspension{
+		Suspend: a.Suspended(), Stopped: o.Seen.stopped, Ready: o.Seen.slurmdbd.Ready,
+		Before: meta.FindStatusCondition(a.Status.Conditions, slinkyv1beta1.ConditionSuspended),
+	}
+	if database := o.Seen.database; database != nil && !a.Suspended() {
 		sight.EmbeddedStarting = !database.Ready
 		out.Parts = append(out.Parts, *database)
 	}
@@ -181,7 +199,10 @@ func report(a *slinkyv1beta1.Accounting, o reconcile.Outcome[facts, *reconcile.P
 	if !slurmdbd.Ready && reachable.Status == metav1.ConditionFalse {
 		slurmdbd.Reason, slurmdbd.Message = reachable.Reason, reachable.Message
 	}
-	out.Parts = append(out.Parts, slurmdbd)
+	if c, ok := suspension.Condition(); ok {
+		out.Conditions = append(out.Conditions, c)
+	}
+	out.Parts, out.ReadyReason = append(out.Parts, suspension.Part(slurmdbd)), suspension.ReadyReason()
 	out.Again = sight.Again()
 	tell(a, &out, reachable)
 	return out
@@ -194,6 +215,23 @@ func tell(a *slinkyv1beta1.Accounting, out *reconcile.Report, c metav1.Condition
 	if c.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && (before == nil || before.Reason != c.Reason) {
 		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: c.Reason, Action: "Observe", Note: c.Message})
 	}
+}
+
+// running says whether slurmdbd has a pod or may get one. Of one that is not suspended nobody asks.
+func (r *reconciler) running(ctx context.Context, a *slinkyv1beta1.Accounting) (bool, error) {
+	if !a.Suspended() {
+		return false, nil
+	}
+	pod, err := r.pod(ctx, a)
+	if err != nil || pod != nil {
+		return pod != nil, err
+	}
+	var set appsv1.StatefulSet
+	if err := r.Client.Get(ctx, a.Key(), &set); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	w, err := reconcile.WorkloadOf(&set)
+	return !w.None(), err
 }
 
 // pod is the one of slurmdbd, or nil.

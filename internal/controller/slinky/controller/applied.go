@@ -127,6 +127,8 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has started with %s", digest)
 	case before != nil && before.Status != metav1.ConditionUnknown && strings.Contains(before.Message, digest):
 		return *before
+	case c.Suspended():
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s; it begins with %s when it goes on", suspended, digest)
 	case !s.linked:
 		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "without a RestApi nobody can ask slurmctld whether it has loaded %s", digest)
 	default:

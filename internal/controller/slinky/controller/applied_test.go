@@ -36,6 +36,7 @@ func TestConfigApplied(t *testing.T) {
 	tests := []struct {
 		name       string
 		external   bool
+		suspend    bool
 		inPlace    bool
 		problems   problem.List
 		slurmctlds slurmctlds
@@ -74,6 +75,9 @@ func TestConfigApplied(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmctld",
 				LastTerminationState: ended("[2026-11-20T13:58:51.515] error: old\n[2026-11-20T13:58:51.515] build_part_bitmap: x\n[2026-11-20T13:58:51.515] fatal: Invalid node names in partition p\n")}}
 		})}}, want: "False ConfigRejected: slurmctld does not start: fatal: Invalid node names in partition p"},
+		{name: "a suspended slurmctld has what it had", suspend: true, inPlace: true, before: "slurmctld has loaded d2", want: "True ConfigLoaded: slurmctld has loaded d2"},
+		{name: "a suspended slurmctld begins with another one", suspend: true, inPlace: true, before: "slurmctld has loaded d1",
+			want: "False ConfigPending: spec.suspend is true: slurmctld is stopped; it begins with d2 when it goes on"},
 		{name: "an external slurmctld has its own", external: true, slurmctlds: slurmctlds{linked: true, daemons: daemons()},
 			want: "True External: slurmctld runs elsewhere, with a configuration of its own"},
 	}
@@ -81,6 +85,7 @@ func TestConfigApplied(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &slinkyv1beta1.Controller{}
 			c.Spec.External, c.Spec.InplaceReconfigure, c.Status.ConfigDigest = tt.external, tt.inPlace, "d2"
+			c.Spec.Suspend = tt.suspend
 			var before *metav1.Condition
 			if tt.before != "" {
 				before = &metav1.Condition{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonConfigLoaded, Message: tt.before}

@@ -40,10 +40,16 @@ func active(c *slinkyv1beta1.Controller, s slurmctlds) string {
 	return c.PodName(0)
 }
 
+// suspended says why a slurmctld does not answer.
+const suspended = "spec.suspend is true: slurmctld is stopped"
+
 // highlyAvailable says whether a backup could take over.
-func highlyAvailable(s slurmctlds) metav1.Condition {
+func highlyAvailable(of *slinkyv1beta1.Controller, s slurmctlds) metav1.Condition {
 	c := metav1.Condition{Type: slinkyv1beta1.ConditionHighlyAvailable, Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonNotAsked}
 	switch {
+	case of.Suspended():
+		c.Message = suspended
+		return c
 	case !s.linked:
 		c.Message = "without a RestApi nobody can ask the slurmctlds"
 		return c

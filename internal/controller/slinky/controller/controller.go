@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
@@ -44,8 +44,8 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links *link.Registry
-	// definitions is a cache of the metadata of the CRD of ServiceMonitors.
-	definitions cache.Cache
+	// definitions has the metadata of the CRD of ServiceMonitors.
+	definitions kube.Definitions
 }
 
 // Index adds the index by which Controllers are found by what they refer to.
@@ -54,7 +54,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of Controllers. definitions has the metadata of the CRD of ServiceMonitors, if there is one.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions cache.Cache) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions kube.Definitions) error {
 	r := &reconciler{Base: base, links: links, definitions: definitions}
 	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{
 		Base:    &r.Base,

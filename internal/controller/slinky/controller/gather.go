@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
@@ -53,7 +52,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 			return f, err
 		}
 	}
-	f.monitors, err = kube.Serves(ctx, r.definitions, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
+	f.monitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
 	if err != nil {
 		return f, err
 	}

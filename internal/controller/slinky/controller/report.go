@@ -19,14 +19,22 @@ import (
 type observation struct {
 	// part is the StatefulSet of slurmctld.
 	part kube.Part
+	// stopped says that slurmctld has no pods and is to have none.
+	stopped bool
 }
 
-func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, _ facts, _ *plan, seen *observation) (err error) {
+func (r *reconciler) observe(ctx context.Context, c *slinkyv1beta1.Controller, f facts, _ *plan, seen *observation) (err error) {
 	if c.Spec.External {
 		seen.part = kube.Part{Name: "slurmctld", Ready: true, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere"}
 		return nil
 	}
-	seen.part, _, err = r.ObserveWorkload(ctx, c.Namespace, c.Key().Name, &appsv1.StatefulSet{}, "slurmctld")
+	pods := c.Replicas()
+	if c.Suspended() {
+		pods = 0
+	}
+	var w reconcile.Workload
+	seen.part, w, err = r.ObserveWorkload(ctx, c.Namespace, c.Key().Name, &appsv1.StatefulSet{}, "slurmctld", pods)
+	seen.stopped = w.None() && len(f.slurmctlds.pods) == 0
 	return err
 }
 
@@ -38,14 +46,22 @@ func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, obser
 	}
 	version := versionSupported(c.Status.SlurmVersion)
 	applied := configApplied(c, o.Plan.Problems, daemons, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionConfigApplied))
+	suspension := reconcile.Suspension{
+		Suspend: c.Suspended(), Stopped: o.Seen.stopped, Ready: o.Seen.part.Ready,
+		Before: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSuspended),
+	}
 	out := reconcile.Report{
-		Conditions: []metav1.Condition{o.Facts.keys, doubtful(o.Plan.doubts), applied, version},
-		Parts:      append(versionPart(version), o.Seen.part),
+		Conditions:  []metav1.Condition{o.Facts.keys, doubtful(o.Plan.doubts), applied, version},
+		Parts:       append(versionPart(version), suspension.Part(o.Seen.part)),
+		ReadyReason: suspension.ReadyReason(),
+	}
+	if suspended, ok := suspension.Condition(); ok {
+		out.Conditions = append(out.Conditions, suspended)
 	}
 	switch {
 	case c.Spec.External:
 	case c.Replicas() > 1:
-		out.Conditions = append(out.Conditions, highlyAvailable(daemons))
+		out.Conditions = append(out.Conditions, highlyAvailable(c, daemons))
 		out.Problems = rejected(applied)
 	default:
 		out.Drop = []string{slinkyv1beta1.ConditionHighlyAvailable}

@@ -26,9 +26,9 @@ type upgrade struct {
 
 // wait returns a problem while slurmdbd has not got its own image yet: slurmdbd must not be older than slurmctld
 // (https://slurm.schedmd.com/upgrades.html#upgrade_order). It need not be ready, since slurmctld can do without it for a
-// while, and converting a large database takes hours.
+// while, and converting a large database takes hours. One that is suspended begins with its new image.
 func (u upgrade) wait() error {
-	if u.slurmctld == nil || imageOf(u.slurmctld) == u.image || u.accounting == nil || u.slurmdbd == nil {
+	if u.slurmctld == nil || imageOf(u.slurmctld) == u.image || u.accounting == nil || u.slurmdbd == nil || u.accounting.Suspended() {
 		return nil
 	}
 	status := u.slurmdbd.Status

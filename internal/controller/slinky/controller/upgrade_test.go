@@ -24,6 +24,7 @@ func running(image string, observed int64, updated int32) *appsv1.StatefulSet {
 
 func TestSlurmdbdIsUpgradedBeforeSlurmctld(t *testing.T) {
 	a := &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "acct"}}
+	asleep := &slinkyv1beta1.Accounting{Spec: slinkyv1beta1.AccountingSpec{Suspend: true}}
 	for _, tt := range []struct {
 		name  string
 		u     upgrade
@@ -37,6 +38,7 @@ func TestSlurmdbdIsUpgradedBeforeSlurmctld(t *testing.T) {
 		{"one whose change nobody has looked at is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 1, 1), slurmdbdImage: "new"}, true},
 		{"one whose old pod is still there is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, true},
 		{"one that has a new pod, ready or not, is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 1), slurmdbdImage: "new"}, false},
+		{"one that is suspended is not waited for", upgrade{slurmctld: running("old", 2, 0), image: "new", accounting: asleep, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, false},
 		{"one that keeps its own image is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("mine", 2, 1), slurmdbdImage: "mine"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

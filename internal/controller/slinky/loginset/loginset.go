@@ -23,12 +23,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	renderloginset "github.com/coxswain-hpc/coxswain/internal/render/loginset"
+	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct{ reconcile.Base }
@@ -56,6 +58,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 		List:     list,
 		Owns:     made(),
 		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
+		PodsOf:   slinkyv1beta1.NameLogin,
 		BySecret: reference.ThroughControllers(r.Client, list),
 	})
 }
@@ -69,6 +72,9 @@ func references(l *slinkyv1beta1.LoginSet) []string {
 	refs := []string{
 		reference.To("Controller", l.Spec.ControllerRef.Name),
 		reference.To("Secret", l.SSHHostKeysName()),
+	}
+	if l.Spec.SshdConfigRef != nil {
+		refs = append(refs, reference.To("ConfigMap", l.Spec.SshdConfigRef.Name))
 	}
 	if l.Spec.SssdConfRef != nil {
 		refs = append(refs, reference.To("Secret", l.Spec.SssdConfRef.Name))
@@ -89,12 +95,13 @@ func (r *reconciler) gather(ctx context.Context, l *slinkyv1beta1.LoginSet) (fac
 	f := facts{Input: renderloginset.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}}
 	slurmKey, controllerErr := r.controller(ctx, l, &f.Input)
 	var err error
-	f.problems, err = problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &f.Input), r.sssd(ctx, l, slurmKey, &f.Input)))
+	f.problems, err = problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &f.Input), r.sshdConfig(ctx, l, &f.Input),
+		r.sssd(ctx, l, slurmKey, &f.Input)))
 	if err != nil {
 		return f, err
 	}
 	wanted, _ := workloads(l)
-	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
+	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login", l.Replicas())
 	f.ready = part.Ready
 	return f, err
 }
@@ -139,7 +146,7 @@ func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, 
 // hostKeys reads the ssh host keys.
 func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) error {
 	name := l.SSHHostKeysName()
-	files := renderloginset.HostKeyFiles()
+	files := sshd.HostKeyFiles()
 	secret, err := r.Secret(ctx, l.Namespace, corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: files[0]}, "")
 	if err != nil {
 		return err
@@ -152,6 +159,14 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	}
 	in.HostKeysDigest = label.Digest(secret.Data)
 	return nil
+}
+
+// sshdConfig reads the user's own sshd_config.
+func (r *reconciler) sshdConfig(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) (err error) {
+	if ref := l.Spec.SshdConfigRef; ref != nil {
+		in.SshdConfig, err = r.ConfigMapValue(ctx, l.Namespace, *ref, "spec.sshdConfigRef")
+	}
+	return err
 }
 
 // sssd reads sssd.conf. It may hold a password, so its digest is sealed.
@@ -172,8 +187,10 @@ type observation struct {
 
 func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, _ facts, _ *reconcile.Plan, seen *observation) (err error) {
 	wanted, _ := workloads(l)
-	seen.part, seen.workload, err = r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login")
-	return err
+	if seen.part, seen.workload, err = r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login", l.Replicas()); err != nil {
+		return err
+	}
+	return r.Tell(ctx, &seen.part, l.Namespace, renderloginset.Labels(l).Selector(), slinkyv1beta1.NameLogin)
 }
 
 func report(l *slinkyv1beta1.LoginSet, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {

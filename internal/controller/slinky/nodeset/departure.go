@@ -21,6 +21,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
@@ -68,6 +69,11 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 	if err != nil {
 		return false, again, err
 	}
+	if n.SavesPower() && d.controller && d.asked && !d.orphaned && !d.dryRun {
+		if again, err = r.leavePoweredDown(ctx, n); err != nil || !again.IsZero() {
+			return false, again, err
+		}
+	}
 	if why := d.holds(); why != "" {
 		// Events of the same words are counted, not repeated.
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Draining", "Delete", "The NodeSet is being deleted: %s", why)
@@ -79,6 +85,27 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 	}
 	r.absences.recall(n.UID, &plans.Input{})
 	return true, again, reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
+}
+
+// leavePoweredDown drains the Slurm nodes of a NodeSet that goes which have no pods, as those that are powered down: a job that is given
+// one would wait for a worker that nobody makes. It says when to look again, as long as Slurm has not shown that it did so. While
+// Slurm does not answer, nothing is waited for.
+func (r *reconciler) leavePoweredDown(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
+	l, ok := r.linkOf(n)
+	if !ok || l.Snapshot().Trust != link.Fresh {
+		return again, nil
+	}
+	if l.Snapshot().Taken.Before(l.Written()) {
+		return r.Clock.Now().Add(busyRetryInterval), nil
+	}
+	pods, err := r.pods(ctx, n)
+	if err != nil {
+		return again, err
+	}
+	if again, err = r.cleanUpOrphanedNodes(ctx, n, pods, plans.Input{}, plans.Plan{}); err == nil && !again.IsZero() {
+		again = r.Clock.Now().Add(busyRetryInterval)
+	}
+	return again, err
 }
 
 func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (departure, error) {

@@ -39,7 +39,8 @@ func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Pl
 	}
 	return errors.Join(
 		r.createAll(ctx, f.input, now.Create, p.revision),
-		r.deleteAll(ctx, n, now.Delete, byName),
+		r.deleteAll(ctx, n, now.Delete, byName, "in which nothing ran"),
+		r.deleteAll(ctx, n, now.PowerDown, byName, "whose Slurm nodes are powered down"),
 		r.retireAll(ctx, n, now.Retire, byName, p.texts),
 		kube.SlowStart(len(now.Unretire), func(i int) error {
 			name := now.Unretire[i]
@@ -49,8 +50,8 @@ func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Pl
 	)
 }
 
-// deleteAll deletes pods in which nothing runs.
-func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, names []string, byName map[string]*corev1.Pod) error {
+// deleteAll deletes pods in which nothing runs; why says so in the event.
+func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, names []string, byName map[string]*corev1.Pod, why string) error {
 	var deleted done
 	err := kube.SlowStart(len(names), func(i int) error {
 		pod := byName[names[i]]
@@ -62,7 +63,7 @@ func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 		return wrap(reconcile.IgnoreGone(err), "deleting the idle", n, pod.Name)
 	})
 	if pods := deleted.String(); pods != "" {
-		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted %s, in which nothing ran", pods)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SuccessfulDelete", "Delete", "Deleted %s, %s", pods, why)
 	}
 	return err
 }

@@ -35,6 +35,8 @@ type facts struct {
 	registered hostlist.Set
 	// unfit are Kubernetes nodes that cannot be given a worker. They keep no other from having one.
 	unfit problem.List
+	// registration is the digest of what workers register with, where Slurm powers them up and down.
+	registration string
 	// stored are the ControllerRevisions by name, and revision is the content of the newest.
 	stored   map[string]*appsv1.ControllerRevision
 	revision []byte
@@ -89,6 +91,9 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (rende
 		return renderworker.Input{}, err
 	}
 	in := renderworker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
+	if in.SshdConfig, err = r.sshdConfig(ctx, n); err != nil {
+		return in, err
+	}
 	in.SssdDigest, err = r.sssd(ctx, n, c)
 	return in, err
 }
@@ -113,6 +118,14 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	n, w := f.set, &f.workers
 	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)
 	w.Daemon = n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
+	if n.SavesPower() {
+		pod, err := renderworker.Pod(f.input, plans.Place{}, "") // all are alike in what they register with
+		if err != nil {
+			return err
+		}
+		f.registration = renderworker.Registration(pod)
+	}
+	w.PowerSaving = r.power(n, f.pods, f.registration)
 	w.Rolling, w.Scheduled = n.UpdateType() == slinkyv1beta1.UpdateRolling, n.UpdateType() == slinkyv1beta1.UpdateScheduled
 	if w.Daemon || n.Spec.PinToNode {
 		spec, err := renderworker.Template(f.input)

@@ -44,8 +44,8 @@ type reconciler struct {
 	pace     pace
 	calls    slurmCalls
 	renewals renewals
-	// sealed are digests by what they were made of, see sssd.
-	sealed *lru.Cache
+	// sealed are digests by what they were made of, see sssd, and configs are texts by where they are from, see sshdConfig.
+	sealed, configs *lru.Cache
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -55,7 +55,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 
 // Setup registers the controller of NodeSets.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links, sealed: lru.New(maxDigests)}
+	r := &reconciler{Base: base, links: links, sealed: lru.New(maxDigests), configs: lru.New(maxConfigs)}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{
 		Base:     &r.Base,
 		New:      func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
@@ -78,7 +78,13 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 
 func references(n *slinkyv1beta1.NodeSet) []string {
 	out := []string{reference.To("Controller", n.Spec.ControllerRef.Name)}
-	if ref := n.Spec.SSH.SssdConfRef; n.Spec.SSH.Enabled && ref != nil && ref.Name != "" {
+	if !n.Spec.SSH.Enabled {
+		return out
+	}
+	if ref := n.Spec.SSH.SshdConfigRef; ref != nil {
+		out = append(out, reference.To("ConfigMap", ref.Name))
+	}
+	if ref := n.Spec.SSH.SssdConfRef; ref != nil && ref.Name != "" {
 		out = append(out, reference.To("Secret", ref.Name))
 	}
 	return out

@@ -99,6 +99,11 @@ func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *sl
 	for _, place := range plan.Create {
 		expected[place.PodName(n)] = true
 	}
+	if n.SavesPower() && n.DeletionTimestamp == nil {
+		for ordinal := range int(n.Replicas()) { // Slurm may power them up, or has them made by what it says of them
+			expected[n.PodName(ordinal)] = true
+		}
+	}
 	var failure error
 	undrained := plans.OrphanedNodesToDrain(records, n.Name, func(name string) bool {
 		if expected[name] {
@@ -145,8 +150,9 @@ func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
 	}, ok && comment.NodeSetName != ""
 }
 
-// wake wakes the NodeSet whose worker a Slurm node was, when the node dies and when it would take jobs without having a pod,
-// and the NodeSets that wait to hear of its jobs. What Slurm says counts for all NodeSets again when it is trusted again.
+// wake wakes the NodeSet whose worker a Slurm node was: when the node dies, when it would take jobs without having a pod, and, where
+// Slurm powers workers up and down, when that changes or the worker has nothing to do. It wakes the NodeSets that wait to hear of its jobs, too. What Slurm says counts for all NodeSets again when it is
+// trusted again.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	for _, key := range r.interest.about(change) {
 		queue.Add(ctrl.Request{NamespacedName: key})
@@ -167,14 +173,23 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if !ok || record.Comment.Namespace != change.Link.Namespace {
 		return
 	}
-	concerned := record.Dead() == node.Yes
+	power := plans.PowerNode{State: record.State}
+	concerned := record.Dead() == node.Yes || power.Off()
 	if record.Open() == node.Yes {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.PodName})
-		concerned = err != nil || !there
+		concerned = concerned || err != nil || !there
 	}
-	if concerned {
-		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}})
+	key := types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.NodeSetName}
+	if concerned || record.State.Busy() == node.No && r.savesPower(ctx, key) {
+		queue.Add(ctrl.Request{NamespacedName: key})
 	}
+}
+
+// savesPower says whether Slurm powers the workers of a NodeSet up and down. What an idle one has registered with shows what the others
+// are made of.
+func (r *reconciler) savesPower(ctx context.Context, key types.NamespacedName) bool {
+	var n slinkyv1beta1.NodeSet
+	return r.Client.Get(ctx, key, &n, client.UnsafeDisableDeepCopy) == nil && n.SavesPower()
 }
 
 // wakeAll wakes the NodeSets of a cluster.

@@ -29,7 +29,7 @@ type plan struct {
 func decide(f facts) *plan {
 	n := f.set
 	p := &plan{revision: n.Status.NodeSetHash, desired: n.Status.Desired}
-	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
+	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet && !n.SavesPower() {
 		p.desired = n.Replicas()
 	}
 	if len(f.problems) > 0 {
@@ -39,7 +39,7 @@ func decide(f facts) *plan {
 	}
 	p.Add(kube.Shared(renderworker.Service(n)))
 	if n.Spec.SSH.Enabled {
-		p.Add(renderworker.SSHConfig(n))
+		p.Add(renderworker.SSHConfig(f.input))
 	}
 	if n.DisruptionProtection() {
 		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.

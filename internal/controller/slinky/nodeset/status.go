@@ -13,6 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -50,6 +51,9 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 		part.Message += fmt.Sprintf(", %d exist, %d are up to date", s.Replicas, s.UpdatedReplicas)
 	default:
 		part.Reason = slinkyv1beta1.ReasonPodsNotReady
+	}
+	if !part.Ready {
+		part.Message += reconcile.LastWords(pods, slinkyv1beta1.NameSlurmd)
 	}
 	part.Message += retiring(pods)
 	if workerpod.DryRun(n) {

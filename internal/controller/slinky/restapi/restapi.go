@@ -125,7 +125,7 @@ type observation struct {
 }
 
 func (r *reconciler) observe(ctx context.Context, a *slinkyv1beta1.RestApi, _ facts, _ *reconcile.Plan, seen *observation) (err error) {
-	seen.part, seen.workload, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd")
+	seen.part, seen.workload, err = r.ObserveWorkload(ctx, a.Namespace, a.Key().Name, &appsv1.Deployment{}, "slurmrestd", a.Replicas())
 	return err
 }
 

@@ -5,6 +5,7 @@ package slurmlink
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,11 @@ type facts struct {
 	Budget   link.Budget
 }
 
+// unlinked says whether a reason is why there was no link.
+func unlinked(reason string) bool {
+	return slices.Contains([]string{slinkyv1beta1.ReasonNoRestAPI, slinkyv1beta1.ReasonKeyMissing, slinkyv1beta1.ReasonSuspended}, reason)
+}
+
 // reachable decides the condition SlurmReachable, and when to decide again although nothing happens; zero is never.
 func reachable(f facts) (c metav1.Condition, again time.Time) {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -47,7 +53,7 @@ func reachable(f facts) (c metav1.Condition, again time.Time) {
 		if f.Last != nil && (f.Last.Status == metav1.ConditionTrue || f.Last.Reason == slinkyv1beta1.ReasonConnecting) {
 			return *f.Last, until
 		}
-		if f.Last == nil || f.Last.Reason == slinkyv1beta1.ReasonNoRestAPI || f.Last.Reason == slinkyv1beta1.ReasonKeyMissing {
+		if f.Last == nil || unlinked(f.Last.Reason) {
 			return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "slurmrestd has not answered yet"), until
 		}
 	}
@@ -91,8 +97,8 @@ func eventOf(was *metav1.Condition, is metav1.Condition) (event, bool) {
 		bad = !bad
 	}
 	switch {
-	case is.Reason == slinkyv1beta1.ReasonConnecting || is.Reason == slinkyv1beta1.ReasonNoRestAPI:
-		return event{}, false // nothing is wrong yet
+	case is.Reason == slinkyv1beta1.ReasonConnecting || is.Reason == slinkyv1beta1.ReasonNoRestAPI || is.Reason == slinkyv1beta1.ReasonSuspended:
+		return event{}, false // nothing is wrong, or not yet
 	case bad:
 		return event{corev1.EventTypeWarning, is.Reason, is.Message}, true
 	case was == nil || is.Reason == slinkyv1beta1.ReasonWithinBudget:

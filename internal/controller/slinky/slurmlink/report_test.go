@@ -39,6 +39,12 @@ func TestReachable(t *testing.T) {
 	}{
 		"nobody can be asked": {
 			facts{Missing: [2]string{slinkyv1beta1.ReasonNoRestAPI, "m"}}, metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, 0, ""},
+		"a suspended slurmctld is not asked, and nobody need be told": {
+			facts{Missing: [2]string{slinkyv1beta1.ReasonSuspended, "m"}, Last: last(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)},
+			metav1.ConditionFalse, slinkyv1beta1.ReasonSuspended, 0, ""},
+		"one that goes on is connected to": {
+			facts{Snapshot: snapshot(link.Stale, 0), Last: last(metav1.ConditionFalse, slinkyv1beta1.ReasonSuspended)},
+			metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, 15 * time.Second, ""},
 		"the key is missing": {
 			facts{Missing: [2]string{slinkyv1beta1.ReasonKeyMissing, "m"}}, metav1.ConditionFalse, slinkyv1beta1.ReasonKeyMissing, 0, "Warning"},
 		"a first answer is not news": {

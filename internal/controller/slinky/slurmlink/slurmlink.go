@@ -113,6 +113,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // follow makes the link what the Controller, its RestApi and its key say, and returns how it is.
 func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.Controller) (facts, error) {
 	f := facts{Now: r.Clock.Now(), Last: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)}
+	if c.Suspended() {
+		r.forget(key)
+		f.Missing = [2]string{slinkyv1beta1.ReasonSuspended, "spec.suspend is true: slurmctld is stopped, and no worker is drained, undrained or deleted for what only Slurm knows"}
+		return f, nil
+	}
 	endpoint, err := r.find(ctx, c)
 	if err != nil {
 		return facts{}, err

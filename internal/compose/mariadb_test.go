@@ -1,0 +1,137 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+)
+
+func TestMariaDB(t *testing.T) {
+	d := load(t)
+	for name, spec := range map[string]string{
+		"mariadb": `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: "mariadb:11", storage: {size: 5Gi}}}}}`,
+		"mariadb-full": `{k8sNodeFilters: [{name: db, nodeSelector: {pool: db}, tolerations: [{key: a, operator: Exists}],
+				affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: b, operator: Exists}]}]}}}}],
+			slurmNodes: {accounting: {enabled: true, k8sNodeFilterName: db, mariadbOperator: {enabled: true, image: "mariadb:11", port: 3307, replicas: 3,
+				protectedSecret: true, priorityClassName: high, imagePullSecrets: [{name: pull}], customEnv: [{name: A, value: b}],
+				metrics: {enabled: false}, resources: {cpu: "2", memory: 8Gi}, replication: {enabled: true, primary: {podIndex: 1}},
+				storage: {size: 5Gi, storageClassName: fast}, podSecurityContext: {fsGroup: 999}, securityContext: {runAsUser: 999}}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := d.cluster(t, spec)
+			in.Observed.Installed.MariaDB = true
+			out := Cluster(in)
+			if len(out.Problems)+len(out.Ignored) > 0 {
+				t.Errorf("problems: %s; without effect: %v", out.Problems.Message(), out.Ignored)
+			}
+			var b bytes.Buffer
+			for _, s := range out.Secrets {
+				text, err := yaml.Marshal(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.WriteString("--- # a Secret that is generated\n")
+				b.Write(text)
+			}
+			for _, object := range out.Objects {
+				if _, kind := kindOf(t, object); kind == "MariaDB" || kind == "Grant" || kind == "Accounting" {
+					text, err := yaml.Marshal(plainObject(t, object))
+					if err != nil {
+						t.Fatal(err)
+					}
+					b.WriteString("---\n")
+					b.Write(text)
+				}
+			}
+			golden.Check(t, name+".golden.yaml", b.Bytes())
+			d.expectValid(t, out.Objects)
+			if unwanted := out.UnwantedDatabase(in.Cluster, in.Observed.Installed); len(unwanted) > 0 {
+				t.Errorf("%d of the objects are not wanted", len(unwanted))
+			}
+		})
+	}
+}
+
+func TestMariaDBThatIsNotWanted(t *testing.T) {
+	in := load(t).cluster(t, `{}`)
+	out := Cluster(in)
+	if got := out.UnwantedDatabase(in.Cluster, Installed{}); len(got) > 0 {
+		t.Errorf("%d objects of a kind that there is not", len(got))
+	}
+	var got []string
+	for _, u := range out.UnwantedDatabase(in.Cluster, Installed{MariaDB: true}) {
+		got = append(got, u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+	}
+	if diff := cmp.Diff([]string{"Grant slurm/demo-acct-db", "MariaDB slurm/demo-acct-db"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestADatabaseDoesNotGoOverAMistakeInTheSpec(t *testing.T) {
+	in := load(t).cluster(t, `{customSlurmConfig: "PartitionName", slurmNodes: {accounting: {enabled: false}}}`)
+	out := Cluster(in)
+	if len(out.Problems) == 0 {
+		t.Fatal("there is no mistake in it")
+	}
+	if got := out.UnwantedDatabase(in.Cluster, Installed{MariaDB: true}); len(got) > 0 {
+		t.Errorf("%d objects go", len(got))
+	}
+}
+
+func TestADatabaseRestsWhenSlurmdbdHasStopped(t *testing.T) {
+	d := load(t)
+	r := &resting{in: d.cluster(t, `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, replicas: 3, storage: {size: 1Gi}}}, worker: {size: 2}, login: {size: 1}}}`)}
+	r.in.Observed.Installed.MariaDB = true
+	replicas := func() int64 {
+		n, _, err := unstructured.NestedInt64(r.pass().Components.MariaDB.Object, "spec", "replicas")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	r.settle()
+	for i, step := range []struct {
+		mode nebiusv1.MaintenanceMode
+		want int64
+	}{{nebiusv1.MaintenanceDownscale, 0}, {nebiusv1.MaintenanceNone, 3}, {nebiusv1.MaintenanceDownscaleAndDeletePopulateJail, 0}} {
+		r.mode(step.mode)
+		for range 20 {
+			if n := replicas(); r.slurmdbd > 0 && n != 3 {
+				t.Errorf("step %d: the database has %d replicas, and slurmdbd runs", i, n)
+			}
+			for who := range 3 {
+				r.step(who)
+			}
+		}
+		if n := replicas(); n != step.want {
+			t.Errorf("step %d: the database has %d replicas in the end, want %d", i, n, step.want)
+		}
+	}
+	r.in.Observed.Rest = ObservedRest{}
+	if n := replicas(); n != 0 {
+		t.Errorf("a cluster that begins at rest has %d replicas", n)
+	}
+}
+
+func TestMistakesInAMariaDB(t *testing.T) {
+	in := load(t).cluster(t, `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, command: [a], args: [b], procMount: Unmasked, appArmorProfile: localhost/x}}}}`)
+	in.Observed.Installed.MariaDB = true
+	out := Cluster(in)
+	if got := out.Problems.Message(); !strings.Contains(got, "spec.slurmNodes.accounting.mariadbOperator.storage") {
+		t.Errorf("problems: %q, want one about the storage", got)
+	}
+	at := "spec.slurmNodes.accounting.mariadbOperator."
+	if diff := cmp.Diff([]string{at + "appArmorProfile", at + "args", at + "command", at + "procMount"}, out.Ignored); diff != "" {
+		t.Errorf("ignored (-want +got):\n%s", diff)
+	}
+}

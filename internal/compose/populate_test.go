@@ -1,0 +1,254 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
+)
+
+func jailedCluster() *nebiusv1.SlurmCluster {
+	c := &nebiusv1.SlurmCluster{}
+	c.Name, c.Namespace = "demo", "slurm"
+	volume := embedded.VolumeSource{RawExtension: embedded.From(map[string]any{"nfs": map[string]any{"server": "nas", "path": "/jail"}})}
+	c.Spec.VolumeSources = []nebiusv1.VolumeSource{{Name: "jail", VolumeSource: volume}}
+	c.Spec.SlurmNodes.Worker = &nebiusv1.Worker{Size: 1}
+	return c
+}
+
+func jobIn(out Output) *batchv1.Job {
+	for _, o := range out.Objects {
+		if job, ok := o.(*batchv1.Job); ok {
+			return job
+		}
+	}
+	return nil
+}
+
+func compose(c *nebiusv1.SlurmCluster, seen ObservedPopulate) Output {
+	return Cluster(Input{Cluster: c, Observed: Observed{Populate: seen}, Images: image.Set{Registry: "r", Tag: "t"}})
+}
+
+// ended is a Job as it was composed, when its controller has said this of it; empty says nothing.
+func ended(t testing.TB, c *nebiusv1.SlurmCluster, kind batchv1.JobConditionType) *batchv1.Job {
+	t.Helper()
+	job := jobIn(compose(c, ObservedPopulate{}))
+	if job == nil {
+		t.Fatal("there is no Job")
+	}
+	if kind != "" {
+		job.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+	}
+	return job
+}
+
+func TestTheJobThatFillsTheJail(t *testing.T) {
+	const overwriting = nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail
+	for name, test := range map[string]struct {
+		// job is how the Job ended that was composed before the change; "none" is no Job.
+		job    batchv1.JobConditionType
+		change func(*nebiusv1.SlurmCluster)
+		users  int
+		// want is "made", "kept" or "gone", and whether the pods of the cluster may have the jail.
+		want    string
+		awaited bool
+		reason  string
+	}{
+		"the first":                        {job: "none", want: "made", awaited: true, reason: "Populating"},
+		"one under way":                    {want: "kept", awaited: true, reason: "Populating"},
+		"one that is complete":             {job: batchv1.JobComplete, want: "kept", reason: "Populated"},
+		"one that has failed":              {job: batchv1.JobFailed, want: "kept", awaited: true, reason: "Failed"},
+		"another image before it is there": {job: batchv1.JobFailed, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Image = "x" }, want: "made", awaited: true, reason: "Populating"},
+		"another image for a jail that is filled": {
+			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Image = "x" }, want: "kept", reason: "Populated",
+		},
+		"another mount point while pods run": {
+			job: batchv1.JobComplete, users: 3, want: "made", reason: "Populating", change: func(c *nebiusv1.SlurmCluster) {
+				c.Spec.SlurmNodes.Worker.Volumes.JailSubMounts = []nebiusv1.NodeVolumeMount{{Name: "d", MountPath: "/mnt/jail.upper/d", VolumeSourceName: "jail"}}
+			},
+		},
+		"another volume is to be filled before pods have it": {
+			job: batchv1.JobComplete, want: "made", awaited: true, reason: "Populating", change: func(c *nebiusv1.SlurmCluster) {
+				c.Spec.VolumeSources[0].RawExtension = embedded.From(map[string]any{"nfs": map[string]any{"server": "nas", "path": "/other"}})
+			},
+		},
+		"overwrite without pods": {job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Overwrite = true }, want: "made", reason: "Populating"},
+		"overwrite while pods run": {
+			job: batchv1.JobComplete, users: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Overwrite = true }, want: "kept", reason: "Waiting",
+		},
+		"maintenance that overwrites begins with deleting the Job": {
+			job: batchv1.JobComplete, want: "gone", reason: "Waiting", change: func(c *nebiusv1.SlurmCluster) {
+				c.Spec.Maintenance = overwriting
+				c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: nebiusv1.ConditionPopulateJailMode, Reason: "none"})
+			},
+		},
+		"and makes another": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, want: "made", reason: "Populating"},
+		"when pods have ended": {
+			job: "none", users: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, want: "gone", reason: "Waiting",
+		},
+		"maintenance leaves it alone": {
+			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }, want: "kept", reason: "Populated",
+		},
+		"maintenance makes none": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }, want: "gone", reason: "Waiting"},
+		"maintenance deletes it": {
+			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) {
+				c.Spec.Maintenance = nebiusv1.MaintenanceDownscaleAndDeletePopulateJail
+			}, want: "gone", reason: "Waiting",
+		},
+		"it is skipped while one is under way": {
+			change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "kept", awaited: true, reason: "Skipped",
+		},
+		"it is skipped after one has failed": {
+			job: batchv1.JobFailed, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "kept", reason: "Skipped",
+		},
+		"it is skipped": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "gone", reason: "Skipped"},
+		"it was filled once, and the Job is gone": {
+			job: "none", change: jailIsFilled, want: "made", reason: "Populating",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, seen := jailedCluster(), ObservedPopulate{Users: test.users}
+			if test.job != "none" {
+				seen.Job = ended(t, c, test.job)
+			}
+			if test.change != nil {
+				test.change(c)
+			}
+			out := compose(c, seen)
+			got := "gone"
+			switch {
+			case jobIn(out) != nil && out.Jail.Job != nil:
+				got = "made and kept"
+			case jobIn(out) != nil:
+				got = "made"
+			case out.Jail.Job != nil:
+				got = "kept"
+			}
+			if got != test.want || out.Jail.Awaited != test.awaited || out.Jail.Condition.Reason != test.reason {
+				t.Errorf("it is %s, the jail awaited: %v, %+v", got, out.Jail.Awaited, out.Jail.Condition)
+			}
+			hasWorkers := slices.ContainsFunc(out.Objects, func(o render.Object) bool { _, ok := o.(*slinkyv1beta1.NodeSet); return ok })
+			if hasWorkers == test.awaited {
+				t.Errorf("workers are composed: %v", hasWorkers)
+			}
+		})
+	}
+}
+
+func TestAClusterWithoutAJailHasNothingToFill(t *testing.T) {
+	c := jailedCluster()
+	c.Spec.VolumeSources, c.Spec.PopulateJail.Image = nil, "x"
+	out := compose(c, ObservedPopulate{})
+	if jobIn(out) != nil || out.Jail.Condition != nil || out.Jail.Awaited {
+		t.Errorf("%+v", out.Jail)
+	}
+	if !slices.ContainsFunc(out.Ignored, func(path string) bool { return strings.HasPrefix(path, "spec.populateJail") }) {
+		t.Errorf("nobody is told: %q", out.Ignored)
+	}
+}
+
+// TestNothingOverwritesAJailThatIsInUse goes through random lives of a cluster: whatever was and is wanted, no Job overwrites
+// the jail while pods use it, one Job at most is wanted, and what is settled stays so.
+func TestNothingOverwritesAJailThatIsInUse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, seen := jailedCluster(), ObservedPopulate{}
+		for range rapid.IntRange(1, 5).Draw(t, "steps") {
+			c.Spec.PopulateJail.Overwrite = rapid.Bool().Draw(t, "overwrite")
+			c.Spec.PopulateJail.Image = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "image")
+			c.Spec.Maintenance = rapid.SampledFrom([]nebiusv1.MaintenanceMode{
+				"", nebiusv1.MaintenanceDownscale, nebiusv1.MaintenanceDownscaleAndDeletePopulateJail,
+				nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail, nebiusv1.MaintenanceSkipPopulateJail,
+			}).Draw(t, "mode")
+			seen.Users = rapid.IntRange(0, 1).Draw(t, "users")
+			seen.Writers = rapid.IntRange(0, 1).Draw(t, "writers")
+			out := compose(c, seen)
+			job := jobIn(out)
+			if job != nil && out.Jail.Job != nil {
+				t.Fatal("a Job is made and kept")
+			}
+			if job != nil && seen.Users+seen.Writers > 0 && job.Spec.Template.Spec.Containers[0].Env[0].Value == "1" {
+				t.Fatal("a Job overwrites a jail that pods use")
+			}
+			// What the reconciler does with it.
+			c.Status.Conditions = []metav1.Condition{*out.Jail.Condition, {Type: nebiusv1.ConditionPopulateJailMode, Reason: string(c.Spec.Maintenance)}}
+			if out.Jail.Job == nil {
+				seen.Job = job
+			}
+			again := compose(c, seen)
+			if next := jobIn(again); job != nil && next != nil {
+				t.Fatalf("the Job that was just made is made anew: %s, then %s", job.Annotations[annotationPopulateRun], next.Annotations[annotationPopulateRun])
+			}
+			if seen.Job != nil {
+				kind := rapid.SampledFrom([]batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, "Suspended"}).Draw(t, "end")
+				seen.Job.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+			}
+			settled := compose(c, seen)
+			if job != nil && jobIn(settled) != nil {
+				t.Fatal("a Job that has ended is made anew at once")
+			}
+		}
+	})
+}
+
+// TestAJobThatFailedInTheMiddleIsFollowedByOneThatOverwrites takes back the wish to overwrite after the first Job has failed, and names
+// another image. The next Job goes on with what the first has begun, so that pods of the jail have to end first.
+func TestAJobThatFailedInTheMiddleIsFollowedByOneThatOverwrites(t *testing.T) {
+	c := jailedCluster()
+	c.Spec.PopulateJail.Overwrite = true
+	failed := ended(t, c, batchv1.JobFailed)
+	c.Spec.PopulateJail.Overwrite, c.Spec.PopulateJail.Image = false, "x"
+	if out := compose(c, ObservedPopulate{Job: failed, Users: 2}); jobIn(out) != nil || !out.Jail.ForPods {
+		t.Errorf("with two pods that have the jail another Job is made: %s", out.Jail.Condition.Message)
+	}
+	if next := jobIn(compose(c, ObservedPopulate{Job: failed})); next == nil || !runOf(next).Overwrites {
+		t.Errorf("the next Job does not say that it overwrites: %v", next)
+	}
+	// Nothing but the condition remembers it when the Job is deleted.
+	c.Status.Conditions = []metav1.Condition{*compose(c, ObservedPopulate{Job: failed}).Jail.Overwritten}
+	if !Overwrites(c, nil) {
+		t.Error("nobody counts the pods that have the jail, since the Job has been deleted")
+	}
+	out := compose(c, ObservedPopulate{})
+	if next := jobIn(out); next == nil || !runOf(next).Overwrites || out.Jail.Overwritten.Status != metav1.ConditionFalse {
+		t.Errorf("in place of a deleted Job comes %v, and the condition is %v", next, out.Jail.Overwritten)
+	}
+	c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail
+	if out := compose(c, ObservedPopulate{}); out.Jail.Overwritten != nil {
+		t.Errorf("of a jail that somebody else fills it is said: %v", out.Jail.Overwritten)
+	}
+}
+
+func TestWhatAJobTellsIsRepeated(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind       batchv1.JobConditionType
+		told, want string
+	}{
+		"how far it is":               {told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail: 3 files, 5 bytes in 7 s"},
+		"nothing yet":                 {want: "Job demo-populate-jail: its pod has not begun yet"},
+		"a text of somebody else":     {told: `three`, want: "Job demo-populate-jail: its pod has not begun yet"},
+		"all of it":                   {kind: batchv1.JobComplete, told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail is complete: 3 files, 5 bytes in 7 s"},
+		"the jail was filled already": {kind: batchv1.JobComplete, told: `{"files":0,"bytes":0,"seconds":0}`, want: "Job demo-populate-jail is complete: it has nothing to tell of what it did"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := jailedCluster()
+			job := ended(t, c, test.kind)
+			metav1.SetMetaDataAnnotation(&job.ObjectMeta, AnnotationPopulateProgress, test.told)
+			if got := compose(c, ObservedPopulate{Job: job}).Jail.Condition.Message; got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+)
+
+// sssdOptionsVariable has the options with which the entrypoints of login pods and workers start SSSD, see sssd(8).
+const sssdOptionsVariable = "SSSD_OPTIONS"
+
+// sssdConf selects the sssd.conf in a Secret; nil without a name.
+func sssdConf(secret string) *corev1.SecretKeySelector {
+	if secret == "" {
+		return nil
+	}
+	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "sssd.conf"}
+}
+
+// addSSSDDebugLevel starts the SSSD of a container with that debug level. Zero leaves what sssd.conf says. The path is that of
+// the field.
+func (f *findings) addSSSDDebugLevel(container *corev1.Container, level int32, path string) {
+	if level == 0 {
+		return
+	}
+	if slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == sssdOptionsVariable }) {
+		f.ignore(true, path+" (with "+sssdOptionsVariable+" in customEnv)")
+		return
+	}
+	container.Env = append(container.Env, corev1.EnvVar{Name: sssdOptionsVariable, Value: "--debug-level=" + strconv.Itoa(int(level))})
+}
+
+// ldapCADir has the certificates that the SSSD of a container trusts an LDAP server by. start-ssh reads all files there.
+const ldapCADir = "/etc/ldap/ca"
+
+// addLDAPCA mounts a ConfigMap with certificates. The kubelet tells of one that does not exist.
+func (s *storage) addLDAPCA(configMap string) {
+	if configMap == "" {
+		return
+	}
+	const name = "sssd-ldap-ca"
+	s.volumes = append(s.volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
+	}}})
+	s.mounts = append(s.mounts, corev1.VolumeMount{Name: name, MountPath: ldapCADir, ReadOnly: true})
+}
+
+// addSSSD runs SSSD on the workers of a NodeSet. It runs beside sshd, and so on workers with a jail only.
+func (w *workers) addSSSD(f *findings, spec *nebiusv1alpha1.NodeSetSpec) {
+	const conf, level, authority = "spec.sssdConfSecretRefName", "spec.sssdDebugLevel", "spec.sssdLdapCAConfigMapRefName"
+	var without string
+	switch {
+	case w.jail == nil:
+		without = " (without a jail)"
+		f.ignore(spec.SSSDConfSecretRefName != "", conf+without)
+	case spec.SSSDConfSecretRefName == "":
+		without = " (without sssdConfSecretRefName)"
+	default:
+		w.sssd = sssdConf(spec.SSSDConfSecretRefName)
+		f.addSSSDDebugLevel(&w.container, spec.SSSDDebugLevel, level)
+		w.disk.addLDAPCA(spec.SSSDLdapCAConfigMapRefName)
+		return
+	}
+	f.ignore(spec.SSSDDebugLevel != 0, level+without)
+	f.ignore(spec.SSSDLdapCAConfigMapRefName != "", authority+without)
+}

@@ -1,0 +1,120 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestSSSDRunsOnTheWorkersOfANodeSet(t *testing.T) {
+	d := load(t)
+	const cluster = `
+metadata: {name: demo}
+kind: SlurmCluster
+spec: {volumeSources: [{name: VOLUME, nfs: {server: s, path: /}}]}
+---
+kind: NodeSet
+metadata: {name: gpu}
+spec: {slurmd: {image: {repository: r, tag: t}, ENV}, SSSD}
+`
+	const both = "sssdConfSecretRefName: directory, sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca"
+	named := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "directory"}, Key: "sssd.conf"}
+	for name, c := range map[string]struct {
+		volume, sssd, env string
+		conf              *corev1.SecretKeySelector
+		options           string
+		ignored           []string
+	}{
+		"with an sssd.conf and a debug level": {volume: "jail", sssd: both, conf: named, options: "--debug-level=6"},
+		"with the debug level of sssd.conf":   {volume: "jail", sssd: "sssdConfSecretRefName: directory", conf: named},
+		"not without an sssd.conf": {volume: "jail", sssd: "sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca",
+			ignored: []string{"spec.sssdDebugLevel (without sssdConfSecretRefName)", "spec.sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)"}},
+		"not without a jail": {volume: "data", sssd: both, ignored: []string{"spec.sssdConfSecretRefName (without a jail)", "spec.sssdDebugLevel (without a jail)", "spec.sssdLdapCAConfigMapRefName (without a jail)"}},
+		"options of customEnv are left alone": {volume: "jail", sssd: both, env: "customEnv: [{name: SSSD_OPTIONS, value: -x}]", conf: named, options: "-x",
+			ignored: []string{"spec.sssdDebugLevel (with SSSD_OPTIONS in customEnv)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := d.input(t, strings.NewReplacer("VOLUME", c.volume, "SSSD", c.sssd, "ENV", c.env).Replace(cluster))
+			out := NodeSet(in.Cluster, &in.NodeSets[0])
+			if diff := cmp.Diff(c.conf, out.Object.Spec.SSH.SssdConfRef); diff != "" {
+				t.Error(diff)
+			}
+			worker, err := out.Object.Spec.Slurmd.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := valueOf(worker.Env, sssdOptionsVariable); got != c.options {
+				t.Errorf("SSSD is started with %q, want %q", got, c.options)
+			}
+			mounted := slices.ContainsFunc(worker.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == ldapCADir })
+			if want := c.conf != nil && strings.Contains(c.sssd, "sssdLdapCAConfigMapRefName"); mounted != want {
+				t.Errorf("the certificates are mounted: %v, want %v", mounted, want)
+			}
+			if diff := cmp.Diff(c.ignored, out.Ignored); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSSSDOfLoginPodsTrustsTheAuthoritiesOfAConfigMap(t *testing.T) {
+	d := load(t)
+	const cluster = "metadata: {name: demo}\nkind: SlurmCluster\nspec: {slurmNodes: {login: {size: 1, SSSD}}}"
+	for sssd, ignored := range map[string][]string{
+		"sssdConfSecretRefName: directory, sssdLdapCAConfigMapRefName: ca": nil,
+		"sssdLdapCAConfigMapRefName: ca":                                   {"spec.slurmNodes.login.sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)"},
+	} {
+		out := Cluster(d.input(t, strings.ReplaceAll(cluster, "SSSD", sssd)))
+		if diff := cmp.Diff(ignored, out.Ignored); diff != "" {
+			t.Errorf("%s: %s", sssd, diff)
+		}
+		login, err := out.Components.LoginSet.Spec.Login.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := out.Components.LoginSet.Spec.Template.Spec.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var from []string
+		for _, m := range login.VolumeMounts {
+			for _, v := range template.Volumes {
+				if m.MountPath == ldapCADir && v.Name == m.Name {
+					from = append(from, v.ConfigMap.Name)
+				}
+			}
+		}
+		if got, want := slices.Contains(from, "ca"), ignored == nil; got != want {
+			t.Errorf("%s: the certificates are from ConfigMaps %v", sssd, from)
+		}
+	}
+}
+
+func TestWhereSSSDRunsIsTold(t *testing.T) {
+	d := load(t)
+	const cluster = `
+metadata: {name: demo}
+kind: SlurmCluster
+spec: {slurmNodes: {controller: {sssdConfSecretRefName: directory}, login: {size: 1, sssd: {image: i}}}}
+---
+kind: NodeSet
+metadata: {name: gpu}
+spec: {slurmd: {image: {repository: r, tag: t}}, sssd: {image: {repository: s}}}
+`
+	in := d.input(t, cluster)
+	notes := append(Cluster(in).Notes, NodeSet(in.Cluster, &in.NodeSets[0]).Notes...)
+	for _, want := range []string{
+		"spec.slurmNodes.controller: the image of slurmctld has no SSSD", "spec.slurmNodes.login.sssd: SSSD runs in the container of sshd,",
+		"spec.sssd: SSSD runs in the container of slurmd,",
+	} {
+		if !slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, want) }) {
+			t.Errorf("%q does not begin with %q", notes, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jailedconfig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// round is one rereading of the configuration, from the call until all slurmds have it. It is lost with the process; the next one
+// begins another, which does no harm.
+type round struct {
+	// before is when each slurmd had started.
+	before   map[string]time.Time
+	deadline time.Time
+	pause    time.Duration
+}
+
+// roundInterval is between the beginnings of two rounds. Slurm tells in whole seconds when a slurmd has started: of one that rereads
+// twice within a second, the second time cannot be seen.
+const roundInterval = 2 * time.Second
+
+// waiting are the rounds under way, by group.
+type waiting struct {
+	mu     sync.Mutex
+	rounds map[string]*round
+	// latest is when a round of any group began.
+	latest time.Time
+}
+
+// pause is how long no round is to begin yet.
+func (w *waiting) pause(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.latest.Add(roundInterval).Sub(now)
+}
+
+func (w *waiting) of(key string) *round {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rounds[key]
+}
+
+func (w *waiting) begin(key string, r *round, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rounds[key], w.latest = r, now
+}
+
+func (w *waiting) end(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.rounds, key)
+}
+
+// reconfigure has Slurm reread its configuration, or looks whether all slurmds have. A slurmd that rereads starts anew. It says
+// what is waited for, and nothing when all is done.
+func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Duration, waits string, err error) {
+	w := r.waiting.of(key)
+	if pause := r.waiting.pause(r.Clock.Now()); w == nil && pause > 0 {
+		return pause, "slurmds have been told to reread their configuration a moment ago", nil
+	}
+	slurm, err := r.Slurm(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	list, err := slurm.Nodes(ctx, time.Time{})
+	if err != nil {
+		return 0, "", err
+	}
+	if w == nil {
+		w = &round{before: map[string]time.Time{}, deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}
+		for _, n := range list.Nodes {
+			if counts(n) {
+				w.before[n.Name] = n.SlurmdTime
+			}
+		}
+		if err := slurm.Reconfigure(ctx); err != nil {
+			return 0, "", err
+		}
+		ctrl.LoggerFrom(ctx).Info("Had Slurm reread its configuration", "nodes", len(w.before))
+		r.waiting.begin(key, w, r.Clock.Now())
+		return w.pause, "slurmds reread their configuration", nil
+	}
+	late := w.late(list.Nodes)
+	switch {
+	case len(late) == 0:
+		r.waiting.end(key)
+		return 0, "", nil
+	case r.Clock.Now().Before(w.deadline):
+		w.pause = min(2*w.pause, r.Poll)
+		return w.pause, "slurmds reread their configuration", nil
+	}
+	r.waiting.end(key)
+	return 0, "", fmt.Errorf("%d of %d slurmds have not reread their configuration within %s, and are asked again: %s",
+		len(late), len(w.before), r.Wait, few(late))
+}
+
+// late are the nodes that have not started anew, of those that were there and still count.
+func (w *round) late(nodes []*rest.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		if before, was := w.before[n.Name]; was && counts(n) && !n.SlurmdTime.After(before) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// counts says whether a slurmd of this node can be expected to reread anything. A state that is not understood counts.
+func counts(n *rest.Node) bool {
+	s := node.Parse(n.State)
+	return !n.SlurmdTime.IsZero() && s.Down() != node.Yes && s.NotResponding() != node.Yes &&
+		!s.Has(node.PoweredDown) && !s.Has(node.PoweringDown) && !s.Has(node.PoweringUp)
+}
+
+// few names the first of many.
+func few(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

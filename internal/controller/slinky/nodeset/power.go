@@ -1,0 +1,150 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// power is what Slurm says now of the nodes of a NodeSet that it powers up and down; nil where it does not. registration is the digest
+// of what its workers register with.
+func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registration string) *plans.PowerSaving {
+	if !n.SavesPower() {
+		return nil
+	}
+	l, ok := r.linkOf(n)
+	if !ok {
+		return savesPower(n)
+	}
+	return powerIn(n, pods, l.Snapshot(), registration)
+}
+
+// savesPower is what is known of a NodeSet while Slurm is silent.
+func savesPower(n *slinkyv1beta1.NodeSet) *plans.PowerSaving {
+	before := n.Status.Desired
+	if n.Status.ObservedGeneration == 0 {
+		before = n.InitialWorkers()
+	}
+	return &plans.PowerSaving{Initial: int(n.InitialWorkers()), Before: int(min(before, n.Replicas()))}
+}
+
+// makesNodes is the first release of Slurm that makes nodes by REST. All of them have the form of 26.05.5.
+const makesNodes = "25.11"
+
+// powerIn is what a snapshot says of them: of all ordinals that there may be, and of those that have pods.
+func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapshot, registration string) *plans.PowerSaving {
+	saving := savesPower(n)
+	if saving.Asked = snapshot.Trust == link.Fresh; !saving.Asked {
+		return saving
+	}
+	saving.Makes = snapshot.Meta.Release >= makesNodes
+	saving.Nodes, saving.Names = map[int]plans.PowerNode{}, map[int]string{}
+	for ordinal := range int(n.Replicas()) {
+		saving.Names[ordinal] = n.Hostname(ordinal)
+	}
+	for i := range pods {
+		saving.Names[workerpod.Ordinal(&pods[i])] = workerpod.SlurmNode(&pods[i])
+	}
+	for ordinal, name := range saving.Names {
+		found, _ := snapshot.Node(name)
+		if found == nil {
+			continue
+		}
+		comment, ours := node.ParseComment(found.Comment)
+		saving.Nodes[ordinal] = plans.PowerNode{
+			Name: name, State: snapshot.State(name), Reason: node.Reason{Text: found.Reason, SetBy: found.ReasonUser, At: found.ReasonTime},
+			Reserved:  found.Reservation != "" && found.Reservation != plans.ReservationName(n.Name),
+			Described: found.Comment != "", Foreign: found.Comment != "" && !ours,
+			Registered: registeredWith(comment, registration),
+		}
+	}
+	return saving
+}
+
+// registeredWith says whether the record of a node was made of a registration; Unknown when its comment does not say of which.
+func registeredWith(comment node.Comment, registration string) node.Answer {
+	switch comment.Registration {
+	case "":
+		return node.Unknown
+	case registration:
+		return node.Yes
+	}
+	return node.No
+}
+
+// confirmPowerDown asks Slurm once more whether the nodes of the pods that go are powered down. Those that are not stay.
+func (r *reconciler) confirmPowerDown(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, plan *plans.Plan) (again time.Time, err error) {
+	l, ok := r.linkOf(n)
+	if len(plan.PowerDown) == 0 || !ok {
+		return again, nil
+	}
+	var names []string
+	for i := range f.pods {
+		if slices.Contains(plan.PowerDown, f.pods[i].Name) {
+			names = append(names, workerpod.SlurmNode(&f.pods[i]))
+		}
+	}
+	var confirmed []string
+	var unanswered time.Time
+	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
+		snapshot, err := l.Confirm(ctx, names...)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("Slurm did not confirm which nodes are powered down", "why", err.Error())
+			unanswered = r.Clock.Now().Add(busyRetryInterval)
+			return nil
+		}
+		in := f.workers
+		in.PowerSaving = powerIn(n, f.pods, snapshot, f.registration)
+		confirmed = plans.Make(in).PowerDown
+		return nil
+	})
+	plan.PowerDown = slices.DeleteFunc(slices.Clone(plan.PowerDown), func(pod string) bool { return !slices.Contains(confirmed, pod) })
+	return plans.Sooner(again, unanswered), err
+}
+
+// resume lets Slurm ask again for nodes that are powered down, and which it would not ask for as they are. After a write it says when
+// to look again.
+func (r *reconciler) resume(ctx context.Context, n *slinkyv1beta1.NodeSet, in plans.Input) (again time.Time, err error) {
+	names := plans.NodesToResume(in)
+	l, ok := r.linkOf(n)
+	if len(names) == 0 || !ok {
+		return again, nil
+	}
+	var failures link.Failures
+	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
+		failures = l.Resume(ctx, names)
+		return nil
+	})
+	if err != nil || !again.IsZero() {
+		return again, err
+	}
+	var late []string
+	for _, node := range in.PowerSaving.Nodes {
+		if node.Late() && slices.Contains(names, node.Name) && failures[node.Name] == nil {
+			late = append(late, node.Name)
+		}
+	}
+	if len(late) > 0 {
+		list := hostlist.Compress(late)
+		log.FromContext(ctx).Info("Resumed Slurm nodes that did not come within ResumeTimeout", "nodes", list)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeWarning, slinkyv1beta1.ReasonResumeTimeout, "Resume",
+			"Slurm nodes %s did not come within ResumeTimeout, and their jobs wait again; Slurm may ask for them once more", list)
+	}
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) || errors.Is(err, link.ErrClosed) })
+	return r.Clock.Now().Add(orphanCheckInterval), failures.Err()
+}

@@ -1,0 +1,47 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// Hardware asks what the record of a node says of its machine.
+func (w *writer) Hardware(ctx context.Context, node string) (rest.Hardware, error) {
+	return w.connection.get().Hardware(ctx, node)
+}
+
+// MakeCloud makes records of nodes that are powered down, from conf, which is the part of their lines in slurm.conf behind NodeName, and
+// writes their comments. Slurm before 25.11 refuses it, as it does where one of the nodes exists.
+func (w *writer) MakeCloud(ctx context.Context, conf string, comments map[string]string) Failures {
+	nodes, failures := validNames(slices.Collect(maps.Keys(comments)))
+	if len(nodes) == 0 {
+		return failures
+	}
+	line := "NodeName=" + hostlist.Compress(slices.Clone(nodes)) + " " + conf + " State=CLOUD"
+	if err := w.connection.get().CreateNode(ctx, line); err != nil {
+		maps.Copy(failures, all(nodes, err))
+		return failures
+	}
+	maps.Copy(failures, w.Describe(ctx, comments))
+	return failures
+}
+
+// Describe writes the comments of nodes, each its own.
+func (w *writer) Describe(ctx context.Context, comments map[string]string) Failures {
+	failures := Failures{}
+	for _, name := range slices.SortedFunc(maps.Keys(comments), hostlist.Compare) {
+		comment := comments[name]
+		if err := w.connection.get().UpdateNodes(ctx, name, rest.NodeUpdate{Comment: &comment}); err != nil {
+			failures[name] = err
+		}
+	}
+	w.nodes.poke()
+	return failures
+}

@@ -1,0 +1,95 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+const cloud = "IDLE+CLOUD+POWERED_DOWN+DYNAMIC_NORM"
+
+func TestCloudRecords(t *testing.T) {
+	type slurm = map[int]string
+	names := map[int]string{}
+	for ordinal := range 4 {
+		names[ordinal] = fmt.Sprintf("w-%d", ordinal)
+	}
+	like := func(sample string, made ...string) (out []nodeset.Cloud) {
+		for _, name := range made {
+			out = append(out, nodeset.Cloud{Name: name, Like: sample})
+		}
+		return out
+	}
+	anew := func(name, sample string) []nodeset.Cloud {
+		return []nodeset.Cloud{{Name: name, Like: sample, Anew: true}}
+	}
+	edit := func(edit func(*nodeset.PowerNode)) func(map[int]nodeset.PowerNode) {
+		return func(nodes map[int]nodeset.PowerNode) {
+			n := nodes[1]
+			edit(&n)
+			nodes[1] = n
+		}
+	}
+	other := edit(func(n *nodeset.PowerNode) { n.Registered = node.No })
+	tests := []struct {
+		name    string
+		pods    []nodeset.Pod
+		silent  bool
+		old     bool
+		slurm   slurm
+		edit    func(map[int]nodeset.PowerNode)
+		initial int
+		want    nodeset.Clouds
+	}{
+		{name: "nothing is known of the machines yet"},
+		{name: "Slurm is silent", silent: true, slurm: slurm{0: off}},
+		{name: "all that never ran are made like one that does", pods: []nodeset.Pod{aPod(0)}, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
+		{name: "not those whose pods are there", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
+		{name: "Slurm makes none", old: true, slurm: slurm{0: off}},
+		{name: "one that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-1")}},
+		{name: "one that has run at another spec is made like one of the present", edit: other, slurm: slurm{0: cloud, 1: cloud, 2: inService, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-0")}},
+		{name: "one of another spec is deleted that runs at first", initial: 2, edit: func(nodes map[int]nodeset.PowerNode) {
+			clear(nodes)
+			nodes[1] = nodeset.PowerNode{Name: "w-1", State: node.Parse([]string{"IDLE", "CLOUD", "POWERED_DOWN"}), Described: true, Registered: node.No}
+		},
+			slurm: slurm{}, want: nodeset.Clouds{Delete: []string{"w-1"}}},
+		{name: "another one of another spec stays until there is one of the present", edit: func(nodes map[int]nodeset.PowerNode) {
+			clear(nodes)
+			nodes[1] = nodeset.PowerNode{Name: "w-1", State: node.Parse([]string{"IDLE", "CLOUD", "POWERED_DOWN"}), Described: true, Registered: node.No}
+		}},
+		{name: "its pod still ends", pods: []nodeset.Pod{aPod(1, terminating)}, slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "Slurm powers it down yet", slurm: slurm{0: cloud, 1: goingOff, 2: cloud, 3: cloud}},
+		{name: "a job is there", slurm: slurm{0: cloud, 1: "MIXED+POWERED_DOWN", 2: cloud, 3: cloud}},
+		{name: "it is down", slurm: slurm{0: cloud, 1: late, 2: cloud, 3: cloud}},
+		{name: "it is drained", slurm: slurm{0: cloud, 1: "IDLE+DRAIN+POWERED_DOWN:bad disk", 2: cloud, 3: cloud}},
+		{name: "it is reserved", edit: edit(func(n *nodeset.PowerNode) { n.Reserved = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "somebody else has written its comment", edit: edit(func(n *nodeset.PowerNode) { n.Foreign = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "it does not say whose node it is", edit: edit(func(n *nodeset.PowerNode) { n.Described, n.Registered = false, node.Unknown }),
+			slurm: slurm{0: cloud, 1: cloud, 2: cloud, 3: cloud}, want: nodeset.Clouds{Describe: []string{"w-1"}}},
+		{name: "all is right", slurm: slurm{0: cloud, 1: cloud, 2: cloud, 3: cloud}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := powers(tt.slurm)
+			for ordinal, n := range nodes {
+				n.Described, n.Registered = true, node.Yes
+				nodes[ordinal] = n
+			}
+			if tt.edit != nil {
+				tt.edit(nodes)
+			}
+			in := nodeset.Input{Replicas: 4, Pods: tt.pods, PowerSaving: &nodeset.PowerSaving{Initial: tt.initial, Asked: !tt.silent, Makes: !tt.old, Nodes: nodes, Names: names}}
+			got := nodeset.CloudRecords(in)
+			if diff := cmp.Diff(tt.want, got); diff != "" || got.Empty() != cmp.Equal(tt.want, nodeset.Clouds{}) {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// powers are what Slurm says of nodes by ordinal, as IDLE+POWERED_DOWN, with a reason behind a colon.
+func powers(said map[int]string) map[int]nodeset.PowerNode {
+	out := map[int]nodeset.PowerNode{}
+	for ordinal, text := range said {
+		state, reason, _ := strings.Cut(text, ":")
+		out[ordinal] = nodeset.PowerNode{
+			Name: fmt.Sprintf("w-%d", ordinal), State: node.Parse(strings.Split(state, "+")), Reason: node.Reason{Text: reason, SetBy: "slurm"},
+		}
+	}
+	return out
+}
+
+const (
+	off       = "IDLE+POWERED_DOWN+DYNAMIC_NORM"
+	goingOff  = "IDLE+POWERING_DOWN+DYNAMIC_NORM"
+	comes     = "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM"
+	late      = "DOWN+POWERED_DOWN+DYNAMIC_NORM:ResumeTimeout reached"
+	inService = "IDLE+DYNAMIC_NORM"
+)
+
+func TestMakeWhereSlurmPowersWorkers(t *testing.T) {
+	type slurm = map[int]string
+	tests := []struct {
+		name   string
+		pods   []nodeset.Pod
+		silent bool
+		slurm  slurm
+		makes  bool
+		// replicas is 4 if it is zero, and initial 1 if it is zero, 0 if it is less.
+		replicas, initial int
+		want              nodeset.Plan
+	}{
+		{name: "at first those run that the spec says", initial: 2, want: nodeset.Plan{Desired: 2, Create: places(0, 1)}},
+		{name: "one runs at least, or nobody would know what machines there are", initial: -1, want: nodeset.Plan{Desired: 1, Create: places(0)}},
+		{name: "none runs to show what another has shown", initial: 2, makes: true, slurm: slurm{1: cloud}, want: nodeset.Plan{}},
+		{name: "it does where Slurm makes no records", initial: 2, slurm: slurm{1: cloud}, want: nodeset.Plan{Desired: 1, Create: places(0)}},
+		{name: "none is made before Slurm has answered", silent: true, want: nodeset.Plan{Desired: 2}},
+		{name: "while Slurm is silent all stay", silent: true, pods: []nodeset.Pod{aPod(0), aPod(3)}, want: nodeset.Plan{Desired: 2}},
+		{name: "what is powered down is not made", slurm: slurm{0: off, 1: off}, want: nodeset.Plan{}},
+		{name: "what Slurm powers up is made at once", slurm: slurm{0: off, 1: off, 2: comes, 3: comes}, want: nodeset.Plan{Desired: 2, Create: places(2, 3)}},
+		{name: "the pod of what is powered down goes", slurm: slurm{0: inService, 1: goingOff, 2: off}, pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)},
+			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1", "w-2"}}},
+		{name: "its mark does not matter then", slurm: slurm{0: off}, pods: []nodeset.Pod{aPod(0, updating)}, want: nodeset.Plan{PowerDown: []string{"w-0"}}},
+		{name: "it does not go while a job is there", slurm: slurm{0: "MIXED+POWERING_DOWN"}, pods: []nodeset.Pod{aPod(0)}, want: nodeset.Plan{Desired: 1}},
+		{name: "an old pod that still ends keeps its name", slurm: slurm{0: comes}, pods: []nodeset.Pod{aPod(0, terminating)}, want: nodeset.Plan{Desired: 1}},
+		{name: "one that came too late goes", slurm: slurm{0: inService, 1: late}, pods: []nodeset.Pod{aPod(0), aPod(1, pending)},
+			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1"}}},
+		{name: "one in service whose pod is gone is made again", slurm: slurm{0: inService, 1: "DOWN+NOT_RESPONDING"}, pods: []nodeset.Pod{aPod(0)},
+			want: nodeset.Plan{Desired: 2, Create: places(1)}},
+		{name: "one that has not registered yet stays", slurm: slurm{0: off}, pods: []nodeset.Pod{aPod(2, unready)}, want: nodeset.Plan{Desired: 1}},
+		{name: "none is made beyond replicas", replicas: 2, slurm: slurm{0: off, 1: off, 2: comes}, want: nodeset.Plan{}},
+		{name: "one beyond replicas is retired", replicas: 1, slurm: slurm{0: inService, 1: inService}, pods: []nodeset.Pod{aPod(0), aPod(1)},
+			want: nodeset.Plan{Desired: 1, Retire: retire(nodeset.ScaleIn, "w-1")}},
+		{name: "one beyond replicas that is powered down goes at once", replicas: 1, slurm: slurm{0: inService, 1: off}, pods: []nodeset.Pod{aPod(0), aPod(1)},
+			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1"}}},
+		{name: "a rolling update replaces those that run", slurm: slurm{0: inService, 1: off}, pods: []nodeset.Pod{aPod(0, old)},
+			want: nodeset.Plan{Desired: 1, Retire: retire(nodeset.Update, "w-0")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			initial := max(0, tt.initial)
+			if tt.initial == 0 {
+				initial = 1
+			}
+			in := nodeset.Input{
+				Now: noon, Revision: "new", Rolling: true, MaxUnavailable: 1, Replicas: 4, Pods: tt.pods,
+				PowerSaving: &nodeset.PowerSaving{Initial: initial, Before: 2, Asked: !tt.silent, Makes: tt.makes, Nodes: powers(tt.slurm)},
+			}
+			for ordinal, n := range in.PowerSaving.Nodes {
+				n.Registered = node.Yes
+				in.PowerSaving.Nodes[ordinal] = n
+			}
+			if tt.replicas > 0 {
+				in.Replicas = tt.replicas
+			}
+			if diff := cmp.Diff(tt.want, nodeset.Make(in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNodesToResume(t *testing.T) {
+	in := nodeset.Input{Replicas: 8, Pods: []nodeset.Pod{aPod(7)}, PowerSaving: &nodeset.PowerSaving{Asked: true, Nodes: powers(map[int]string{
+		0: late,
+		1: "DOWN+POWERED_DOWN:bad disk : ResumeTimeout reached",
+		2: "DOWN+POWERED_DOWN:slurm-operator: Pod is terminating",
+		3: "IDLE+DRAIN+POWERED_DOWN:slurm-operator: Node was cordoned",
+		4: "IDLE+DRAIN+POWERED_DOWN:bad disk",
+		5: "DOWN+DRAIN+POWERED_DOWN:ResumeTimeout reached",
+		6: off,
+		7: late, // its pod is there
+		8: late, // beyond replicas
+	})}}
+	if got, want := nodeset.NodesToResume(in), []string{"w-0", "w-2", "w-3"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	in.PowerSaving.Asked = false
+	if got := nodeset.NodesToResume(in); got != nil {
+		t.Errorf("%v, although Slurm is silent", got)
+	}
+}
+
+// TestNothingHappensWhileSlurmIsSilent holds whatever there is, and whatever Slurm said before.
+func TestNothingHappensWhileSlurmIsSilent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		replicas := rapid.IntRange(0, 6).Draw(t, "replicas")
+		in := nodeset.Input{Now: noon, Revision: "new", Replicas: replicas, PowerSaving: &nodeset.PowerSaving{Initial: rapid.IntRange(0, 6).Draw(t, "initial")}}
+		for ordinal := range replicas {
+			if rapid.Bool().Draw(t, "there") {
+				in.Pods = append(in.Pods, aPod(ordinal))
+			}
+		}
+		plan := nodeset.Make(in)
+		if len(plan.Create)+len(plan.PowerDown)+len(plan.Retire)+len(plan.Delete)+len(nodeset.NodesToResume(in)) > 0 {
+			t.Errorf("%+v", plan)
+		}
+	})
+}
