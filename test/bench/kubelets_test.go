@@ -255,6 +255,19 @@ func workers(pods map[string]*corev1.Pod, ok func(*corev1.Pod) bool) int {
 	return n
 }
 
+// workers are the names of the workers that are there.
+func (k *kubelets) workers() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var names []string
+	for name, p := range k.pods {
+		if isWorker(p) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func exists(*corev1.Pod) bool { return true }
 
 // serves says that the pod says that its Slurm node takes jobs.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -93,11 +95,15 @@ func (p *process) stop() {
 	}
 }
 
-// tell shows the end of the log of an operator that has ended.
+// routine are the lines that controller-runtime writes about each controller at each start and end. A hundred of them hid the
+// failure itself in the excerpt of a log.
+var routine = regexp.MustCompile(`"msg":"(Starting|Stopping|Shutdown signal|All workers finished|Wait completed|shutting down server)`)
+
+// tell shows the end of the log of an operator that has ended, without what each start and end writes.
 func (p *process) tell(t *testing.T) {
 	t.Helper()
-	lines := strings.SplitAfter(p.log.String(), "\n")
-	t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-100):], ""))
+	lines := slices.DeleteFunc(strings.SplitAfter(p.log.String(), "\n"), routine.MatchString)
+	t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-30):], ""))
 }
 
 // cpu is the processor time that it has used.

@@ -96,8 +96,9 @@ func (b *bench) age() {
 	b.t.Helper()
 	long := worker.Opening{At: time.Now().Add(-time.Hour), By: "the former one"}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, slinkyv1beta1.AnnotationOpening, long)
+	names := b.kubelets.workers()
 	b.all(func(i int) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.server.Namespace, Name: fmt.Sprintf("w-%d", i)}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.server.Namespace, Name: names[i]}}
 		return b.user.Patch(b.t.Context(), pod, mergePatch(patch))
 	})
 }

@@ -6,6 +6,7 @@ package compare
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -37,6 +38,33 @@ func restarts(keepState bool) func(*system) string {
 }
 
 func reconfigures(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }
+
+// startsAnew does something and says whether the slurmd of a node has started since. Slurm counts whole seconds.
+func startsAnew(name string, do func(*system) string) func(*system) string {
+	return func(s *system) string {
+		started := func() (time.Time, error) {
+			n, err := s.client.Node(s.t.Context(), name)
+			if err != nil {
+				return time.Time{}, err
+			}
+			return n.SlurmdTime, nil
+		}
+		before, err := started()
+		if err != nil {
+			return err.Error()
+		}
+		<-time.After(time.Until(before.Add(2 * time.Second)))
+		said := do(s)
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
+			if after, err := started(); err == nil && after.After(before) {
+				return said + ", started anew"
+			}
+		}
+		return said + ", went on"
+	}
+}
 
 // all does several things in one step and joins what they say.
 func all(do ...func(*system) string) func(*system) string {

@@ -105,6 +105,9 @@ func (r *real) Register(nodes ...fake.Node) {
 				args = append(args, key, value)
 			}
 		}
+		if n.Boot {
+			args = append(args, "-b")
+		}
 		cores := n.Machine.CPUs
 		if cores == 0 {
 			cores = n.CPUs
@@ -114,6 +117,11 @@ func (r *real) Register(nodes ...fake.Node) {
 		r.box.StartSlurmd(n.Name, cores, conf, args...)
 	}
 }
+
+func (r *real) Leave(names ...string) { r.Lose(names...) }
+
+// Late is nothing to do: a real Slurm says so by itself.
+func (r *real) Late(...string) {}
 
 func count(n int) string {
 	if n == 0 {

@@ -62,7 +62,7 @@ PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
 
 func scenarios() []scenario {
 	return []scenario{
-		losing(), // first, since it takes longest
+		losing(), powering(), resuming(), clouding(), // first, since they take longest
 		{name: "drains", steps: []step{
 			{"register", registers(nodeA())},
 			{"drain with a reason", state("DRAIN", "disk")},
@@ -82,6 +82,11 @@ func scenarios() []scenario {
 			{"drain what fails", func(s *system) string { return state("FAIL", "old")(s) + state("DRAIN", "disk")(s) }},
 			{"undrain what fails", state("UNDRAIN", "")},
 			{"idle what fails", state("IDLE", "")},
+		}},
+		{name: "slurmds that read their configuration again", steps: []step{
+			{"register", registers(nodeA())},
+			{"reconfigure", startsAnew("a", reconfigures)},
+			{"slurmctld restarts", startsAnew("a", restarts(true))},
 		}},
 		{name: "suspended jobs", steps: []step{
 			{"register", registers(nodeA())},

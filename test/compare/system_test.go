@@ -24,6 +24,10 @@ import (
 type driver interface {
 	// Register starts the slurmd of a node, anew if it runs.
 	Register(nodes ...fake.Node)
+	// Leave ends the slurmds of nodes of which slurmctld wants nothing.
+	Leave(names ...string)
+	// Late lets ResumeTimeout pass for nodes that are powering up.
+	Late(names ...string)
 	// Lose ends the slurmds of nodes, which slurmctld notices in its time.
 	Lose(names ...string)
 	Submit(job fake.Job) int64

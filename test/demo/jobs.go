@@ -33,6 +33,9 @@ func (d *demo) jobs(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	if err := d.installs(ctx, s); err != nil {
+		return err
+	}
 	d.progress.Waiting("the jobs")
 	job, err := s.Submit(ctx, login.Batch{Script: arrayScript, Options: []string{
 		"--job-name=array", fmt.Sprintf("--array=1-%d", arrayTasks), "--output=%x-%A-%a.out",
@@ -66,6 +69,32 @@ func (d *demo) jobs(ctx context.Context) error {
 		if t.State != "COMPLETED" {
 			return fmt.Errorf("task %s is %s, not COMPLETED", t.ID, t.State)
 		}
+	}
+	return nil
+}
+
+// greeting makes a Debian package with one program.
+const greeting = `mkdir -p greeting/DEBIAN greeting/usr/bin
+printf 'Package: greeting\nVersion: 1\nArchitecture: all\nMaintainer: alice\nDescription: says hello\n' >greeting/DEBIAN/control
+printf '#!/bin/sh\necho "hello from $(hostname)"\n' >greeting/usr/bin/greeting
+chmod 755 greeting/usr/bin/greeting
+dpkg-deb --root-owner-group --build greeting`
+
+// installs installs a package on the login node, and uses it in a job on both workers: they share a root file system.
+func (d *demo) installs(ctx context.Context, s *login.Session) error {
+	d.progress.Waiting("a package")
+	if _, err := s.Run(ctx, greeting); err != nil {
+		return err
+	}
+	if _, err := d.show(ctx, s, "sudo dpkg --install greeting.deb"); err != nil {
+		return err
+	}
+	out, err := d.show(ctx, s, "srun --nodes=2 greeting")
+	if err != nil {
+		return err
+	}
+	if got := strings.Split(strings.TrimSpace(out), "\n"); len(got) != 2 || got[0] == got[1] {
+		return fmt.Errorf("the package said %q, not hello from two nodes", out)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,11 +78,16 @@ func newPredecessor(t *testing.T) *predecessor {
 		&corev1.ConfigMap{ObjectMeta: meta("slurm-scripts"), Data: script},
 		&corev1.ConfigMap{ObjectMeta: meta("slurm1-slurm-scripts"), Data: script},
 		&corev1.ServiceAccount{ObjectMeta: meta("slurm1-slurm-controller")},
+		&corev1.ServiceAccount{ObjectMeta: meta("slurm1-sconfigcontroller")},
+		&corev1.PersistentVolumeClaim{ObjectMeta: meta("jail-pvc"), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}},
+		}},
 	)
 	for _, name := range []string{"compute-csi-network-ssd-ext4", "nebius-network-ssd"} {
 		p.have(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "localkube.coxswain.dev/directory"})
 	}
-	for _, name := range []string{"slurm1-slurm-worker", "slurm1-slurm-controller", "slurm1-slurm-login", "slurm1-slurm-accounting", "slurm1-slurm-rest", "soperator-worker-high-priority"} {
+	for _, name := range []string{"slurm1-slurm-worker", "slurm1-slurm-controller", "slurm1-slurm-login", "slurm1-slurm-accounting", "slurm1-slurm-rest", "slurm1-slurm-populate-jail", "slurm1-slurm-sconfigcontroller", "soperator-worker-high-priority"} {
 		p.have(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1000})
 	}
 	return p
@@ -120,7 +126,7 @@ func (p *predecessor) have(t *testing.T, objects ...client.Object) {
 }
 
 // comesUp applies files and waits until everything in them is ready, or says that it is not served, and until so many workers
-// have run a job.
+// have run jobs, in every partition.
 func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 	t.Helper()
 	var all walk.Manifest
@@ -130,6 +136,7 @@ func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 		}
 		for _, u := range p.files[file] {
 			p.fit(u.Object)
+			contract.FillClaims(u.Object)
 			p.fitMachine(u)
 			contract.Move(u.Object, u.GetNamespace(), p.namespace)
 			all = append(all, u)
@@ -146,7 +153,7 @@ func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 	}
 	p.sound(t)
 	p.awaitIdle(t, workers)
-	p.runsAJob(t, workers)
+	p.runsJobs(t, workers)
 }
 
 // awaitIdle waits until so many pods of workers say that their nodes are idle.
@@ -172,21 +179,32 @@ func (p *predecessor) awaitIdle(t *testing.T, workers int) {
 	})
 }
 
-// runsAJob runs a job on so many workers at once: slurmd drains a node that has no prolog.
-func (p *predecessor) runsAJob(t *testing.T, workers int) {
+// runsJobs runs a job on so many workers at once, and one on all nodes of each partition: slurmd drains a node that has no prolog.
+func (p *predecessor) runsJobs(t *testing.T, workers int) {
 	t.Helper()
 	var pods corev1.PodList
 	if err := p.List(t.Context(), &pods, client.InNamespace(p.namespace), client.MatchingLabels{"app.kubernetes.io/name": "slurmctld"}); err != nil || len(pods.Items) != 1 {
 		t.Fatalf("finding slurmctld: %d pods, %v", len(pods.Items), err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	out, err := p.Exec(ctx, client.ObjectKeyFromObject(&pods.Items[0]), "slurmctld", "srun", fmt.Sprintf("--nodes=%d", workers), "hostname")
-	if err != nil {
-		t.Fatal(err)
+	run := func(command ...string) []string {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		out, err := p.Exec(ctx, client.ObjectKeyFromObject(&pods.Items[0]), "slurmctld", command...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(out), "\n")
 	}
-	if ran := len(strings.Fields(out)); ran != workers {
-		t.Errorf("the job ran on %d workers, want %d: %s", ran, workers, out)
+	if ran := run("srun", fmt.Sprintf("--nodes=%d", workers), "hostname"); len(ran) != workers {
+		t.Errorf("the job ran on %d workers, want %d: %v", len(ran), workers, ran)
+	}
+	for _, partition := range run("sinfo", "--all", "--noheader", "--summarize", "--format=%R %D") {
+		name, nodes, _ := strings.Cut(partition, " ")
+		ran := run("srun", "--partition="+name, "--nodes="+nodes, "sh", "-c", "echo $SLURM_JOB_PARTITION")
+		if fmt.Sprint(len(ran)) != nodes || ran[0] != name {
+			t.Errorf("the job in partition %s printed %v, not its name for each of %s nodes", name, ran, nodes)
+		}
+		t.Logf("a job has run on %s nodes of partition %s", nodes, name)
 	}
 }
 
@@ -235,7 +253,7 @@ func (p *predecessor) fitFields(fields map[string]any) {
 			fields["command"], fields["args"] = []any{"sleep", "infinity"}, nil
 		}
 	case map[string]any:
-		if repository, ok := image["repository"].(string); ok {
+		if repository, ok := image["repository"].(string); ok && ourImage(repository) != repository {
 			image["repository"], image["tag"], _ = strings.Cut(ourImage(repository), ":")
 		}
 	}
@@ -260,8 +278,14 @@ func (p *predecessor) fitFields(fields map[string]any) {
 	}
 }
 
-// ourImage is the image that takes the place of one of a predecessor, by its role.
+// ourImage is the image that takes the place of one of a predecessor, by its role. The operator itself puts ours in the place of those
+// of Soperator that have a role.
 func ourImage(name string) string {
+	for _, own := range []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "sconfigcontroller", "soperator/slurmrestd", "worker_slurmd"} {
+		if strings.Contains(name, own) {
+			return name
+		}
+	}
 	// Of the images that are not of Slurm most run as root.
 	role := "login"
 	for _, known := range []string{"slurmdbd", "slurmrestd", "slurmctld", "slurmd", "login"} {

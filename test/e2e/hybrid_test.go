@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -199,36 +198,21 @@ func TestHybridWorker(t *testing.T) {
 		}
 		return nil
 	})
-	s.backsUp(t)
 	accounting, err := m.Only("Accounting")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.changesPassword(t, accounting)
-}
-
-// backsUp runs the backup of docs/users/accounting.md once, now.
-func (s *scene) backsUp(t *testing.T) {
-	t.Helper()
-	m := s.manifest(t, "backup.yaml")
-	s.apply(t, m)
-	var nightly batchv1.CronJob
-	if err := s.Get(t.Context(), s.name("database-backup"), &nightly); err != nil {
-		t.Fatal(err)
-	}
-	now := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup-now"}, Spec: nightly.Spec.JobTemplate.Spec}
-	if err := s.Create(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, patient, "the backup to be complete", func(ctx context.Context) error {
-		if err := s.Get(ctx, s.name(now.Name), now); err != nil {
-			return err
-		}
-		if now.Status.Succeeded == 0 {
-			return fmt.Errorf("it has failed %d times", now.Status.Failed)
-		}
-		return nil
+	s.backsUp(t)
+	s.restores(t, accounting, func() {
+		eventually(t, soon, "the job to be in the database again", func(ctx context.Context) error {
+			out, err := o.asks(ctx, "sacct", "--noheader", "--allocations", "--parsable2", "--jobs="+job, "--format=State,NodeList")
+			if err != nil || out != "COMPLETED|outside-0" {
+				return fmt.Errorf("sacct says %q: %w", out, err)
+			}
+			return nil
+		})
 	})
+	s.changesPassword(t, accounting)
 }
 
 // changesPassword changes the password of the embedded database: both daemons restart and agree on it.

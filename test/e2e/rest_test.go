@@ -37,6 +37,8 @@ func TestRest(t *testing.T) {
 		t.Skip("only a local Kubernetes keeps an audit log that can be read here")
 	}
 	c := s.slurmCluster(t)
+	// Another test moves Kubernetes nodes in the network meanwhile, and Slurm would be told.
+	c.change(t, "", "spec", "slurmConfig", "topologyPlugin")
 	c.logsIn(t).runs(t, "srun hostname")
 
 	var wrote error

@@ -41,10 +41,16 @@ type scene struct {
 // newScene makes a namespace for a test. When the test has failed, what it looks like is logged and kept in out/e2e.
 func newScene(t *testing.T) *scene {
 	t.Helper()
+	return newSceneIn(t, "e2e-"+strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+}
+
+// newSceneIn is newScene with another name of the namespace.
+func newSceneIn(t *testing.T, namespace string) *scene {
+	t.Helper()
 	if stage.skip != "" {
 		t.Skip(stage.skip)
 	}
-	s := &scene{Kubernetes: stage.k, namespace: "e2e-" + strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))}
+	s := &scene{Kubernetes: stage.k, namespace: namespace}
 	s.clear(t)
 	if err := s.EnsureNamespace(t.Context(), s.namespace); err != nil {
 		t.Fatal(err)
@@ -53,7 +59,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// needsTime skips a test that "make e2e" leaves out, since another one shows nearly the same.
+// needsTime skips a test that "make e2e" leaves out to save time.
 func needsTime(t *testing.T) {
 	t.Helper()
 	if !*long {

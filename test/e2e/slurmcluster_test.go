@@ -31,11 +31,14 @@ func TestSlurmCluster(t *testing.T) {
 	}{
 		{"shows the state of the Slurm nodes on the workers' pods", showsState},
 		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
+		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
 		{"loses no running, pending or finished job with slurmctld's pod", survivesSlurmctld},
+		{"knows the switches of its workers, and where one moves to", followsNetwork},
 		{"takes an edit of customSlurmConfig without another slurmctld", takesConfiguration},
 		{"grows to three workers and shrinks to one without killing a job", scales},
 		{"takes a worker back that it had retired", takesBack},
+		{"comes to rest for maintenance and back, with its queue, keys and records", rests},
 		{"leaves its claims when it is deleted, and says so", departs},
 		{"finds its jobs again when it is made anew", returns},
 	} {
@@ -65,6 +68,9 @@ func runsJobs(t *testing.T, _ *slurmCluster, alice *user) {
 	job := alice.submits(t, "true\n")
 	alice.walksThrough(t)
 	alice.seesAccounted(t, job)
+	if got := alice.runs(t, "srun --nodes=2 stat --file-system --format=%T /mnt/memory"); got != "tmpfs\ntmpfs" {
+		t.Errorf("/mnt/memory of jobs is %q", got)
+	}
 }
 
 func replacesWorker(t *testing.T, c *slurmCluster, alice *user) {

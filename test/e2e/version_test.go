@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under a running job.
+// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under a running job. The
+// jail, which an image of 24.11 has filled, is left as it is.
 func TestSlurm2411(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -29,9 +30,14 @@ func TestSlurm2411(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := s.components(t, "version.yaml")
+	m := s.manifest(t, "version.yaml")
+	s.apply(t, m[:2])
+	s.awaitJob(t, "populate")
+	s.apply(t, m[2:])
+	s.awaitReady(t, m)
+	s.sound(t)
 	alice := s.enterLoginSet(t, "old-login", "alice")
-	for _, command := range []string{"scontrol show config | grep SLURM_VERSION", "srun --chdir=/ /usr/sbin/slurmd -V"} {
+	for _, command := range []string{"scontrol show config | grep SLURM_VERSION", "srun squeue --version"} {
 		if out := alice.runs(t, command); !strings.Contains(out, "24.11") {
 			t.Errorf("%q printed %q, not 24.11", command, out)
 		}
@@ -41,7 +47,13 @@ func TestSlurm2411(t *testing.T) {
 	if !slices.Equal(hosts, []string{"old-node-0", "old-node-1"}) {
 		t.Errorf("srun --nodes=2 hostname printed %v", hosts)
 	}
-	t.Run("the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) })
+	t.Run("PMIx ranks the tasks of a step over both workers, in the jail", func(t *testing.T) {
+		alice.seesRanks(t, "pmix", "PMIX_RANK", "old-node-0", "old-node-1")
+	})
+	if !t.Run("the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) }) {
+		return // the next would begin from somewhere else
+	}
+	t.Run("commands in the jail are of the new release when its pods are", func(t *testing.T) { s.upgradesJail(t, m) })
 }
 
 // upgrades changes the images of slurmdbd, slurmctld and slurmrestd at once. The slurmdbd must not be older than slurmctld, so it
@@ -99,4 +111,44 @@ func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
 	alice.seesAccounted(t, running)
 	alice.seesAccounted(t, finished)
 	alice.seesAccounted(t, alice.completes(t))
+}
+
+// upgradesJail changes the images of workers and login pods. The jail has commands of the release of before.
+func (s *scene) upgradesJail(t *testing.T, m walk.Manifest) {
+	t.Helper()
+	before := s.uids(t, "old-node-0", "old-node-1")
+	var changed walk.Manifest
+	for _, o := range m {
+		container, ok := map[string]string{"LoginSet": "login", "NodeSet": "slurmd"}[o.GetKind()]
+		if !ok {
+			continue
+		}
+		if err := unstructured.SetNestedField(o.Object, stage.images.Registry+"/"+container+":"+stage.images.Tag, "spec", container, "image"); err != nil {
+			t.Fatal(err)
+		}
+		changed = append(changed, o)
+	}
+	s.apply(t, changed)
+	for name, uid := range before {
+		s.awaitPod(t, name, uid)
+	}
+	s.awaitReady(t, changed)
+	var alice *user
+	eventually(t, patient, "login pods of 26.05", func(ctx context.Context) error {
+		alice = s.enterLoginSet(t, "old-login", "alice")
+		out, err := alice.Run(ctx, "squeue --version")
+		if err == nil && !strings.Contains(out, "26.05") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	for _, command := range []string{"srun --nodes=2 squeue --version", "srun --nodes=2 sh -c '. /etc/os-release; echo $VERSION_CODENAME in $(pwd) as $(id -un)'"} {
+		want := "trixie in /home/alice as alice"
+		if strings.Contains(command, "--version") {
+			want = strings.TrimSpace(alice.runs(t, "squeue --version"))
+		}
+		if got := alice.runs(t, command); got != want+"\n"+want {
+			t.Errorf("%s printed %q, not twice %q", command, got, want)
+		}
+	}
 }

@@ -207,8 +207,8 @@ func (w *world) lies(f func(*http.Request) *fake.Fault) {
 		return found
 	})
 	w.after(lie, func() {
-		// Without a Controller nobody asks.
-		if told.Load() == 0 && get[slinkyv1beta1.Controller](w, "demo") != nil {
+		// Without a Controller, or with a suspended one, nobody asks.
+		if c := get[slinkyv1beta1.Controller](w, "demo"); told.Load() == 0 && c != nil && !c.Suspended() {
 			w.fail("Slurm lies", "nobody has asked")
 		}
 		w.slurm.SetFault(nil)

@@ -26,12 +26,18 @@ func (w *world) judge(c call) (after func(call)) {
 	resource, rest, _ := strings.Cut(c.path, "/")
 	name, subresource, _ := strings.Cut(rest, "/")
 	switch {
+	case c.to == "slurm" && resource == "reconfigure":
+		return w.judgeReading()
 	case c.to == "slurm":
 		return w.judgeSlurm(c)
 	case c.method == http.MethodDelete && resource == "pods" || subresource == "eviction":
 		return w.judgeDeletion(name)
 	case c.method == http.MethodDelete && (resource == "persistentvolumeclaims" || resource == "secrets"):
 		return applied(func(c call) { w.fail("invariant 6, data and keys are kept", "%s", c.label()) })
+	case resource == "statefulsets":
+		return w.judgeStop(name)
+	case resource == "jobs":
+		return applied(w.judgeOverwriting)
 	case resource == "configmaps":
 		return applied(w.judgeConfiguration)
 	case resource == "pods" && subresource == "":
@@ -39,6 +45,7 @@ func (w *world) judge(c call) (after func(call)) {
 		return func(c call) {
 			availability(c)
 			retirement(c)
+			w.judgeOverwriting(c)
 		}
 	}
 	return func(call) {}
@@ -81,11 +88,12 @@ func (w *world) judgeDeletion(name string) func(call) {
 		if phase == "Failed" || phase == "Succeeded" {
 			return
 		}
-		if known && node.Parse(state.State).Busy() != node.No && !overdue {
+		// A job that waits for its node to power up runs nowhere yet.
+		if known && node.Parse(state.State).Busy() != node.No && !node.Parse(state.State).Has(node.PoweringUp) && !overdue {
 			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while its node was %v", name, state.State)
 		}
 		// A node whose jobs are suspended looks idle.
-		if known && len(state.Jobs) > 0 && !overdue {
+		if known && len(state.Jobs) > 0 && !node.Parse(state.State).Has(node.PoweringUp) && !overdue {
 			w.fail("invariant 1, jobs are not killed", "Pod %s was deleted while the jobs %v were on its node, which was %v", name, state.Jobs, state.State)
 		}
 		// The view from before the lie is good for as long as it is fresh.
@@ -167,7 +175,8 @@ func (w *world) judgeSlurm(c call) func(call) {
 		reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
 		// A node that is DOWN and is to be drained besides keeps the reason within the other one.
 		quoted := state.Drain() == node.No && slices.Equal(u.State, []string{"DRAIN"}) && strings.Contains(u.Reason, status.Reason)
-		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !w.justDisturbed(name) {
+		late := slices.Equal(u.State, []string{"RESUME"}) && node.HeldBy(state, reason) == node.Slurm // it did not come within ResumeTimeout
+		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !late && !w.justDisturbed(name) {
 			foreign = name + ": " + status.Reason
 		}
 	}
@@ -197,6 +206,9 @@ func (w *world) judgeAvailability(name string) func(call) {
 		after := w.pod(name)
 		if after != nil && available(after) {
 			return
+		}
+		if state, _ := w.slurm.Node(slurmName(before)); node.Parse(state.State).Has(node.PoweredDown) {
+			return // Slurm wants it gone
 		}
 		if after != nil && after.GetAnnotations()["coxswain.dev/retired"] != "update" {
 			return // a scale-in makes fewer that are wanted
@@ -245,7 +257,11 @@ func (w *world) limits(pod *unstructured.Unstructured) (set string, replicas, al
 		if err != nil {
 			most = 1
 		}
-		return owner.Name, int64(n.Replicas()), int64(max(1, most))
+		wanted := n.Replicas()
+		if n.SavesPower() {
+			wanted = n.Status.Desired
+		}
+		return owner.Name, int64(wanted), int64(max(1, most))
 	}
 	return "", 0, 0
 }

@@ -62,6 +62,11 @@ func (w *world) state() map[string]string {
 		}
 		flatten(out, fmt.Sprintf("%s %s", obj.GetKind(), obj.GetName()), obj.Object)
 	}
+	if w.jail != nil {
+		for path, content := range w.look() {
+			out["file "+path] = content
+		}
+	}
 	for _, name := range w.slurm.Names() {
 		if status, ok := w.slurm.Node(name); ok {
 			if slices.Contains(status.State, "NOT_RESPONDING") {

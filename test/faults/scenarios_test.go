@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -22,7 +23,7 @@ import (
 // scenario is something that users, jobs and machines do.
 type scenario struct {
 	name string
-	// nodeSet is the spec of NodeSet w that is there and at rest at the beginning; empty: there is nothing.
+	// nodeSet is the spec of NodeSet w that is there and at rest at the beginning, or a whole SlurmCluster; empty: there is nothing.
 	nodeSet string
 	// act is what happens. It waits between its steps where users would look.
 	act func(w *world)
@@ -32,12 +33,16 @@ type scenario struct {
 	sparse int
 	// leaves is what is to be there in the end besides; nil for nothing special.
 	leaves func(w *world)
+	// writes says that the program is the one that writes files into a jail; nil: it is the operator.
+	writes *fileSystem
+	// besides are faults that are tried in this scenario alone.
+	besides []fault
 }
 
 const threeWorkers = `replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`
 
 func scenarios() []scenario {
-	return slices.Concat(growing(), shrinking(), changing(), breaking(), leaving())
+	return slices.Concat(growing(), shrinking(), changing(), breaking(), resting(), populating(), saving(), leaving(), writing())
 }
 
 func growing() []scenario {
@@ -204,6 +209,10 @@ func nodeSet(spec string) string {
 
 // cluster creates a cluster with workers.
 func (w *world) cluster(spec string) {
+	if strings.HasPrefix(spec, "{metadata:") {
+		create[nebiusv1.SlurmCluster](w, spec)
+		return
+	}
 	create[slinkyv1beta1.Controller](w, `{metadata: {name: demo}, spec: {}}`)
 	create[slinkyv1beta1.RestApi](w, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
 	create[slinkyv1beta1.NodeSet](w, nodeSet(spec))

@@ -103,6 +103,9 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		w := newWorld(t, f.clocks)
 		defer w.close()
 		w.restore(from)
+		if s.writes != nil {
+			w.mount(*s.writes)
+		}
 		w.boot()
 		w.sleep(15 * time.Second)
 		w.expectRest("after the start of an operator")
@@ -146,28 +149,31 @@ func (w *world) restore(from beginning) {
 		}
 	}
 	for name, comment := range from.comments {
-		w.comment(name, comment)
+		if _, known := w.slurm.Node(name); !known { // it was made powered down
+			w.tellSlurm("new/node/", map[string]string{"node_conf": "NodeName=" + name + " CPUs=4 RealMemory=512000 State=CLOUD"})
+		}
+		w.tellSlurm("node/"+name, map[string]string{"comment": comment})
 	}
 }
 
-// comment writes the comment of a Slurm node.
-func (w *world) comment(name, text string) {
-	body, err := json.Marshal(map[string]string{"comment": text})
+// tellSlurm makes a call of Slurm's administrator.
+func (w *world) tellSlurm(path string, message map[string]string) {
+	body, err := json.Marshal(message)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(w.ctx, http.MethodPost, "http://slurm/slurm/v0.0.45/node/"+name, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodPost, "http://slurm/slurm/v0.0.45/"+path, bytes.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	request.Header.Set("X-Slurm-User-Token", "of nobody in particular")
 	response, err := w.slurm.Transport().RoundTrip(request)
 	if err != nil {
-		w.t.Fatalf("writing the comment of %s: %v", name, err)
+		w.t.Fatalf("telling Slurm %s %s: %v", path, body, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing follows from it
 	if response.StatusCode != http.StatusOK {
-		w.t.Fatalf("writing the comment of %s: %s", name, response.Status)
+		w.t.Fatalf("telling Slurm %s %s: %s", path, body, response.Status)
 	}
 }
 
@@ -205,8 +211,12 @@ func (w *world) expectGoal() {
 			workers++
 		}
 	}
-	if workers != n.Replicas() || !meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionReady) {
-		w.fail("the goal is reached", "%d of %d workers are good; %+v", workers, n.Replicas(), n.Status.Conditions)
+	wanted := n.Replicas()
+	if n.SavesPower() {
+		wanted = w.powered(n)
+	}
+	if workers != wanted || !meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionReady) {
+		w.fail("the goal is reached", "%d of %d workers are good; %+v", workers, wanted, n.Status.Conditions)
 	}
 }
 
@@ -228,7 +238,7 @@ func (w *world) reconcileAgain(times int) {
 	for i := range times {
 		w.sim.Repeat("pods") // which wakes their NodeSet as well
 		if i < 3 {
-			w.sim.Repeat("controllers", "restapis", "nodesets")
+			w.sim.Repeat("controllers", "restapis", "nodesets", "configmaps")
 		}
 		w.sleep(time.Millisecond)
 	}
@@ -333,7 +343,7 @@ func TestFaults(t *testing.T) {
 			if step > 1 {
 				step *= max(1, s.sparse)
 			}
-			for i, f := range faults() {
+			for i, f := range slices.Concat(faults(), s.besides) {
 				for _, k := range sampled(f.moments(ref.calls), step, i) {
 					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
 						t.Parallel()

@@ -49,6 +49,7 @@ func (w *world) surroundings() {
 			continue // they look at nothing else
 		}
 		w.workloads()
+		w.jobs()
 		for _, pod := range w.sim.Objects(podKind) {
 			w.kubelet(pod)
 		}
@@ -68,6 +69,7 @@ func (w *world) workloads() {
 	for _, s := range w.sim.Objects(statefulSetKind) {
 		n := number(s, "spec", "replicas")
 		w.edit(statefulSetKind, s.GetNamespace(), s.GetName(), ready(n))
+		w.scaleDown(s)
 		for i := range n {
 			name := fmt.Sprintf("%s-%d", s.GetName(), i)
 			template, _, _ := unstructured.NestedMap(s.Object, "spec", "template")
@@ -180,6 +182,10 @@ func (w *world) schedulable(name string) bool {
 func (w *world) preStop(pod *unstructured.Unstructured) {
 	name, slurm := slurmName(pod), w.slurmOf(clusterOf(pod))
 	status, known := slurm.Node(name)
+	if state := node.Parse(status.State); saves(pod) && (state.Has(node.PoweredDown) || state.Has(node.PoweringUp)) {
+		slurm.Leave(name)
+		return
+	}
 	reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
 	text := node.OurReason("Pod is terminating")
 	if reason.Text != "" && !reason.Ours() {
@@ -193,7 +199,7 @@ func (w *world) preStop(pod *unstructured.Unstructured) {
 
 // register lets a worker's slurmd register. Its name is that of the pod's host.
 func (w *world) register(pod *unstructured.Unstructured) {
-	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4})
+	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4, Boot: saves(pod)})
 	w.recall(slurmName(pod))
 }
 

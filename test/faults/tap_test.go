@@ -25,7 +25,7 @@ var errDead = errors.New("connect: connection refused")
 type call struct {
 	at      time.Duration // since the start of the world
 	ordinal int           // among the operator's writes, from 1
-	to      string        // "kubernetes" or "slurm"
+	to      string        // "kubernetes", "slurm" or "jail"
 	method  string
 	path    string // "pods/w-0/status", "nodes"
 	body    []byte
@@ -73,6 +73,8 @@ type verdict struct {
 	lose bool
 	// late carries it out so much later, unless the client has given up by then.
 	late time.Duration
+	// fail is what a call of the kernel says instead of being carried out.
+	fail error
 	// then happens when it has been carried out.
 	then func()
 	// name is for the trace.
@@ -165,7 +167,7 @@ const latency = 10 * time.Millisecond
 // writes says whether a request changes something that counts; events do not.
 func (t *tap) writes(r *http.Request) bool {
 	if t.to == "slurm" {
-		return r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/reconfigure")
+		return r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/reconfigure")
 	}
 	return r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events")
 }
@@ -231,22 +233,30 @@ func (t *tap) announce(r *http.Request) (call, verdict, error) {
 	if t.process.ctx.Err() != nil {
 		return c, verdict{}, errDead
 	}
-	t.world.mu.Lock()
-	t.world.writes++
-	t.world.changed = time.Now()
-	c.ordinal = t.world.writes
-	inject := t.world.inject
-	t.world.mu.Unlock()
-	if inject == nil {
-		return c, verdict{}, nil
-	}
-	return c, inject(c), nil
+	v := t.world.number(&c)
+	return c, v, nil
 }
 
-func (t *tap) note(c call) {
-	t.world.mu.Lock()
-	defer t.world.mu.Unlock()
-	t.world.calls = append(t.world.calls, c)
+// number gives a write its number and says what is to become of it.
+func (w *world) number(c *call) verdict {
+	w.mu.Lock()
+	w.writes++
+	w.changed = time.Now()
+	c.ordinal = w.writes
+	inject := w.inject
+	w.mu.Unlock()
+	if inject == nil {
+		return verdict{}
+	}
+	return inject(*c)
+}
+
+func (t *tap) note(c call) { t.world.note(c) }
+
+func (w *world) note(c call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, c)
 }
 
 // short is a path without what all paths have.

@@ -52,6 +52,8 @@ type world struct {
 	slurm *fake.Slurm
 	// others are the Slurms of clusters besides demo, by name; nil in most scenarios.
 	others map[string]*fake.Slurm
+	// jail is where files are written; nil where the program is the operator, which writes none.
+	jail *jailed
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
@@ -62,6 +64,7 @@ type world struct {
 	running  sync.WaitGroup
 	start    time.Time
 	orphans  map[types.UID]bool // what had no owner a second ago; only collect looks at it
+	asleep   map[string]bool    // clusters whose slurmctld is scaled to zero; only scaleDown looks at it
 	left     map[types.UID]bool // owners that were taken off their dependents; only orphan looks at it
 	replaced chan struct{}      // has a value when a process is dead
 
@@ -102,7 +105,7 @@ func newWorld(t *testing.T, c clocks) *world {
 	t.Helper()
 	w := &world{
 		t: t, sim: kubesim.New(scheme()), start: time.Now(), changed: time.Now(), replaced: make(chan struct{}, 10), seen: map[string]bool{},
-		disturbed: map[string]time.Time{}, lostNodes: map[string]bool{}, retired: map[types.UID]time.Time{}, forgotten: map[string]bool{},
+		asleep: map[string]bool{}, disturbed: map[string]time.Time{}, lostNodes: map[string]bool{}, retired: map[types.UID]time.Time{}, forgotten: map[string]bool{},
 	}
 	w.kubeNow = func() time.Time { return time.Now().Add(c.kubernetes) }
 	w.sim.Now = w.kubeNow
@@ -119,7 +122,7 @@ func newWorld(t *testing.T, c clocks) *world {
 	return w
 }
 
-// boot starts an operator that knows nothing but what is stored.
+// boot starts an operator, or a writer of files, that knows nothing but what is stored.
 func (w *world) boot() {
 	w.t.Helper()
 	p := &process{done: make(chan error, 1)}
@@ -128,16 +131,18 @@ func (w *world) boot() {
 	p.cancel = cancel
 	skip := true
 	kubernetes := w.sim.Config(func(next http.RoundTripper) http.RoundTripper { return &tap{w, p, "kubernetes", next} })
-	mgr, err := operator.NewManager(ctx, kubernetes, ctrl.Options{
+	options := ctrl.Options{
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Controller:     config.Controller{SkipNameValidation: &skip},
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.sim.Mapper(), nil },
-	}, operator.Options{
-		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
-		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true},
-		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links: link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
-	})
+	}
+	var mgr ctrl.Manager
+	var err error
+	if w.jail != nil {
+		mgr, err = w.writer(p, kubernetes, options)
+	} else {
+		mgr, err = w.operator(ctx, p, kubernetes, options)
+	}
 	if err != nil {
 		w.t.Errorf("making the manager: %v", err)
 		return
@@ -147,6 +152,16 @@ func (w *world) boot() {
 	w.processes = append(w.processes, p)
 	w.changed = time.Now()
 	w.mu.Unlock()
+}
+
+// operator makes the manager of the operator.
+func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+	return operator.NewManager(ctx, kubernetes, options, operator.Options{
+		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
+		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
+		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
+		Links: link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
+	})
 }
 
 // supervise does what the kubelet does for the operator's pod: it starts another one when one has ended.

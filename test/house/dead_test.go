@@ -185,15 +185,13 @@ func TestEveryMethodIsUsed(t *testing.T) {
 
 // allowances are methods that only tests use, and why they stay.
 var allowances = map[string]string{
-	"(*link.Snapshot).WithJobs":        "tests of what reads jobs make a snapshot with some",
-	"(*slurm/rest.Client).CreateNode":  "test/compare has real slurmctlds make nodes",
-	"(*slurm/rest.Client).Diag":        "for the exporter",
-	"(*slurm/rest.Client).Partitions":  "for the exporter",
-	"(*slurm/rest.Client).Ping":        "which slurmctld answers, for tests of the fake one",
-	"(*slurm/rest.Client).Reconfigure": "what needs privileges, for tests of tokens",
-	"(*slurm/rest.Client).Version":     "which version of the API was chosen, for its tests",
-	"(slurm/node.State).Drained":       "what Slurm's own word for it says, for properties of states",
-	"(slurm/node.State).Equal":         "go-cmp compares states with it",
+	"(*link.Snapshot).WithJobs":       "tests of what reads jobs make a snapshot with some",
+	"(*slurm/rest.Client).Diag":       "for the exporter",
+	"(*slurm/rest.Client).Partitions": "for the exporter",
+	"(*slurm/rest.Client).Ping":       "which slurmctld answers, for tests of the fake one",
+	"(*slurm/rest.Client).Version":    "which version of the API was chosen, for its tests",
+	"(slurm/node.State).Drained":      "what Slurm's own word for it says, for properties of states",
+	"(slurm/node.State).Equal":        "go-cmp compares states with it",
 }
 
 // importerFunc is a function that is a types.Importer.

@@ -18,6 +18,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/topology"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
@@ -214,7 +215,9 @@ func meaningOfNebius(t *testing.T, object map[string]any, read bool) string {
 		if read {
 			cluster.DropEmpty()
 		}
-		composed = compose.Cluster(compose.Input{Cluster: cluster})
+		// A worker behind a switch, so that the fields of the topology mean something.
+		worker := compose.ObservedWorker{Name: "worker-0", Location: topology.Location{Switches: []string{"leaf"}}}
+		composed = compose.Cluster(compose.Input{Cluster: cluster, Observed: compose.Observed{Workers: []compose.ObservedWorker{worker}}})
 	case "NodeSet":
 		set := &nebiusv1alpha1.NodeSet{}
 		crdcheck.Decode(t, object, set)

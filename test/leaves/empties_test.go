@@ -30,8 +30,11 @@ import (
 
 // meantEmpty are the fields whose empty value is another one than none, with the reason.
 var meantEmpty = map[string]string{
+	"jail: {":                  "a jail without a volume, which is told; the field is newer than the programs in question",
 	"storageConfig.tls: {":     "a set of authorities without any; the field is newer than the programs in question",
 	"persistence: {":           "no storage class and a selector of every volume are among the empty fields",
+	"powerSaving: {}":          "Slurm powers the workers; the field is newer than the programs in question",
+	"powerSaving.initial: 0":   "none, where the default is one",
 	"replicas: 0":              "none, where the default is one",
 	"persistence.selector: {}": "every volume, where none selects by the other fields",
 	`persistence.selector: {"matchExpressions":[],"matchLabels":{}}`: "every volume, where none selects by the other fields",
@@ -212,7 +215,7 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 		pod, err := renderworker.Pod(in, nodeset.Place{}, "")
 		data, revisionErr := renderworker.RevisionData(in)
 		claims, claimsErr := renderworker.Claims(a, nodeset.Place{})
-		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(a)}), string(data)
+		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(renderworker.Input{NodeSet: a})}), string(data)
 	case "Token":
 		obj = decoded[slinkyv1beta1.Token](t, object)
 	}

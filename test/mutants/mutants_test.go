@@ -40,7 +40,7 @@ type mutation struct {
 }
 
 func mutations() []mutation {
-	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders())
+	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), files())
 }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).

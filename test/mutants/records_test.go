@@ -32,7 +32,7 @@ func records() []mutation {
 		},
 		{
 			name:   "the table of nodes does not follow the NodeSets",
-			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*size < 5*need; {`, `for need := 0; 4*size < 5*need; {`}},
+			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*size < 5*need && size < mostNodeCount; {`, `for need := 0; 4*size < 5*need && size < mostNodeCount; {`}},
 			suite:  "internal/render/controller",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},

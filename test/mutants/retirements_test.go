@@ -44,6 +44,14 @@ func retirements() []mutation {
 			caught: "TestFaults/scale_down_of_a_dead_worker/the_dead_come_back",
 		},
 		{
+			name: "maintenance stops slurmctld while workers have jobs",
+			edits: []edit{{
+				"internal/compose/maintenance.go", `parts.Controller.Spec.Suspend = workers == "" || was != nil && was.Spec.Suspend`,
+				`parts.Controller.Spec.Suspend = true`,
+			}},
+			caught: "TestFaults/maintenance/none",
+		},
+		{
 			name:   "a dead node in an active reservation keeps the records of others from being deleted",
 			edits:  []edit{{"internal/link/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
 			suite:  "internal/link",

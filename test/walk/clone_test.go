@@ -30,28 +30,28 @@ func cleanClone(t *testing.T) Repository {
 	return clone
 }
 
-// operatorPrograms is what has to be in the operator's image.
-func operatorPrograms(t *testing.T, r Repository) []string {
+// programsOf is what the images have to have by a list: images/operator/programs or images/programs.
+func programsOf(t *testing.T, r Repository, list ...string) []string {
 	t.Helper()
-	text, err := os.ReadFile(r.Path("images", "operator", "programs"))
+	text, err := os.ReadFile(r.Path(append([]string{"images"}, list...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Fields(string(text))
+	names := strings.Fields(string(text))
+	if len(names) == 0 {
+		t.Errorf("%v names no programs", list)
+	}
+	return names
 }
 
-func TestTheDemoBuildsEveryProgramOfTheOperatorsImage(t *testing.T) {
+func TestTheDemoBuildsEveryProgramOfTheImages(t *testing.T) {
 	t.Parallel()
 	clone := cleanClone(t)
 	out, err := clone.run(t.Context(), nil, "make", append([]string{"--dry-run", "--no-print-directory"}, programs(true)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := operatorPrograms(t, clone)
-	if len(names) == 0 {
-		t.Error("the operator has no programs")
-	}
-	for _, name := range names {
+	for _, name := range append(programsOf(t, clone, "operator", "programs"), programsOf(t, clone, "programs")...) {
 		if !strings.Contains(out, " -o bin/"+name+" ./cmd/"+name+"\n") {
 			t.Errorf("%s is not built:\n%s", name, out)
 		}
@@ -78,14 +78,22 @@ func TestACleanCloneMakesTheImages(t *testing.T) {
 			_, _ = os.Remove(a), os.Remove(a+".inputs")
 		}
 	})
-	root := t.TempDir()
-	if err := images.unpack(t.Context(), images.archive("operator"), root, "operator"); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range operatorPrograms(t, clone) {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "usr", "bin", name), "--help").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "The Coxswain "+name) {
-			t.Errorf("%s --help in the operator's image: %v: %s", name, err, out)
+	for _, test := range []struct {
+		archive, image, dir string
+		names               []string
+	}{
+		{"operator", "operator", "usr/bin", programsOf(t, clone, "operator", "programs")},
+		{"slurm", "slurmd", "usr/local/bin", programsOf(t, clone, "programs")},
+	} {
+		root := t.TempDir()
+		if err := images.unpack(t.Context(), images.archive(test.archive), root, test.image); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range test.names {
+			out, err := exec.CommandContext(t.Context(), filepath.Join(root, test.dir, name), "--help").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "The Coxswain "+name) {
+				t.Errorf("%s --help in image %s: %v: %s", name, test.image, err, out)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,10 +77,33 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 	}
 }
 
+func TestWhyALoginPodEndedIsTold(t *testing.T) {
+	t.Parallel()
+	o := loginNodes(t)
+	operator.Create[corev1.Pod](o, `{metadata: {name: demo-login-x, labels: {app.kubernetes.io/name: login, app.kubernetes.io/instance: demo-login}},
+		spec: {containers: [{name: login, image: i}]}}`)
+	pod := operator.Get[corev1.Pod](o, "demo-login-x")
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "login", LastTerminationState: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "sshd refuses key sshd_config of ConfigMap mine: line 3"},
+	}}}
+	if err := o.User.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.Replicas = new(int32(2)) })
+	apiserver.Eventually(t, func() error {
+		message := operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionFalse, "RollingOut")
+		if want := "; container login of demo-login-x ended: sshd refuses key sshd_config of ConfigMap mine: line 3"; !strings.Contains(message, want) {
+			return fmt.Errorf("the condition says %q, want %q in it", message, want)
+		}
+		return nil
+	})
+}
+
 func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
 	t.Parallel()
 	o := loginNodes(t)
 	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: one}}`)
+	operator.Create[corev1.ConfigMap](o, `{metadata: {name: sshd}, data: {sshd_config: MaxSessions 6}}`)
 	o.Settle()
 	host := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys").Data
 	generation := func() int64 { return operator.Get[appsv1.Deployment](o, "demo-login").Generation }
@@ -118,6 +142,14 @@ func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 			operator.Change(o, "keys", func(s *corev1.Secret) { delete(s.Data, "slurm.jwks") })
+		}},
+		{"an sshd_config of the user's", true, func() {
+			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+				l.Spec.SshdConfigRef = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sshd"}, Key: "sshd_config"}
+			})
+		}},
+		{"another content of it", true, func() {
+			operator.Change(o, "sshd", func(c *corev1.ConfigMap) { c.Data["sshd_config"] = "MaxSessions 7" })
 		}},
 		{"SSSD", true, func() {
 			operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {

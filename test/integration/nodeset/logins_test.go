@@ -28,6 +28,25 @@ func TestLoginsToWorkers(t *testing.T) {
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, "KeyMissing")
 	operator.Create[corev1.Secret](o, `{metadata: {name: sssd}, stringData: {sssd.conf: "[sssd]"}}`)
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
+		n.Spec.SSH.SshdConfigRef = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sshd"}, Key: "sshd_config"}
+	})
+	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionFalse, "ReferenceNotFound")
+	operator.Create[corev1.ConfigMap](o, `{metadata: {name: sshd}, data: {sshd_config: MaxSessions 6}}`)
+	hashes := map[string]bool{operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.NodeSetHash: true}
+	another := func(text string) {
+		apiserver.Eventually(t, func() error {
+			hash := operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.NodeSetHash
+			if own := operator.Get[corev1.ConfigMap](o, "w-ssh-config").Data["sshd_config.own"]; own != text || hashes[hash] {
+				return fmt.Errorf("revision %s has %q as the user's sshd_config", hash, own)
+			}
+			hashes[hash] = true
+			return nil
+		})
+	}
+	another("MaxSessions 6\n")
+	operator.Change(o, "sshd", func(c *corev1.ConfigMap) { c.Data["sshd_config"] = "MaxSessions 7\n" })
+	another("MaxSessions 7\n")
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.SSH = slinkyv1beta1.NodeSetSSH{} })
 	apiserver.Eventually(t, func() error {
 		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {

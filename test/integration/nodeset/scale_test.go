@@ -147,8 +147,8 @@ func TestAnAutoscalerScalesWhatANodeSetIsComposedFrom(t *testing.T) {
 	rescale(t, o, named[slinkyv1beta1.NodeSet](o, "demo-big"), 5)
 	replicas(3)
 	apiserver.Eventually(t, func() error { // its host keys take a while
-		if operator.Get[appsv1.Deployment](o, "demo-login") == nil {
-			return errors.New("there is no login Deployment yet")
+		if operator.Get[appsv1.StatefulSet](o, "demo-login") == nil {
+			return errors.New("there is no login StatefulSet yet")
 		}
 		return nil
 	})

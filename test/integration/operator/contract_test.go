@@ -56,6 +56,7 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	chartsRest(t, o)
 	for _, u := range objects {
 		contract.Move(u.Object, u.GetNamespace(), o.Namespace)
+		contract.FillClaims(u.Object)
 		u.SetNamespace(o.Namespace)
 		if err := o.User.Create(t.Context(), u); err != nil {
 			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)

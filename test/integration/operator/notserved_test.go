@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
@@ -35,7 +37,10 @@ func TestAKindThatNothingActsOnSaysSo(t *testing.T) {
 		apiserver.Eventually(t, func() error { return told(t, o, kind) })
 	}
 	expect("ActiveCheck", operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
-	expect("JailedConfig", operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
+	got := operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed)
+	if !strings.Contains(got, "sconfigcontroller writes files into the jail") {
+		t.Errorf("JailedConfig says %q", got)
+	}
 	expect("NodeConfigurator", operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
 	expect("NodeSetPowerState", operator.ExpectCondition[nebiusv1alpha1.NodeSetPowerState](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
 
@@ -64,4 +69,43 @@ func told(t *testing.T, o *operator.Operator, kind string) error {
 		}
 	}
 	return fmt.Errorf("no event among %d is about the %s", len(list.Items), kind)
+}
+
+// TestTheStatusOfAJailedConfigIsThatOfSconfigcontroller has that program tell something of an object.
+func TestTheStatusOfAJailedConfigIsThatOfSconfigcontroller(t *testing.T) {
+	t.Parallel()
+	o := operator.Start(t, "slurmcluster")
+	operator.Create[nebiusv1alpha1.JailedConfig](o, `{metadata: {name: a}, spec: {configMap: {name: a}}}`)
+	operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", nebiusv1alpha1.ConditionReady, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed)
+	o.Settle()
+	var c nebiusv1alpha1.JailedConfig
+	if err := o.User.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: "a"}, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.Status.Conditions = nil
+	for _, kind := range []string{nebiusv1alpha1.ConditionFilesWritten, nebiusv1alpha1.ConditionReady} {
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: nebiusv1alpha1.ReasonSuccess, ObservedGeneration: c.Generation + 1})
+	}
+	if err := o.User.Status().Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	o.Settle()
+	operator.Change(o, "a", func(c *nebiusv1alpha1.JailedConfig) { c.Spec.ConfigMap.Name = "b" })
+	o.Settle()
+	operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", nebiusv1alpha1.ConditionReady, metav1.ConditionTrue, nebiusv1alpha1.ReasonSuccess)
+}
+
+// TestAJailedConfigOfANamespaceWhoseClusterHasAJailIsLeftToSconfigcontroller has that cluster go, too.
+func TestAJailedConfigOfANamespaceWhoseClusterHasAJailIsLeftToSconfigcontroller(t *testing.T) {
+	t.Parallel()
+	o := operator.Start(t, "slurmcluster")
+	operator.Create[nebiusv1.SlurmCluster](o, `{metadata: {name: demo}, spec: {volumeSources: [{name: jail, emptyDir: {}}]}}`)
+	o.Settle()
+	operator.Create[nebiusv1alpha1.JailedConfig](o, `{metadata: {name: a}, spec: {configMap: {name: a}}}`)
+	o.Settle()
+	if c := operator.Get[nebiusv1alpha1.JailedConfig](o, "a"); len(c.Status.Conditions) > 0 {
+		t.Errorf("the operator says %+v", c.Status.Conditions)
+	}
+	operator.Change(o, "demo", func(c *nebiusv1.SlurmCluster) { c.Spec.SConfigController.Node.Size = new(int32(0)) })
+	operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", nebiusv1alpha1.ConditionReady, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed)
 }

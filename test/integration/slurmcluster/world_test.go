@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,8 @@ type world struct {
 	server   *apiserver.Server
 	user     client.Client
 	recorder *events.FakeRecorder
+	// admin may do everything.
+	admin *rest.Config
 }
 
 func newWorld(t *testing.T) *world {
@@ -49,21 +53,31 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	server := apiserver.Start(t)
-	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000)}
+	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000), admin: server.Config}
 	server.Config = server.AsOperator(t)
 	server.Manager(t, scheme, func(mgr manager.Manager) error {
 		base := reconcile.Base{
-			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Metadata: mgr.GetCache()},
 			Applier:  kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader()),
 			Recorder: w.recorder, Clock: clock.RealClock{}, Concurrency: 2,
 		}
-		return errors.Join(
+		definitions, err := kube.NewDefinitions(server.Config, mgr, slurmcluster.Definitions()...)
+		return errors.Join(err,
 			kube.SetupIndexes(t.Context(), mgr.GetFieldIndexer(), slurmcluster.Prunes()...),
-			slurmcluster.Setup(t.Context(), mgr, base),
+			slurmcluster.Setup(t.Context(), mgr, base, definitions, "network.example.com"),
 			nebiusnodeset.Setup(t.Context(), mgr, base),
 		)
 	})
 	return w
+}
+
+// become gives the next manager the rights of a ServiceAccount, and no others.
+func (w *world) become(account string) {
+	w.server.Config = rest.CopyConfig(w.admin)
+	w.server.Config.Impersonate = rest.ImpersonationConfig{
+		UserName: serviceaccount.MakeUsername(w.server.Namespace, account),
+		Groups:   append(serviceaccount.MakeGroupNames(w.server.Namespace), "system:authenticated"),
+	}
 }
 
 func (w *world) meta(name string) metav1.ObjectMeta {

@@ -1,0 +1,103 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// saving is power saving by requests, and not by the clock: no node is idle for SuspendTime.
+const saving = `SuspendProgram=/bin/true
+ResumeProgram=/bin/true
+SuspendTime=100000
+SuspendTimeout=1
+ResumeTimeout=25
+`
+
+// boots is a slurmd that takes its own start for that of the machine, as one in a pod has to.
+func boots(n *fake.Node) { n.Boot = true }
+
+func powers(nodes, state string) func(*system) string {
+	return updates(nodes, rest.NodeUpdate{State: state})
+}
+
+func leaves(names ...string) func(*system) string {
+	return func(s *system) string { s.Leave(names...); return "" }
+}
+
+func late(names ...string) func(*system) string {
+	return func(s *system) string { s.Late(names...); return "" }
+}
+
+// createsCloud makes a node that is powered down, which 24.11 cannot by REST.
+func createsCloud(s *system) string {
+	return s.refused(s.client.CreateNode(s.t.Context(), "NodeName=c CPUs=4 RealMemory=1000 State=CLOUD"))
+}
+
+// createsClouds makes nodes that are powered down, of what is said of machines.
+func createsClouds(line string) func(*system) string {
+	return func(s *system) string { return s.refused(s.client.CreateNode(s.t.Context(), line+" State=CLOUD")) }
+}
+
+// clouding is what becomes of nodes that are made powered down, in place of those that registered. 24.11 can make none by REST.
+func clouding() scenario {
+	return scenario{name: "power saving of what is made powered down", conf: saving, patience: 50 * time.Second, steps: []step{
+		{"register", registers(named("a"))},
+		{"power down", powers("a", "POWER_DOWN")},
+		{"the slurmd ends", leaves("a")},
+		{"delete", deletesA},
+		{"make it anew", createsClouds("NodeName=a CPUs=4 Sockets=4 CoresPerSocket=1 ThreadsPerCore=1 RealMemory=1000 MemSpecLimit=100 Feature=x")},
+		{"make it once more", createsClouds("NodeName=a CPUs=4 RealMemory=1000")},
+		{"power up", powers("a", "POWER_UP")},
+		{"a slurmd registers with something else", registers(named("a", boots, memory(2000)))},
+		{"power down again", powers("a", "POWER_DOWN")},
+		{"the slurmd ends again", leaves("a")},
+		{"slurmctld restarts", restarts(true)},
+	}}
+}
+
+// powering is what becomes of nodes that power down and up. Slurm looks for such nodes every ten seconds.
+func powering() scenario {
+	return scenario{name: "power saving", conf: saving, patience: 50 * time.Second, steps: []step{
+		{"register", registers(named("a"), named("b"))},
+		{"power up what is up", powers("a", "POWER_UP")},
+		{"power down", powers("a,b", "POWER_DOWN")},
+		{"the slurmds end", leaves("a", "b")},
+		{"slurmctld restarts", restarts(true)},
+		{"drain what is powered down", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "mine"})},
+		{"undrain it", powers("a", "UNDRAIN")},
+		{"down what is powered down", updates("a", rest.NodeUpdate{State: "DOWN", Reason: "its pod ends"})},
+		{"resume it", powers("a", "RESUME")},
+		{"power up", powers("a", "POWER_UP")},
+		{"a slurmd registers that counts as started before", registers(named("a"))},
+		{"one registers that counts as started since", registers(named("a", boots))},
+		{"one of which nobody asked for registers", registers(named("b"))},
+		{"power down again", powers("a,b", "POWER_DOWN")},
+		{"the slurmds end again", leaves("a", "b")},
+		{"power up for nothing", powers("b", "POWER_UP")},
+		{"it does not come", late("b")},
+		{"resume what did not come", powers("b", "RESUME")},
+		{"a job asks for one", submits(fake.Job{NodeList: []string{"a"}})},
+		{"it comes", registers(named("a", boots))},
+		{"create by REST", createsCloud},
+	}}
+}
+
+// resuming is what lets Slurm ask again for a node that was drained or set DOWN and is powered down.
+func resuming() scenario {
+	return scenario{name: "power saving of what is drained", conf: saving, patience: 50 * time.Second, steps: []step{
+		{"register", registers(named("a"), named("b"))},
+		{"drain", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "mine"})},
+		{"power down, which ends a drain", powers("a,b", "POWER_DOWN")},
+		{"the slurmds end", leaves("a", "b")},
+		{"drain what is powered down", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "slurm-operator: Pod is gone"})},
+		{"resume it", powers("a", "RESUME")},
+		{"down", updates("b", rest.NodeUpdate{State: "DOWN", Reason: "slurm-operator: Pod is terminating"})},
+		{"drain what is down", updates("b", rest.NodeUpdate{State: "DRAIN", Reason: "slurm-operator: Pod is gone"})},
+		{"resume that", powers("b", "RESUME")},
+	}}
+}

@@ -1,0 +1,191 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/test/walk"
+)
+
+// mortalLabel is on the Kubernetes node that is going to die.
+const mortalLabel = "e2e.coxswain.dev/mortal"
+
+// A Kubernetes node dies in the middle of a first copy into one jail, and in the middle of a batch of files for another one. Both go on
+// elsewhere when somebody says that the node is gone. Nodes are everybody's: nothing else runs meanwhile.
+func TestNodeDeath(t *testing.T) {
+	needsTime(t)
+	s := newScene(t)
+	if !s.Local {
+		t.Skip("only of a local Kubernetes can a node be killed")
+	}
+	node := s.mortal(t)
+	s.apply(t, s.manifest(t, "nodedeath.yaml"))
+	cluster := s.manifest(t, "nodedeath.yaml")[1]
+	s.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
+	s.awaitCondition(t, soon, cluster, "SConfigControllerAvailable", metav1.ConditionTrue)
+	files := s.newGroup(t)
+	files.stopAmidChange(t, 2, files.exchanges)
+	s.isOn(t, node, "app.kubernetes.io/component", "sconfigcontroller")
+
+	other := newSceneIn(t, s.namespace+"-2")
+	other.apply(t, other.manifest(t, "nodedeath.yaml"))
+	dir := other.jailVolume(t)
+	stopAmid(t, populate, dir, filesIn(dir, 500))
+	there := other.isNoJail(t, cluster, dir)
+	other.isOn(t, node, "batch.kubernetes.io/job-name", "demo-populate-jail")
+
+	died := time.Now()
+	s.killNode(t, node)
+	old, now, left, err := files.look(2)
+	if t.Logf("%s died with %d of %d files old, %d new, %d names beside them; %d files of the jail were there",
+		node, old, manyFiles, now, left, len(there)); err != nil || left == 0 {
+		t.Errorf("the batch was over, or files are wrong: %v", err)
+	}
+	s.awaitMissed(t, node)
+	t.Logf("Kubernetes misses it after %.0f s", time.Since(died).Seconds())
+	other.isNoJail(t, cluster, dir)
+	s.changeNode(t, node, outOfService)
+	files.awaitAll(t, 2)
+	t.Logf("all files are written after %.0f s", time.Since(died).Seconds())
+	other.awaitCondition(t, patient, cluster, "JailPopulated", metav1.ConditionTrue)
+	t.Logf("the jail is filled after %.0f s", time.Since(died).Seconds())
+	other.isWhole(t, dir)
+	keeps(t, dir, there)
+	other.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
+	s.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
+}
+
+// outOfService says of a Kubernetes node that it is off, so that Kubernetes gives its pods up.
+func outOfService(node *corev1.Node) (back func(*corev1.Node)) {
+	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+	node.Spec.Taints = append(node.Spec.Taints, taint)
+	return func(node *corev1.Node) {
+		var others []corev1.Taint
+		for _, of := range node.Spec.Taints {
+			if of.Key != taint.Key {
+				others = append(others, of)
+			}
+		}
+		node.Spec.Taints = others
+	}
+}
+
+// mortal chooses a Kubernetes node without anything that others need, and labels it until the test ends.
+func (s *scene) mortal(t *testing.T) string {
+	t.Helper()
+	needed := map[string]bool{}
+	for _, namespace := range []string{"kube-system", walk.Operator.Namespace} {
+		var pods corev1.PodList
+		if err := s.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pods.Items {
+			needed[p.Spec.NodeName] = true
+		}
+	}
+	var all corev1.NodeList
+	if err := s.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range all.Items {
+		if !needed[node.Name] {
+			s.changeNode(t, node.Name, func(node *corev1.Node) func(*corev1.Node) {
+				node.Labels[mortalLabel] = "true"
+				return func(node *corev1.Node) { delete(node.Labels, mortalLabel) }
+			})
+			return node.Name
+		}
+	}
+	t.Fatalf("the cluster's DNS and the operator are on all of %d nodes", len(all.Items))
+	return ""
+}
+
+// isOn holds that a running pod with a label is on a node.
+func (s *scene) isOn(t *testing.T, node, label, value string) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{label: value}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		if p.Status.Phase == corev1.PodRunning && p.Spec.NodeName == node {
+			return
+		}
+	}
+	t.Fatalf("no pod with label %s=%s runs on %s", label, value, node)
+}
+
+// killNode ends all that runs on a Kubernetes node, at once. It comes back when the test ends.
+func (s *scene) killNode(t *testing.T, name string) {
+	t.Helper()
+	out, err := s.localkube(t.Context(), "status", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for _, c := range status.Components {
+		if c.Name == name {
+			pid = c.PID
+		}
+	}
+	if pid == 0 {
+		t.Fatalf("localkube knows no process of %s: %s", name, out)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if _, err := walk.StartKubernetes(ctx, stage.repository, walk.NewProgress(logWriter{t}), *nodes, dottedNode); err != nil {
+			t.Errorf("starting %s again: %v", name, err)
+		}
+	})
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitMissed waits until Kubernetes does not know what becomes of a node.
+func (s *scene) awaitMissed(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, patient, "Kubernetes to miss "+name, func(ctx context.Context) error {
+		var node corev1.Node
+		if err := s.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				return errors.New("it is said to be ready")
+			}
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute {
+				return nil
+			}
+		}
+		return fmt.Errorf("its taints are %v", node.Spec.Taints)
+	})
+}

@@ -1,0 +1,55 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// goesOnToWorkers has a user log in from a login pod to workers, and from one to the other, with the key pair that came with her
+// home. They let her in while a job of hers runs there.
+func goesOnToWorkers(t *testing.T, _ *slurmCluster, alice *user) {
+	alice.isRefused(t, "ssh worker-0")
+	_, release := alice.submitsBlocked(t, "--nodes=2")
+	for command, want := range map[string]string{
+		"ssh worker-0 hostname":                                       "worker-0",
+		"ssh worker-1 id -un":                                         "alice",
+		"ssh worker-0 ssh worker-1 hostname":                          "worker-1",
+		"ssh worker-1 'test -e /etc/soperator-jail-populated && pwd'": "/home/alice",
+	} {
+		if got := alice.runs(t, command+" </dev/null 2>&1"); got != want {
+			t.Errorf("%s printed %q, want %q", command, got, want)
+		}
+	}
+	release(t)
+	alice.isRefused(t, "ssh worker-0")
+	alice.isRefused(t, "ssh worker-1")
+
+	// Workers know an account of the jail from another file than one of the users list.
+	alice.runs(t, "sudo createuser --uid 2346 erin")
+	alice.isRefused(t, "sudo -iu erin ssh worker-0")
+	eventually(t, soon, "erin, who has a job on worker-0, to be let in there", func(ctx context.Context) error {
+		out, err := alice.Run(ctx, "sudo -iu erin salloc --quiet --nodelist=worker-0 ssh worker-0 id -un </dev/null")
+		if err == nil && strings.TrimSpace(out) != "erin" {
+			err = fmt.Errorf("she is %q", out)
+		}
+		return err
+	})
+}
+
+// isRefused waits until a worker does not let somebody in, and says why.
+func (u *user) isRefused(t *testing.T, ssh string) {
+	t.Helper()
+	const want = "you have no active jobs on this node"
+	eventually(t, soon, "the worker to refuse "+ssh, func(ctx context.Context) error {
+		out, err := u.Run(ctx, ssh+" hostname </dev/null 2>&1 && echo let in || true")
+		if err == nil && (strings.Contains(out, "let in") || !strings.Contains(out, want)) {
+			err = fmt.Errorf("%s printed %q, want %q", ssh, out, want)
+		}
+		return err
+	})
+}

@@ -1,0 +1,161 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slurmcluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+)
+
+// Not parallel: definitions are there for all tests of the server.
+func TestAClusterUsesTheKindsOfOthersWhenTheyCome(t *testing.T) {
+	w := newWorld(t)
+	w.cluster("demo", demoSpec())
+	controller := &slinkyv1beta1.Controller{ObjectMeta: w.meta("demo")}
+	await(w, controller, func(c *slinkyv1beta1.Controller) error {
+		if c.Spec.Metrics.ServiceMonitor != nil {
+			return errors.New("there is a ServiceMonitor without its kind")
+		}
+		return nil
+	})
+	w.define("../../leaves/testdata/servicemonitors.yaml")
+	await(w, controller, func(c *slinkyv1beta1.Controller) error {
+		if m := c.Spec.Metrics.ServiceMonitor; m == nil || !m.Enabled {
+			return errors.New("the Controller is not to have a ServiceMonitor")
+		}
+		return nil
+	})
+}
+
+// Not parallel, as above.
+func TestADatabaseOfTheMariaDBOperator(t *testing.T) {
+	w := newWorld(t)
+	spec := demoSpec()
+	spec.SlurmNodes.Accounting = nebiusv1.Accounting{Enabled: true, MariaDBOperator: &nebiusv1.MariaDBOperator{
+		NodeContainer: nebiusv1.NodeContainer{Image: "mariadb:11"}, Enabled: true, ProtectedSecret: true, Storage: &embedded.Object{},
+	}}
+	spec.SlurmNodes.Accounting.MariaDBOperator.Storage.Raw = []byte(`{"size":"1Gi"}`)
+	c := w.cluster("demo", spec)
+	available := func(status metav1.ConditionStatus, reason, message string) {
+		t.Helper()
+		await(w, c, func(c *nebiusv1.SlurmCluster) error {
+			return condition(c.Status.Conditions, "AccountingAvailable", status, reason, message)
+		})
+	}
+	available(metav1.ConditionFalse, "NotAvailable", "install it, or use embeddedDB or externalDB")
+
+	w.define("testdata/mariadbs.yaml")
+	w.define("testdata/grants.yaml")
+	mariadb, grant := w.object(compose.MariaDBKind, "demo-acct-db"), w.object(compose.GrantKind, "demo-acct-db")
+	accounting := &slinkyv1beta1.Accounting{ObjectMeta: w.meta("demo")}
+	w.exists(mariadb, grant, accounting)
+	for _, name := range []string{"mariadb-password", "mariadb-root"} {
+		secret := &corev1.Secret{ObjectMeta: w.meta(name)}
+		w.exists(secret)
+		if len(secret.OwnerReferences) > 0 || secret.Labels["slurm.nebius.ai/webhook"] != "true" || secret.Annotations["slurm.nebius.ai/cluster"] != "demo" || len(secret.Data["password"]) == 0 {
+			t.Errorf("Secret %s is not protected, or has no password: %v", name, secret.ObjectMeta)
+		}
+	}
+	report(w, accounting, true, nil)
+	available(metav1.ConditionFalse, "NotAvailable", "Grant demo-acct-db: the mariadb-operator has not reported on it yet")
+	w.isReady(mariadb)
+	w.isReady(grant)
+	available(metav1.ConditionTrue, "Available", "")
+
+	edit(w, c, func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Accounting.MariaDBOperator.Replicas = 2 })
+	await(w, mariadb, func(m *unstructured.Unstructured) error {
+		if n, _, _ := unstructured.NestedInt64(m.Object, "spec", "replicas"); n != 2 {
+			return fmt.Errorf("%d replicas, want 2", n)
+		}
+		return nil
+	})
+	edit(w, c, func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Accounting = nebiusv1.Accounting{} })
+	w.gone(mariadb, grant, accounting)
+	w.exists(&corev1.Secret{ObjectMeta: w.meta("mariadb-root")})
+}
+
+// Not parallel, as above.
+func TestAProfileOfTheSecurityProfilesOperator(t *testing.T) {
+	w := newWorld(t)
+	spec := demoSpec()
+	spec.UseDefaultAppArmorProfile = true
+	c := w.cluster("demo", spec)
+	await(w, c, func(c *nebiusv1.SlurmCluster) error {
+		return condition(c.Status.Conditions, "SpecEffective", metav1.ConditionFalse, "FieldsNotEffective", "install the security-profiles-operator")
+	})
+	login := &slinkyv1beta1.LoginSet{ObjectMeta: w.meta("demo-login")}
+	w.exists(login)
+
+	w.define("testdata/apparmorprofiles.yaml")
+	name := c.AppArmorProfileName()
+	profile := w.object(compose.AppArmorProfileKind, name)
+	w.exists(profile)
+	confined := func(want bool) {
+		t.Helper()
+		await(w, c, func(c *nebiusv1.SlurmCluster) error {
+			return condition(c.Status.Conditions, "SpecEffective", metav1.ConditionTrue, "AllFieldsEffective", "")
+		})
+		await(w, login, func(l *slinkyv1beta1.LoginSet) error {
+			if has := l.Spec.Login != nil && strings.Contains(string(l.Spec.Login.Raw), name); has != want {
+				return fmt.Errorf("login pods have the profile: %t, want %t", has, want)
+			}
+			return nil
+		})
+	}
+	confined(true)
+	edit(w, c, func(c *nebiusv1.SlurmCluster) { c.Spec.UseDefaultAppArmorProfile = false })
+	w.gone(profile)
+	confined(false)
+}
+
+// object is an empty object of a kind of others.
+func (w *world) object(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(w.server.Namespace)
+	u.SetName(name)
+	return u
+}
+
+// isReady does what the mariadb-operator does in the end.
+func (w *world) isReady(u *unstructured.Unstructured) {
+	w.t.Helper()
+	apiserver.Eventually(w.t, func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Running", "message": "Running"}}}
+		return w.user.Status().Update(w.t.Context(), u)
+	})
+}
+
+// define has the API server know the kind of another operator.
+func (w *world) define(file string) {
+	w.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	w.create(definition)
+}
