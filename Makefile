@@ -22,6 +22,8 @@ FAULTS_EVERY ?= 6
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
 # One list, for this file, the demo and the image.
 BINARIES := $(shell cat images/operator/programs)
+# And those in the images of Slurm.
+SLURM_BINARIES := $(shell cat images/programs)
 # Debian packages, by what they are for.
 APT_BUILD   := git make gcc python3-yaml
 APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables
@@ -50,7 +52,7 @@ deps: ## Install the Debian packages that building, the local Kubernetes and the
 	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO)
 
 .PHONY: build
-build: $(addprefix bin/,$(BINARIES)) ## Build the operator's binaries into bin/.
+build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.
 
 .PHONY: run
 run: bin/manager ## Run the operator on this machine, for the cluster of KUBECONFIG and the slurmrestd at SLURMRESTD_URL (CONTRIBUTING.md). RUN_FLAGS=… adds flags.
@@ -60,6 +62,10 @@ run: bin/manager ## Run the operator on this machine, for the cluster of KUBECON
 LDFLAGS := -s -w -X main.version=$(VERSION)
 $(addprefix bin/,$(BINARIES)): bin/%: $(GO_FILES)
 	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/$*
+
+# Without a version: the images of Slurm are built anew only when these programs have changed.
+$(addprefix bin/,$(SLURM_BINARIES)): bin/%: $(GO_FILES)
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./cmd/$*
 
 bin/demo: $(GO_FILES)
 	@go build -o $@ ./test/demo
@@ -99,15 +105,15 @@ docs: ## Write the documentation as a site to out/docs/site, and fail on a link 
 	@hack/docs
 
 # Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
-# Tests that weigh long answers, which take ten times as long with the race detector and have one goroutine.
-MEMORY_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIsBounded|TestALargeClusterIsSmallInMemory)$$
+# Tests with one goroutine that take five to ten times as long with the race detector: they weigh long answers, or compose thousands of clusters.
+PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIsBounded|TestALargeClusterIsSmallInMemory|TestNobodyIsStoppedBeforeItsTime|TestNobodysJailIsOverwrittenWhateverTheMode|TestEveryLeafIsEffectiveOrTold)$$
 
 .PHONY: unit
-unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and the tests of memory without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
+unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and a few others without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(MEMORY_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house)
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
-	@go test -timeout 20m -run '$(MEMORY_TESTS)' ./internal/slurm/rest ./internal/slurm/fake
+	@go test -timeout 20m -run '$(PLAIN_TESTS)' ./internal/slurm/rest ./internal/slurm/fake ./internal/compose
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover
@@ -123,7 +129,7 @@ mutants: ## Put the bugs of others into the operator, one at a time, and see tha
 .PHONY: counts
 counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.
 	@bin/localkube build
-	@go test -count=1 -timeout 10m ./test/bench -bench.manager=$(CURDIR)/bin/manager
+	@go test -count=1 -timeout 20m ./test/bench -bench.manager=$(CURDIR)/bin/manager
 
 .PHONY: bench
 bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,000 workers (BENCH_SIZES), at rest for BENCH_WINDOW; docs/administrators/benchmarks.md.

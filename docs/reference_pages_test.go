@@ -32,7 +32,7 @@ func TestTextsOfFields(t *testing.T) {
 func TestPagesOfKindsSayWhatHasNoEffect(t *testing.T) {
 	for page, rows := range map[string][]string{
 		"reference/slurm.nebius.ai/slurmcluster.md": {
-			"| `spec.useDefaultAppArmorProfile` | boolean | false | **No effect in this version.** ",
+			"| `spec.slurmNodes.accounting.mariadbOperator.command` | list of string |  | **No effect in this version.** ",
 			"| `spec.slurmNodes.login.users[].shell` | string | /bin/bash | Shell is the login shell. ",
 		},
 		"reference/slurm.nebius.ai/activecheck.md":       {"Nothing acts on this kind in this version"},
