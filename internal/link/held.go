@@ -77,7 +77,10 @@ func (c change) overrides(n *rest.Node) bool {
 	}
 	state := node.Parse(n.State)
 	drained := state.Drain() == node.Yes
-	if c.update.State == resume {
+	if c.update.State == powerUp {
+		return false // a drain stays
+	}
+	if c.update.State == resume || c.update.State == powerDown {
 		return node.HeldBy(state, node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}) == node.SomebodyElse
 	}
 	if c.update.State == drain {

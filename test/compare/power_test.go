@@ -101,3 +101,25 @@ func resuming() scenario {
 		{"resume that", powers("b", "RESUME")},
 	}}
 }
+
+// asking is what becomes of requests for power that Slurm cannot grant at once, or that go over what somebody has said.
+func asking() scenario {
+	return scenario{name: "power saving on request", conf: saving, patience: 50 * time.Second, steps: []step{
+		{"register", registers(named("a"), named("b"), named("c"))},
+		{"a job", submits(fake.Job{NodeList: []string{"a"}})},
+		{"power down what is busy", powers("a", "POWER_DOWN")},
+		{"it ends", job((driver).Cancel, 1)},
+		{"the slurmd ends", leaves("a")},
+		{"drain what is powered down", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "mine"})},
+		{"power up what is drained", powers("a", "POWER_UP")},
+		{"it comes", registers(named("a", boots))},
+		{"power down, and the slurmd ends", powers("b", "POWER_DOWN")},
+		{"the other slurmd ends", leaves("b")},
+		{"down what is powered down", updates("b", rest.NodeUpdate{State: "DOWN", Reason: "broken"})},
+		{"power up what is DOWN", powers("b", "POWER_UP")},
+		{"a job there", submits(fake.Job{NodeList: []string{"c"}})},
+		{"power down what is busy, once more", powers("c", "POWER_DOWN")},
+		{"power up what is to power down", powers("c", "POWER_UP")},
+		{"that ends", job((driver).Cancel, 2)},
+	}}
+}

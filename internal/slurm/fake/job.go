@@ -315,6 +315,7 @@ func (s *Slurm) release(j *job) {
 	for _, name := range j.nodes {
 		if n := s.nodes[name]; n != nil {
 			delete(n.completing, j.id)
+			n.sink()
 		}
 	}
 	s.unpreempt(j.id)

@@ -113,7 +113,7 @@ func (s *Slurm) state(n *node) []string {
 	}{
 		{holder != nil, "RESERVED"}, {n.cloud, "CLOUD"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"},
 		{n.notResponding, "NOT_RESPONDING"}, {n.power == PoweredDown, "POWERED_DOWN"}, {n.fail, "FAIL"},
-		{n.power == PoweringUp, "POWERING_UP"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
+		{n.power == PoweringUp, "POWERING_UP"}, {n.sinks, "POWER_DOWN"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
 		{n.external, "EXTERNAL"},
 	} {
 		if flag.set {

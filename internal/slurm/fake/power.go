@@ -45,16 +45,29 @@ func (s *Slurm) powerUp(n *node) {
 	}
 }
 
-// setPower is what an administrator asks for, of nodes that are not busy: of others Slurm notes a POWER_DOWN for later, and
-// nothing becomes of that here.
+// setPower is what an administrator asks for. One that is busy powers down when its jobs have ended.
 func (s *Slurm) setPower(n *node, state string) {
 	if state == "POWER_UP" {
 		s.powerUp(n)
 		return
 	}
-	if n.power == PoweredUp && !n.busy() {
-		n.power, n.notResponding = PoweredDown, false
-		n.drain = false // the reason stays
+	if n.power != PoweredUp {
+		return
+	}
+	if n.sinks = n.busy(); !n.sinks {
+		n.powerDown()
+	}
+}
+
+// powerDown powers a node down, which ends a drain. The reason stays.
+func (n *node) powerDown() {
+	n.power, n.sinks, n.notResponding, n.drain = PoweredDown, false, false, false
+}
+
+// sink powers down what was to when its jobs have ended.
+func (n *node) sink() {
+	if n.sinks && !n.busy() {
+		n.powerDown()
 	}
 }
 

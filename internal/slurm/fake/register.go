@@ -247,6 +247,8 @@ type node struct {
 
 	drain, down, fail, notResponding, invalid bool
 	power                                     Power
+	// sinks says that it powers down when its jobs have ended.
+	sinks bool
 
 	running    map[int64]int // CPUs by running job
 	suspended  map[int64]int // CPUs by suspended job, which others may use meanwhile
