@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
@@ -75,4 +77,13 @@ func powerSaving(spec *nebiusv1alpha1.NodeSetSpec) *slinkyv1beta1.NodeSetPowerSa
 		initial = *spec.InitialNumberEphemeralNodes
 	}
 	return &slinkyv1beta1.NodeSetPowerSaving{Initial: &initial}
+}
+
+// PowerState is the object that shows which nodes of a NodeSet Slurm wants, and takes requests to change that.
+func PowerState(set *nebiusv1alpha1.NodeSet) *nebiusv1alpha1.NodeSetPowerState {
+	return &nebiusv1alpha1.NodeSetPowerState{
+		TypeMeta:   metav1.TypeMeta{APIVersion: nebiusv1alpha1.GroupVersion.String(), Kind: "NodeSetPowerState"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name},
+		Spec:       nebiusv1alpha1.NodeSetPowerStateSpec{NodeSetRef: set.Name},
+	}
 }

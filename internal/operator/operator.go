@@ -29,6 +29,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/notserved"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/controller"
@@ -175,6 +176,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 				return slurmcluster.Setup(ctx, mgr, b, definitions, cmp.Or(o.TopologyLabelPrefix, DefaultTopologyLabelPrefix))
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
+			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

@@ -42,7 +42,7 @@ func Split(list string) (groups []Group, others []string, err error) {
 	}
 	bySet := map[string][]int32{}
 	for _, name := range names {
-		if set, ordinal, ok := split(name); ok {
+		if set, ordinal, ok := Worker(name); ok {
 			bySet[set] = append(bySet[set], ordinal)
 		} else {
 			others = append(others, name)
@@ -56,8 +56,8 @@ func Split(list string) (groups []Group, others []string, err error) {
 	return groups, others, nil
 }
 
-// split takes the name of a worker's node apart.
-func split(name string) (set string, ordinal int32, ok bool) {
+// Worker takes the name of a worker's node apart.
+func Worker(name string) (set string, ordinal int32, ok bool) {
 	at := strings.LastIndexByte(name, '-')
 	if at <= 0 {
 		return "", 0, false

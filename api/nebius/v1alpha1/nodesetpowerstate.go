@@ -5,8 +5,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NodeSetPowerState says which nodes of a NodeSet with ephemeral nodes are to run. It has the name of the NodeSet, which
-// owns it. Slurm's power saving changes it. See https://slurm.schedmd.com/power_save.html
+// AnnotationActiveNodes on a NodeSetPowerState are the ordinals that the operator has shown in spec.activeNodes, as "0,1,7". What
+// spec.activeNodes has besides, or lacks, is a request of somebody else.
+const AnnotationActiveNodes = "coxswain.dev/active-nodes"
+
+// NodeSetPowerState shows which nodes of a NodeSet with ephemeral nodes are to run, and takes requests to change that. It has the name of
+// the NodeSet, which owns it. The operator makes it. See https://slurm.schedmd.com/power_save.html
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,7 +48,9 @@ type NodeSetPowerStateSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	NodeSetRef string `json:"nodeSetRef"`
 
-	// ActiveNodes are the ordinals of the nodes that are to run.
+	// ActiveNodes are the ordinals of the nodes that are to run. The operator keeps them as Slurm has them: without those that it has
+	// powered down, or is to when their jobs have ended. An ordinal that somebody adds is a request to Slurm to power the node up, and one
+	// that somebody takes away to power it down; no job is ended for that. See state in https://slurm.schedmd.com/scontrol.html
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:items:Minimum=0
@@ -61,7 +67,7 @@ type NodeSetPowerStateStatus struct {
 	// +optional
 	ActiveCount int32 `json:"activeCount,omitempty"`
 
-	// NodeStates are the nodes by ordinal.
+	// NodeStates are the nodes that are to run or have a pod, by ordinal. Of more than 1000, those that are ready are left out first.
 	// +optional
 	NodeStates map[string]NodePowerState `json:"nodeStates,omitempty"`
 
@@ -75,9 +81,17 @@ type NodeSetPowerStateStatus struct {
 // ConditionScalingInProgress is True while nodes are powered up or down.
 const ConditionScalingInProgress = "ScalingInProgress"
 
+// Reasons of the conditions of a NodeSetPowerState.
+const (
+	// ReasonPowerChanges goes with ScalingInProgress True.
+	ReasonPowerChanges = "PowerChanges"
+	// ReasonNotEphemeral goes with Stalled: the NodeSet has no ephemeral nodes.
+	ReasonNotEphemeral = "NotEphemeral"
+)
+
 // NodePowerState is one node of a NodeSet.
 type NodePowerState struct {
-	// Phase is the phase of the pod.
+	// Phase is the phase of the pod; Pending while there is none.
 	// +optional
 	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Unknown
 	Phase string `json:"phase,omitempty"`
@@ -86,7 +100,8 @@ type NodePowerState struct {
 	// +optional
 	PodName string `json:"podName,omitempty"`
 
-	// SlurmState is the state of the Slurm node, such as IDLE+CLOUD.
+	// SlurmState is the state of the Slurm node without what its jobs make of it: CLOUD of a node in service, DOWN+CLOUD,
+	// CLOUD+POWERING_UP. It is empty while Slurm does not have the node. See https://slurm.schedmd.com/sinfo.html
 	// +optional
 	SlurmState string `json:"slurmState,omitempty"`
 
@@ -94,7 +109,7 @@ type NodePowerState struct {
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// Message says to a human what the node waits for.
+	// Message says what the node waits for; empty when it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -25,7 +25,6 @@ func TestAKindThatNothingActsOnSaysSo(t *testing.T) {
 	operator.Create[nebiusv1alpha1.ActiveCheck](o, `{metadata: {name: a}, spec: {slurmClusterRefName: demo}}`)
 	operator.Create[nebiusv1alpha1.JailedConfig](o, `{metadata: {name: a}, spec: {configMap: {name: a}}}`)
 	operator.Create[nebiusv1alpha1.NodeConfigurator](o, `{metadata: {name: a}}`)
-	operator.Create[nebiusv1alpha1.NodeSetPowerState](o, `{metadata: {name: a}, spec: {nodeSetRef: a}}`)
 
 	const ready, stalled = nebiusv1alpha1.ConditionReady, nebiusv1alpha1.ConditionStalled
 	const want = "spec: this version stores objects of kind %s and does not act on them"
@@ -42,11 +41,10 @@ func TestAKindThatNothingActsOnSaysSo(t *testing.T) {
 		t.Errorf("JailedConfig says %q", got)
 	}
 	expect("NodeConfigurator", operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
-	expect("NodeSetPowerState", operator.ExpectCondition[nebiusv1alpha1.NodeSetPowerState](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
 
 	// A change is answered, too, or "kubectl wait" for the new generation would wait.
-	operator.Change(o, "a", func(p *nebiusv1alpha1.NodeSetPowerState) { p.Spec.ActiveNodes = []int32{1} })
-	operator.ExpectCondition[nebiusv1alpha1.NodeSetPowerState](o, "a", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
+	operator.Change(o, "a", func(c *nebiusv1alpha1.NodeConfigurator) { c.Spec.Rebooter.Enabled = true })
+	operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "a", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
 	operator.Change(o, "a", func(c *nebiusv1alpha1.ActiveCheck) { c.Spec.SlurmClusterRefName = "other" })
 	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "a", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
 	o.Settle()

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset writes the status of NodeSets of group slurm.nebius.ai. It is their only writer, and all it does:
-// the NodeSet of group slinky.slurm.net that each is composed to is applied with the rest of its SlurmCluster.
+// Package nodeset writes the status of NodeSets of group slurm.nebius.ai, and makes the NodeSetPowerStates of those with ephemeral
+// nodes. The NodeSet of group slinky.slurm.net that each is composed to is applied with the rest of its SlurmCluster.
 package nodeset
 
 import (
@@ -31,6 +31,8 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -39,7 +41,7 @@ type reconciler struct{ reconcile.Base }
 // Setup registers the controller of NodeSets of group slurm.nebius.ai.
 func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
-	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
+	return r.kind().Setup(mgr, reconcile.Watches{Owns: []client.Object{&nebiusv1alpha1.NodeSetPowerState{}}, Other: func(b *builder.Builder) {
 		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf))
 		b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.nodeSetsOf))
 	}})
@@ -89,10 +91,19 @@ type facts struct {
 	cluster *nebiusv1.SlurmCluster
 	// composed is what it is composed to; nil if that does not exist yet.
 	composed *slinkyv1beta1.NodeSet
+	// power is the NodeSetPowerState of its name; nil if there is none.
+	power *nebiusv1alpha1.NodeSetPowerState
 }
 
 func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (facts, error) {
 	f := facts{set: set}
+	power := &nebiusv1alpha1.NodeSetPowerState{}
+	switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), power); {
+	case err == nil:
+		f.power = power
+	case !apierrors.IsNotFound(err):
+		return f, fmt.Errorf("reading the NodeSetPowerState of NodeSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
 	clusters, err := reference.SlurmClusters(ctx, r.Client, set.Namespace)
 	if err != nil {
 		return f, err
@@ -118,7 +129,7 @@ func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (f
 	return f, nil
 }
 
-// plan is what the spec means. There is nothing to be done: the SlurmCluster's reconciler applies what a NodeSet is composed to.
+// plan is what the spec means, and the NodeSetPowerState. The SlurmCluster's reconciler applies what a NodeSet is composed to.
 type plan struct{ reconcile.Plan }
 
 func decide(f facts) *plan {
@@ -137,6 +148,12 @@ func decide(f facts) *plan {
 		p.Problems = problem.List{problem.Waitingf("spec.clusterName", slinkyv1beta1.ReasonReferenceNotFound, "SlurmCluster %s does not exist", f.owner)}
 	default:
 		p.Problems = spec.Problems
+	}
+	switch {
+	case f.set.Spec.EphemeralNodes && f.cluster != nil:
+		p.Add(compose.PowerState(f.set))
+	case !f.set.Spec.EphemeralNodes && f.power != nil:
+		p.Delete = append(p.Delete, f.power)
 	}
 	return p
 }

@@ -1,0 +1,160 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package powerstate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// maxNodeStates is how many nodes the status tells of: each takes some 150 bytes, and an object has at most 1.5 MB.
+const maxNodeStates = 1000
+
+func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
+	f, p := o.Facts, o.Plan
+	state.Status.ActiveCount = int32(min(len(state.Spec.ActiveNodes), 1<<31-1)) //nolint:gosec // bounded
+	var out reconcile.Report
+	if f.set == nil || !f.set.Spec.EphemeralNodes {
+		state.Status.NodeStates = nil
+		out.Drop = []string{nebiusv1alpha1.ConditionScalingInProgress}
+		return out
+	}
+	if !p.asked { // what was said before still holds, as far as anybody knows
+		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionUnknown, kube.ReasonWaiting, "Slurm has not said which nodes it wants")
+		out.Parts = []kube.Part{{Name: "nodes", Reason: kube.ReasonWaiting, Message: "wait for Slurm to say which of them it wants"}}
+		return out
+	}
+	said := f.said(p)
+	state.Status.NodeStates = said.states(state.Status.NodeStates, o.Now)
+	out.Parts = []kube.Part{said.part()}
+	if moving := said.moving(); moving > 0 {
+		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionTrue, nebiusv1alpha1.ReasonPowerChanges, fmt.Sprintf("%d nodes are powered up or down", moving))
+	} else {
+		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionFalse, kube.ReasonReconciled, "no node is powered up or down")
+	}
+	return out
+}
+
+// words are what is said of the nodes, by ordinal.
+type words map[int32]word
+
+// word is what is said of one node.
+type word struct {
+	nebiusv1alpha1.NodePowerState
+	// active says that the node is to run; moving that it is powered up or down.
+	active, moving bool
+}
+
+// said is what there is to say of each node that is to run, has a pod, or of which something is asked.
+func (f *facts) said(p *plan) words {
+	out := words{}
+	for ordinal, n := range f.nodes {
+		active := slices.Contains(p.nodes.Active, ordinal)
+		worker, exists := f.pods[ordinal]
+		message, moving := f.waits(p, ordinal, active)
+		if slices.Contains(p.nodes.Beyond, ordinal) || !active && !exists && message == "" {
+			continue
+		}
+		w := word{active: active, moving: moving}
+		w.Phase, w.PodName, w.Message = string(corev1.PodPending), worker.name, message
+		if exists {
+			w.Phase = cmp.Or(string(worker.phase), string(corev1.PodPending))
+		}
+		if n.known {
+			w.SlurmState = n.state.Power()
+		}
+		out[ordinal] = w
+	}
+	return out
+}
+
+// waits says what a node waits for, and whether it is powered up or down; empty when it waits for nothing.
+func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, moving bool) {
+	n, worker := f.nodes[ordinal], f.pods[ordinal]
+	switch {
+	case slices.Contains(p.nodes.Absent, ordinal):
+		return "Slurm does not have this node yet, and cannot power it up: another node of the NodeSet has to run first, or this one where Slurm makes no nodes", false
+	case slices.Contains(p.nodes.Held, ordinal):
+		return "somebody has drained the node or set it DOWN, and a power down would undo that: undrain it first", false
+	case slices.Contains(p.nodes.Up, ordinal):
+		return "Slurm is asked to power it up", true
+	case slices.Contains(p.nodes.Down, ordinal):
+		return "Slurm is asked to power it down", true
+	case !active && worker.name != "":
+		return "its pod goes: Slurm has powered the node down, or does when its jobs have ended", true
+	case !active:
+		return "", false
+	case worker.name == "":
+		return "its pod is not made yet", true
+	case worker.leaving:
+		return "the pod of its last run still ends", true
+	case n.state.Has(node.PoweringUp):
+		return "Slurm waits for its slurmd", true
+	case n.state.Down() == node.Yes:
+		return "Slurm has it as DOWN", false
+	case !worker.ready:
+		return "its pod is not ready", false
+	}
+	return "", false
+}
+
+// states are the status of the nodes. A phase that is as before has the time of before.
+func (w words) states(before map[string]nebiusv1alpha1.NodePowerState, now time.Time) map[string]nebiusv1alpha1.NodePowerState {
+	ordinals := slices.SortedFunc(maps.Keys(w), func(a, b int32) int {
+		return cmp.Or(boolean(w[a].Message == "")-boolean(w[b].Message == ""), cmp.Compare(a, b))
+	})
+	out := map[string]nebiusv1alpha1.NodePowerState{}
+	for _, ordinal := range ordinals[:min(len(ordinals), maxNodeStates)] {
+		key := strconv.Itoa(int(ordinal))
+		s := w[ordinal].NodePowerState
+		was := before[key]
+		s.LastTransitionTime = was.LastTransitionTime
+		if was.Phase != s.Phase || was.LastTransitionTime == nil {
+			s.LastTransitionTime = new(metav1.NewTime(now.Truncate(time.Second)))
+		}
+		out[key] = s
+	}
+	return out
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// part says whether all nodes that are to run do.
+func (w words) part() kube.Part {
+	active, ready := 0, 0
+	for _, one := range w {
+		if one.active {
+			active++
+			ready += boolean(one.Message == "")
+		}
+	}
+	return kube.Part{
+		Name: "nodes", Ready: ready == active, Reason: kube.ReasonPodsNotReady, Message: fmt.Sprintf("%d of %d active nodes are ready", ready, active),
+	}
+}
+
+// moving is how many nodes are powered up or down.
+func (w words) moving() (n int) {
+	for _, one := range w {
+		n += boolean(one.moving)
+	}
+	return n
+}

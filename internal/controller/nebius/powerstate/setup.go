@@ -1,0 +1,121 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package powerstate reconciles NodeSetPowerStates. It shows in spec.activeNodes which nodes of a NodeSet Slurm wants to run, passes
+// requests of others to change that on to Slurm, and writes the status. Pods are the business of the controller of NodeSets, which does
+// what Slurm says: docs/decisions/023-power-saving-by-slurms-word.md.
+package powerstate
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/powerstate"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+)
+
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// changesWindow is how long changes of nodes and pods are collected, so that a job on many nodes costs one pass.
+const changesWindow = 500 * time.Millisecond
+
+type reconciler struct {
+	reconcile.Base
+	links *link.Registry
+}
+
+// Setup registers the controller of NodeSetPowerStates.
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
+	r := &reconciler{Base: base, links: links}
+	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
+		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(podChanges()))
+		b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
+	}})
+}
+
+func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.NodeSetPowerState, facts, *plan, struct{}] {
+	return &reconcile.Kind[*nebiusv1alpha1.NodeSetPowerState, facts, *plan, struct{}]{
+		Base:   &r.Base,
+		New:    func() *nebiusv1alpha1.NodeSetPowerState { return &nebiusv1alpha1.NodeSetPowerState{} },
+		Gather: r.gather,
+		Decide: decide,
+		Drive:  r.drive,
+		Report: report,
+	}
+}
+
+func sameName(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// sourceOf maps a composed NodeSet to the NodeSetPowerState of the NodeSet that it comes from.
+func sourceOf(_ context.Context, o client.Object) []ctrl.Request {
+	name := o.GetLabels()[compose.LabelNodeSet]
+	if name == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// ofPod maps a worker to the NodeSetPowerState that tells of it.
+func (r *reconciler) ofPod(ctx context.Context, o client.Object) []ctrl.Request {
+	controller := metav1.GetControllerOf(o)
+	if controller == nil || controller.Kind != "NodeSet" {
+		return nil
+	}
+	composed := &slinkyv1beta1.NodeSet{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}, composed); err != nil || !composed.SavesPower() {
+		return nil // a NodeSet that is not there yet comes with an event of its own
+	}
+	return sourceOf(ctx, composed)
+}
+
+// podChanges are those that the status tells of.
+func podChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Pod)
+		after, also := e.ObjectNew.(*corev1.Pod)
+		return ok && also && podOf(before) != podOf(after)
+	}}
+}
+
+// wake puts the NodeSetPowerStates on the queue whom a change of Slurm may concern.
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+	if change.Node == link.Slurmctld {
+		return
+	}
+	var list nebiusv1alpha1.NodeSetPowerStateList
+	if err := r.Client.List(ctx, &list, client.InNamespace(change.Link.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the NodeSetPowerStates of a namespace", "namespace", change.Link.Namespace)
+		return
+	}
+	set, _, _ := powerstate.Worker(change.Node)
+	for i := range list.Items {
+		if change.Node == "" || list.Items[i].Spec.NodeSetRef == set {
+			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}, changesWindow)
+		}
+	}
+}

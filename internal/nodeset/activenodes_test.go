@@ -1,0 +1,114 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestDecideActiveNodes(t *testing.T) {
+	is := func(state string) nodeset.OrdinalPower {
+		return nodeset.OrdinalPower{Known: true, State: node.Parse(strings.Split(state, "+"))}
+	}
+	added := func(o nodeset.OrdinalPower) nodeset.OrdinalPower { o.Active, o.Shown = true, false; return o }
+	removed := func(o nodeset.OrdinalPower) nodeset.OrdinalPower { o.Active, o.Shown = false, true; return o }
+	shown := func(o nodeset.OrdinalPower) nodeset.OrdinalPower { o.Active, o.Shown = true, true; return o }
+	with := func(o nodeset.OrdinalPower, change func(*nodeset.OrdinalPower)) nodeset.OrdinalPower {
+		change(&o)
+		return o
+	}
+	held := func(o *nodeset.OrdinalPower) { o.Held = true }
+	beyond := func(o *nodeset.OrdinalPower) { o.Beyond = true }
+	one := []int32{3}
+	for name, c := range map[string]struct {
+		ordinal nodeset.OrdinalPower
+		want    nodeset.ActiveNodes
+	}{
+		"what Slurm wants is shown":                                 {is(inService), nodeset.ActiveNodes{Active: one, Shown: one}},
+		"what Slurm has powered down is shown no more":              {shown(is(off)), nodeset.ActiveNodes{}},
+		"what Slurm powers up for a job is shown":                   {is(comes), nodeset.ActiveNodes{Active: one, Shown: one}},
+		"a worker that is about to register is shown":               {nodeset.OrdinalPower{Pod: true}, nodeset.ActiveNodes{Active: one, Shown: one}},
+		"one that is not there and that Slurm does not have is not": {shown(nodeset.OrdinalPower{}), nodeset.ActiveNodes{}},
+		"one that is added is asked for, and stays":                 {added(is(off)), nodeset.ActiveNodes{Active: one, Up: one}},
+		"it is shown when Slurm has heard of it":                    {added(is("IDLE+POWERED_DOWN+POWER_UP")), nodeset.ActiveNodes{Active: one, Shown: one}},
+		"one that Slurm does not have cannot be asked for":          {added(nodeset.OrdinalPower{}), nodeset.ActiveNodes{Active: one, Absent: one}},
+		"one that is taken away is asked for, and stays away":       {removed(is(inService)), nodeset.ActiveNodes{Shown: one, Down: one}},
+		"its jobs end before":                                       {removed(is("MIXED+POWER_DOWN")), nodeset.ActiveNodes{}},
+		"a drain of somebody else is not ended by that":             {with(removed(is("IDLE+DRAIN")), held), nodeset.ActiveNodes{Shown: one, Held: one}},
+		"one that somebody has drained can be powered up":           {with(added(is("IDLE+DRAIN+POWERED_DOWN")), held), nodeset.ActiveNodes{Active: one, Up: one}},
+		"one that the NodeSet has not is told":                      {with(added(is(off)), beyond), nodeset.ActiveNodes{Active: one, Beyond: one}},
+		"one that the NodeSet has no more is shown no more":         {with(shown(is(inService)), beyond), nodeset.ActiveNodes{}},
+		"what is not certain stays as it is":                        {shown(is("IDLE+INVALID+POWERED_DOWN")), nodeset.ActiveNodes{Active: one, Shown: one}},
+		"nor is it asked for":                                       {added(is("IDLE+NEWS+POWERED_DOWN")), nodeset.ActiveNodes{Active: one}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, nodeset.DecideActiveNodes(map[int32]nodeset.OrdinalPower{3: c.ordinal})); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRequestsForPowerEnd lets somebody change spec.activeNodes at random while Slurm and the operator go on. When nobody changes it any
+// more, Slurm is asked for nothing after a while, and what is shown is Slurm's word.
+func TestRequestsForPowerEnd(t *testing.T) {
+	states := []string{inService, off, goingOff, comes, "MIXED+POWER_DOWN", "IDLE+POWERED_DOWN+POWER_UP"}
+	rapid.Check(t, func(t *rapid.T) {
+		const nodes = 4
+		active, shown := map[int32]bool{}, map[int32]bool{}
+		slurm := map[int32]string{}
+		pass := func() (asked int) {
+			in := map[int32]nodeset.OrdinalPower{}
+			for o := range int32(nodes) {
+				in[o] = nodeset.OrdinalPower{Active: active[o], Shown: shown[o], Known: true, State: node.Parse(strings.Split(slurm[o], "+"))}
+			}
+			out := nodeset.DecideActiveNodes(in)
+			for o := range int32(nodes) {
+				if before := active[o]; before != shown[o] && slices.Contains(out.Active, o) != before {
+					t.Fatalf("a request for node %d is forgotten", o)
+				}
+				active[o], shown[o] = slices.Contains(out.Active, o), slices.Contains(out.Shown, o)
+			}
+			for _, o := range out.Up {
+				slurm[o] = "IDLE+POWERED_DOWN+POWER_UP"
+			}
+			for _, o := range out.Down {
+				slurm[o] = "MIXED+POWER_DOWN"
+			}
+			return len(out.Up) + len(out.Down)
+		}
+		for o := range int32(nodes) {
+			slurm[o] = rapid.SampledFrom(states).Draw(t, "state")
+		}
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			o := rapid.Int32Range(0, nodes-1).Draw(t, "node")
+			if rapid.Bool().Draw(t, "by Slurm") {
+				slurm[o] = rapid.SampledFrom(states).Draw(t, "state")
+			} else {
+				active[o] = !active[o]
+			}
+			if rapid.Bool().Draw(t, "the operator looks") {
+				pass()
+			}
+		}
+		pass()
+		pass()
+		if asked := pass(); asked > 0 {
+			t.Fatalf("Slurm is asked for %d nodes again and again", asked)
+		}
+		for o := range int32(nodes) {
+			if wanted := node.Parse(strings.Split(slurm[o], "+")).Wanted(); active[o] != wanted || shown[o] != wanted {
+				t.Fatalf("node %d is %s, and shown as %t", o, slurm[o], active[o])
+			}
+		}
+	})
+}
