@@ -11,6 +11,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
 // Slurm powers down workers that are idle, and up those that a job is given, and the operator does what it says.
@@ -41,6 +45,32 @@ func TestPowerSaving(t *testing.T) {
 		t.Errorf("%q nodes are powered down while two are not", state)
 	}
 	s.awaitPoweredDown(t, all...)
+
+	// Somebody asks for a node without a job. Slurm powers it down again when it was idle for long enough.
+	power := &nebiusv1alpha1.NodeSetPowerState{}
+	power.Namespace, power.Name = s.namespace, "burst"
+	if err := s.Patch(t.Context(), power, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"activeNodes": [3]}}`))); err != nil {
+		t.Fatalf("adding node 3 to spec.activeNodes: %v", err)
+	}
+	eventually(t, patient, "node 3 to run", func(ctx context.Context) error {
+		if err := s.Get(ctx, s.name("burst"), power); err != nil {
+			return err
+		}
+		if got := power.Status.NodeStates["3"]; got.Phase != "Running" || got.PodName != "demo-burst-3" || got.Message != "" {
+			return fmt.Errorf("spec.activeNodes is %v, and status.nodeStates of 3 %+v", power.Spec.ActiveNodes, got)
+		}
+		return nil
+	})
+	s.awaitPoweredDown(t, all...)
+	eventually(t, patient, "spec.activeNodes to be empty", func(ctx context.Context) error {
+		if err := s.Get(ctx, s.name("burst"), power); err != nil {
+			return err
+		}
+		if len(power.Spec.ActiveNodes)+len(power.Status.NodeStates) > 0 {
+			return fmt.Errorf("it is %v, and the status %+v", power.Spec.ActiveNodes, power.Status)
+		}
+		return nil
+	})
 	s.sound(t)
 }
 
@@ -68,6 +98,6 @@ func (s *scene) awaitPoweredDown(t *testing.T, names ...string) {
 		return nil
 	})
 	for _, name := range names {
-		s.awaitNoPod(t, name)
+		s.awaitNoPod(t, "demo-"+name)
 	}
 }
