@@ -68,6 +68,23 @@ func KeysMissing(c metav1.Condition, err error) metav1.Condition {
 	return c
 }
 
+// MungeDigest is the digest of the munge key; empty without munge.
+func (r Reader) MungeDigest(ctx context.Context, namespace string, munge *slinkyv1beta1.Munge) (string, error) {
+	if munge == nil {
+		return "", nil
+	}
+	key, err := r.SecretValue(ctx, namespace, munge.KeyRef, "spec.munge.keyRef")
+	return KeyDigest(munge.KeyRef, key), err
+}
+
+// MungeReferences are what a munge block refers to.
+func MungeReferences(munge *slinkyv1beta1.Munge) []string {
+	if munge == nil {
+		return nil
+	}
+	return []string{To("Secret", munge.KeyRef.Name)}
+}
+
 // JwtDigest is the digest of what tokens are checked with: the JWT key and, where the spec names one, the set of public
 // keys.
 func (r Reader) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {

@@ -68,6 +68,12 @@ type AccountingSpec struct {
 	// +optional
 	Slurmdbd *embedded.Container `json:"slurmdbd,omitempty"`
 
+	// Munge lets clients prove who they are by munge as well: munged runs beside slurmdbd. It has no effect with external.
+	// Default: none.
+	// Slurm: AuthAltTypes, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_AuthAltTypes
+	// +optional
+	Munge *Munge `json:"munge,omitempty"`
+
 	// Template is laid over the slurmdbd pod.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`

@@ -100,6 +100,12 @@ type ControllerSpec struct {
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
+	// Munge lets clients prove who they are by munge as well: munged runs beside slurmctld. The daemons go on to trust each other by
+	// auth/slurm. It has no effect with external. Default: none.
+	// Slurm: AuthAltTypes, https://slurm.schedmd.com/slurm.conf.html#OPT_AuthAltTypes
+	// +optional
+	Munge *Munge `json:"munge,omitempty"`
+
 	// Template is laid over the slurmctld pod.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`

@@ -68,6 +68,8 @@ const (
 	AnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash"
 	// AnnotationJwtKeyHash is the digest of the JWT key.
 	AnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash"
+	// AnnotationMungeKeyHash is the digest of the munge key, where munged runs.
+	AnnotationMungeKeyHash = "coxswain.dev/munge-key-hash"
 	// AnnotationJwtHs256KeyHash is AnnotationJwtKeyHash as releases before 1.1 spelled it.
 	AnnotationJwtHs256KeyHash = "slinky.slurm.net/jwt-hs256-key-hash"
 	// AnnotationSlurmConfigHash is the digest of slurm.conf and the files beside it.

@@ -58,6 +58,12 @@ type LoginSetSpec struct {
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
+	// Munge runs munged beside sshd, for programs of users. Slurm's commands ask it only where they are told to use auth/munge, which
+	// the Controller has to have munge for. Default: none.
+	// More info: https://man7.org/linux/man-pages/man7/munge.7.html
+	// +optional
+	Munge *Munge `json:"munge,omitempty"`
+
 	// Template is laid over the login pods.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`

@@ -68,6 +68,12 @@ type NodeSetSpec struct {
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
+	// Munge runs munged beside slurmd, for programs of users. Slurm's commands ask it only where they are told to use auth/munge, which
+	// the Controller has to have munge for. Default: none.
+	// More info: https://man7.org/linux/man-pages/man7/munge.7.html
+	// +optional
+	Munge *Munge `json:"munge,omitempty"`
+
 	// Template is laid over the worker pods. Its spec.hostname is the prefix of the Slurm node names: "gpu-" makes gpu-0,
 	// gpu-1 and so on. Default prefix: "<name>-".
 	// +optional

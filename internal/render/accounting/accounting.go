@@ -29,6 +29,8 @@ type Input struct {
 	Accounting *slinkyv1beta1.Accounting
 	// SlurmKeyDigest and JwtKeyDigest are digests of the keys; another one restarts slurmdbd.
 	SlurmKeyDigest, JwtKeyDigest string
+	// MungeKeyDigest is that of the munge key, where munged runs.
+	MungeKeyDigest string
 	// Password is the password of the database. It is written into the Secret of slurmdbd.conf and nowhere else.
 	Password string
 	// SealingKey is a secret with which digests of the password are made, so that they cannot be used to guess it.
@@ -76,6 +78,7 @@ func Render(in Input) render.Output {
 		out.Ignore(a.Spec.ExtraConf != "", "spec.extraConf"+elsewhere)
 		out.Ignore(a.Spec.JwksKeyRef != nil, "spec.jwksKeyRef"+elsewhere)
 		out.Ignore(a.Spec.Suspend, "spec.suspend"+elsewhere)
+		out.Ignore(a.Spec.Munge != nil, "spec.munge"+elsewhere)
 		return out
 	}
 	set := Labels(a)
@@ -141,7 +144,8 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 	if in.TLSDigest != "" {
 		annotations[tlsHash] = in.TLSDigest
 	}
-	template, templateErr := pod.Template(corev1.PodSpec{
+	pod.MungeAnnotations(annotations, a.Spec.Munge, in.MungeKeyDigest)
+	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
@@ -149,7 +153,9 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		Containers:                   []corev1.Container{container},
 		// slurmdbd does not start when others may read its configuration.
 		Volumes: []corev1.Volume{pod.Projected(pod.EtcVolume, 0o600, etc(a)...), pod.EmptyDir(runVolume, true), pod.Tmp()},
-	}, a.Spec.Template, set, annotations, "spec.template")
+	}
+	mungeErr := pod.AddMunge(&spec, slinkyv1beta1.NameSlurmdbd, a.Spec.Munge, in.Images.Munge())
+	template, templateErr := pod.Template(spec, a.Spec.Template, set, annotations, "spec.template")
 	return &appsv1.StatefulSet{
 		ObjectMeta: pod.ObjectMeta(a, a.Key().Name, set, a.Spec.Template.Metadata),
 		Spec: appsv1.StatefulSetSpec{
@@ -160,7 +166,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 			Selector:             &metav1.LabelSelector{MatchLabels: set.Selector()},
 			Template:             template,
 		},
-	}, errors.Join(containerErr, templateErr)
+	}, errors.Join(containerErr, mungeErr, templateErr)
 }
 
 // etc is what slurmdbd finds in /etc/slurm.

@@ -42,6 +42,11 @@ func slurmdbdConf(in Input) (*conf.Document, error) {
 	d.Add("AuthType", "auth/slurm")
 	d.Add("AuthInfo", "use_client_ids")
 	d.Add("AuthAltTypes", "auth/jwt")
+	if a.Spec.Munge != nil {
+		// Each of the two without the other, or without munged, keeps slurmdbd from starting.
+		d.Add("AuthInfo", "socket="+pod.MungeSocket)
+		d.Add("AuthAltTypes", "auth/munge")
+	}
 	d.Add("AuthAltParameters", "jwt_key="+pod.EtcSlurm+"/"+pod.JwtKeyFile)
 	if a.Spec.JwksKeyRef != nil {
 		d.Add("AuthAltParameters", "jwks="+pod.EtcSlurm+"/"+pod.JwksFile)
@@ -66,7 +71,10 @@ func slurmdbdConf(in Input) (*conf.Document, error) {
 	d.Add("LogTimeFormat", "iso8601,format_stderr")
 	owned := ownedKeys
 	if len(tlsParameters(a)) > 0 {
-		owned = slices.Concat(ownedKeys, ownedTLSKeys)
+		owned = slices.Concat(owned, ownedTLSKeys)
+	}
+	if a.Spec.Munge != nil {
+		owned = slices.Concat(owned, conf.Owned{"AuthInfo:socket"})
 	}
 	merged, err := config.Lay(d, config.Read(conf.Slurmdbd, a.Spec.ExtraConf, "spec.extraConf"), owned)
 	return merged, errors.Join(passwordErr, err)

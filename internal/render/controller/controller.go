@@ -46,7 +46,9 @@ type Input struct {
 	Files Files
 	// SlurmKeyDigest and JwtKeyDigest are digests of the keys; another one restarts slurmctld.
 	SlurmKeyDigest, JwtKeyDigest string
-	Images                       image.Set
+	// MungeKeyDigest is that of the munge key, where munged runs.
+	MungeKeyDigest string
+	Images         image.Set
 }
 
 // Files are the contents of referenced ConfigMaps, by name and key.
@@ -154,7 +156,7 @@ func (out *Output) ignoreElsewhere(c *slinkyv1beta1.Controller) {
 		{"extraConf", s.ExtraConf != ""}, {"configFileRefs", len(s.ConfigFileRefs) > 0},
 		{"prologScriptRefs", len(s.PrologScriptRefs) > 0}, {"epilogScriptRefs", len(s.EpilogScriptRefs) > 0},
 		{"prologSlurmctldScriptRefs", len(s.PrologSlurmctldScriptRefs) > 0}, {"epilogSlurmctldScriptRefs", len(s.EpilogSlurmctldScriptRefs) > 0},
-		{"jwksKeyRef", s.JwksKeyRef != nil}, {"jail", s.Jail != nil}, {"ha", s.HA != nil && s.HA.Enabled}, {"metrics", s.Metrics.Enabled},
+		{"jwksKeyRef", s.JwksKeyRef != nil}, {"jail", s.Jail != nil}, {"munge", s.Munge != nil}, {"ha", s.HA != nil && s.HA.Enabled}, {"metrics", s.Metrics.Enabled},
 		{"suspend", s.Suspend},
 	} {
 		out.Ignore(field.set, "spec."+field.name+" (slurmctld runs elsewhere)")

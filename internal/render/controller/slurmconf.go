@@ -38,6 +38,9 @@ var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"SlurmctldParameters:" + stampItem,
 }
 
+// mungeSocketItem is the item of AuthInfo that says where munged's socket is.
+const mungeSocketItem = "socket"
+
 // CgroupsDisabled says whether a cgroup.conf turns control groups off.
 func CgroupsDisabled(d *conf.Document) bool {
 	plugin, _ := d.Get("CgroupPlugin")
@@ -73,7 +76,11 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	}
 	scripts(d, in.Files)
 	err := nodeSets(d, in.NodeSets)
-	merged, mergeErr := config.Lay(d, user.ExtraConf, ownedKeys)
+	owned := ownedKeys
+	if c.Spec.Munge != nil {
+		owned = slices.Concat(ownedKeys, conf.Owned{"AuthInfo:" + mungeSocketItem})
+	}
+	merged, mergeErr := config.Lay(d, user.ExtraConf, owned)
 	return merged, errors.Join(err, mergeErr)
 }
 
@@ -136,6 +143,11 @@ func plugins(d *conf.Document, c *slinkyv1beta1.Controller, cgroups bool) {
 	d.Add("AuthAltTypes", "auth/jwt")
 	if c.Spec.External {
 		return
+	}
+	if c.Spec.Munge != nil {
+		// Each of the two without the other, or without munged, keeps slurmctld from starting.
+		d.Add("AuthInfo", mungeSocketItem+"="+pod.MungeSocket)
+		d.Add("AuthAltTypes", "auth/munge")
 	}
 	d.Add("AuthAltParameters", "jwt_key="+pod.EtcSlurm+"/"+pod.JwtKeyFile)
 	if c.Spec.JwksKeyRef != nil {

@@ -38,6 +38,7 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 		slinkyv1beta1.AnnotationSlurmKeyHash: in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationJwtKeyHash:   in.JwtKeyDigest,
 	}
+	pod.MungeAnnotations(annotations, c.Spec.Munge, in.MungeKeyDigest)
 	if !c.Spec.InplaceReconfigure {
 		annotations[slinkyv1beta1.AnnotationSlurmConfigHash] = configDigest
 	}
@@ -115,7 +116,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		Volumes:                      volumes(c),
 		Affinity:                     antiAffinity(c),
 	}
-	errs = append(errs, addJail(in, &spec))
+	errs = append(errs, addJail(in, &spec), pod.AddMunge(&spec, slinkyv1beta1.NameSlurmctld, c.Spec.Munge, in.Images.Munge()))
 	return spec, errors.Join(errs...)
 }
 

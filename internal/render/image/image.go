@@ -33,6 +33,9 @@ func (s Set) Slurmrestd() string { return s.of("slurmrestd") }
 // Login is the image of login pods: sackd and sshd.
 func (s Set) Login() string { return s.of("login") }
 
+// Munge is the image of munged.
+func (s Set) Munge() string { return s.of("munge") }
+
 // MariaDB is the image of the embedded accounting database.
 func (s Set) MariaDB() string { return s.of("mariadb") }
 

@@ -23,6 +23,8 @@ type Input struct {
 	// SlurmKeyDigest, HostKeysDigest and SssdDigest are digests of what the pods mount from Secrets; another one rolls
 	// out new pods.
 	SlurmKeyDigest, HostKeysDigest, SssdDigest string
+	// MungeKeyDigest is that of the munge key, where munged runs.
+	MungeKeyDigest string
 	// SshdConfig is the sshd_config that the spec names in a ConfigMap; empty for none.
 	SshdConfig string
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
@@ -65,6 +67,7 @@ func Render(in Input) render.Output {
 		slinkyv1beta1.AnnotationSSHHostKeysHash: in.HostKeysDigest,
 		slinkyv1beta1.AnnotationSshdConfHash:    label.TextDigest(sshConfig.Data),
 	}
+	pod.MungeAnnotations(annotations, spec.Munge, in.MungeKeyDigest)
 	if spec.SssdConfRef != nil {
 		annotations[slinkyv1beta1.AnnotationSssdConfHash] = in.SssdDigest
 	}
@@ -79,7 +82,7 @@ func Render(in Input) render.Output {
 func podSpec(in Input) (corev1.PodSpec, error) {
 	login, loginErr := loginContainer(in)
 	initconf, initErr := initContainer(in, login.Image)
-	return corev1.PodSpec{
+	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		DNSConfig: &corev1.PodDNSConfig{Searches: []string{
@@ -88,5 +91,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		InitContainers: []corev1.Container{initconf},
 		Containers:     []corev1.Container{login},
 		Volumes:        volumes(in),
-	}, errors.Join(initErr, loginErr)
+	}
+	mungeErr := pod.AddMunge(&spec, slinkyv1beta1.NameLogin, in.LoginSet.Spec.Munge, in.Images.Munge())
+	return spec, errors.Join(initErr, loginErr, mungeErr)
 }

@@ -39,13 +39,14 @@ func RevisionData(in Input) ([]byte, error) {
 		Key            string
 		Claims         any
 		Jail           *slinkyv1beta1.Jail `json:",omitempty"`
+		Munge          *mungeRevision      `json:",omitempty"`
 		PowerSaving    bool                `json:",omitempty"`
 		SshdConfig     string              `json:",omitempty"`
 	}{
 		Template: spec.Template, Slurmd: spec.Slurmd, Logfile: spec.Logfile, ExtraConf: spec.ExtraConf, SSH: spec.SSH,
 		OrdinalPadding: spec.OrdinalPadding, Oversubscribe: spec.OversubscribeNode, Image: defaultImage(in),
 		Endpoint: in.Controller.Endpoint(), Key: key.Name + "/" + key.Key, Claims: claimNames(in.NodeSet),
-		Jail: spec.Jail, PowerSaving: in.NodeSet.SavesPower(), SshdConfig: in.sshdConfigDigest(),
+		Jail: spec.Jail, Munge: mungeOf(in), PowerSaving: in.NodeSet.SavesPower(), SshdConfig: in.sshdConfigDigest(),
 	}
 	data, err := json.Marshal(made)
 	if err == nil {
@@ -55,6 +56,25 @@ func RevisionData(in Input) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the template of NodeSet %s: %w", in.NodeSet.Name, err)
 	}
 	return data, nil
+}
+
+// mungeRevision is what of munged counts for the revision.
+type mungeRevision struct {
+	slinkyv1beta1.Munge
+	// Image is that which counts: none when the user names one.
+	Image string
+}
+
+func mungeOf(in Input) *mungeRevision {
+	munge := in.NodeSet.Spec.Munge
+	if munge == nil {
+		return nil
+	}
+	out := &mungeRevision{Munge: *munge, Image: in.Images.Munge()}
+	if c, err := munge.Container.Decode(); err == nil && c != nil && c.Image != "" {
+		out.Image = ""
+	}
+	return out
 }
 
 // RevisionHash is a short digest of RevisionData, another one for each number of collisions.
@@ -113,6 +133,13 @@ func canonical(data []byte) ([]byte, error) {
 	if ssh, ok := plain["SSH"].(map[string]any); ok {
 		if ref, ok := ssh["sssdConfRef"].(map[string]any); ok && (ref["name"] == nil || ref["name"] == "") {
 			delete(ssh, "sssdConfRef")
+		}
+	}
+	if munge, ok := plain["Munge"].(map[string]any); ok {
+		if written, ok := munge["container"].(map[string]any); ok {
+			if embedded.WithoutEmpty[corev1.Container](written); len(written) == 0 {
+				delete(munge, "container")
+			}
 		}
 	}
 	if jail, ok := plain["Jail"].(map[string]any); ok {

@@ -68,7 +68,8 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		spec.Affinity = onePerNode()
 	}
 	addSshd(in, &spec)
-	return spec, errors.Join(slurmdErr, logfileErr)
+	mungeErr := pod.AddMunge(&spec, slinkyv1beta1.NameSlurmd, n.Spec.Munge, in.Images.Munge())
+	return spec, errors.Join(slurmdErr, logfileErr, mungeErr)
 }
 
 // tolerations are the taints of Kubernetes nodes for which no worker is deleted. A kubelet that does not

@@ -76,6 +76,7 @@ func references(a *slinkyv1beta1.Accounting) []string {
 	if a.Spec.JwksKeyRef != nil {
 		refs = append(refs, reference.To("ConfigMap", a.Spec.JwksKeyRef.Name))
 	}
+	refs = append(refs, reference.MungeReferences(a.Spec.Munge)...)
 	return append(refs, certificateReferences(a)...)
 }
 
@@ -123,6 +124,9 @@ func (r *reconciler) keys(ctx context.Context, f *facts) (err error) {
 	f.SealingKey, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
 	if err == nil {
 		f.JwtKeyDigest, err = r.JwtDigest(ctx, a, a.Spec.JwksKeyRef)
+	}
+	if err == nil {
+		f.MungeKeyDigest, err = r.MungeDigest(ctx, a.Namespace, a.Spec.Munge)
 	}
 	f.keys = reference.KeysMissing(reference.KeysPresent(a), err)
 	return err

@@ -102,7 +102,7 @@ func references(c *slinkyv1beta1.Controller) []string {
 	for _, name := range rendercontroller.ReferencedConfigMaps(c) {
 		refs = append(refs, reference.To("ConfigMap", name))
 	}
-	return refs
+	return append(refs, reference.MungeReferences(c.Spec.Munge)...)
 }
 
 // sameKey refuses an Accounting with another auth/slurm key: slurmctld and slurmdbd would not trust each other. Two

@@ -70,6 +70,9 @@ func (r *reconciler) readKeys(ctx context.Context, f *facts) (err error) {
 	if err == nil && f.Accounting != nil {
 		err = r.sameKey(ctx, c, f.Accounting)
 	}
+	if err == nil && !c.Spec.External {
+		f.MungeKeyDigest, err = r.MungeDigest(ctx, c.Namespace, c.Spec.Munge)
+	}
 	f.keys = reference.KeysMissing(reference.KeysPresent(c), err)
 	return err
 }

@@ -79,7 +79,7 @@ func references(l *slinkyv1beta1.LoginSet) []string {
 	if l.Spec.SssdConfRef != nil {
 		refs = append(refs, reference.To("Secret", l.Spec.SssdConfRef.Name))
 	}
-	return refs
+	return append(refs, reference.MungeReferences(l.Spec.Munge)...)
 }
 
 // facts are what is known about a LoginSet.
@@ -96,7 +96,7 @@ func (r *reconciler) gather(ctx context.Context, l *slinkyv1beta1.LoginSet) (fac
 	slurmKey, controllerErr := r.controller(ctx, l, &f.Input)
 	var err error
 	f.problems, err = problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &f.Input), r.sshdConfig(ctx, l, &f.Input),
-		r.sssd(ctx, l, slurmKey, &f.Input)))
+		r.sssd(ctx, l, slurmKey, &f.Input), r.mungeKey(ctx, l, &f.Input)))
 	if err != nil {
 		return f, err
 	}
@@ -159,6 +159,12 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	}
 	in.HostKeysDigest = label.Digest(secret.Data)
 	return nil
+}
+
+// mungeKey reads the munge key.
+func (r *reconciler) mungeKey(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) (err error) {
+	in.MungeKeyDigest, err = r.MungeDigest(ctx, l.Namespace, l.Spec.Munge)
+	return err
 }
 
 // sshdConfig reads the user's own sshd_config.
