@@ -59,6 +59,7 @@ func Plan(in Input) []Step {
 		{Source: "/tmp", Target: "/tmp", Recursive: true},
 		{Source: in.Run, Target: "/run"},
 		{Source: "/run/slurm", Target: "/run/slurm"},
+		{Source: "/run/munge", Target: "/run/munge", ReadOnly: true},
 		{Source: "/etc/hosts", Target: "/etc/hosts"},
 		{Source: "/etc/resolv.conf", Target: "/etc/resolv.conf"},
 		{Source: "/var/lib/extrausers", Target: "/var/lib/extrausers", ReadOnly: true, Optional: true},

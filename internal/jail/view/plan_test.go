@@ -25,6 +25,7 @@ func TestPlan(t *testing.T) {
 /tmp at /tmp with all below
 /run/jail at /run
 /run/slurm at /run/slurm
+/run/munge at /run/munge, read-only
 /etc/hosts at /etc/hosts
 /etc/resolv.conf at /etc/resolv.conf
 /var/lib/extrausers at /var/lib/extrausers, read-only, if it is there

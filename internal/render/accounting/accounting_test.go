@@ -49,6 +49,7 @@ func TestRender(t *testing.T) {
 `},
 		{"a database that is spoken to by TLS", "tls.yaml", `{storageConfig: {host: db.example.org, passwordKeyRef: {name: db, key: pw},
   tls: {caRef: {configMapKeyRef: {name: ca, key: ca.crt}}, clientCertificateRef: {name: dbd-tls}}}, extraConf: "StorageParameters=SSL_CIPHER=AES256-SHA"}`},
+		{"munged for clients that prove who they are by munge", "munge.yaml", `{` + storage + `, munge: {keyRef: {name: demo-munge, key: munge.key}}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -93,6 +93,10 @@ func TestRender(t *testing.T) {
 			spec: `{inplaceReconfigure: true, reconfigure: {resources: {limits: {memory: 64Mi}}}}`},
 		{name: "a jail: its users for slurmctld, and the plugin for the workers", file: "jail.yaml",
 			spec: `{jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}}`},
+		{name: "munged for clients that prove who they are by munge", file: "munge.yaml", spec: `
+  inplaceReconfigure: true
+  munge: {keyRef: {name: demo-munge, key: munge.key}, container: {image: "example.com/munge:1", resources: {requests: {memory: 64Mi}}, livenessProbe: {periodSeconds: 60}}}
+`, with: func(_ testing.TB, in *controller.Input) { in.MungeKeyDigest = "digest-of-munge-key" }},
 		{name: "state on an existing claim", file: "existing-claim.yaml", spec: `{persistence: {enabled: true, existingClaim: old}}`},
 		{name: "backups share a claim, have names of their own and keep apart", file: "ha.yaml",
 			spec: `{ha: {enabled: true, backups: 2}, persistence: {enabled: true, existingClaim: shared}, inplaceReconfigure: true}`},

@@ -121,6 +121,12 @@ func TestMistakes(t *testing.T) {
 			}},
 		{name: "a mistyped field in a container", spec: `{slurmctld: {imagePulPolicy: Never}}`,
 			want: []string{`spec.slurmctld: unknown field "imagePulPolicy"`}},
+		{name: "another socket of munged, and others among the ways to prove oneself", spec: `{munge: {keyRef: {name: k, key: k}, container: {e: 1}}, extraConf: "AuthInfo=socket=/tmp/s\nAuthAltTypes=auth/none"}`,
+			want: []string{
+				`spec.extraConf: line 1: AuthInfo: socket is set by the operator and cannot be set to something else; remove it`,
+				`spec.extraConf: line 2: AuthAltTypes: it is set by the operator and cannot be set to something else; remove the line`,
+				`spec.munge.container: unknown field "e"`,
+			}},
 		{name: "another name for the container", spec: `{slurmctld: {name: ctl}}`,
 			want: []string{`spec.slurmctld.name: this container is called "slurmctld"; leave the name out (it was "ctl")`}},
 		{name: "mistakes in every container and in the pod", spec: `{inplaceReconfigure: true, slurmctld: {a: 1}, logfile: {b: 1}, reconfigure: {c: 1}, template: {spec: {d: 1}}}`,
@@ -206,8 +212,8 @@ func TestIgnoredFieldsAreNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"spec.metrics.serviceMonitor (without spec.metrics.enabled)"}, out.Ignored); diff != "" {
 		t.Error(diff)
 	}
-	external := `{external: true, externalConfig: {host: h, port: 1}, slurmctld: {image: a}, extraConf: "A=1", epilogScriptRefs: [{name: a}], metrics: {enabled: true}}`
-	want := []string{"spec.extraConf (slurmctld runs elsewhere)", "spec.epilogScriptRefs (slurmctld runs elsewhere)", "spec.metrics (slurmctld runs elsewhere)"}
+	external := `{external: true, externalConfig: {host: h, port: 1}, slurmctld: {image: a}, extraConf: "A=1", epilogScriptRefs: [{name: a}], munge: {keyRef: {name: k, key: k}}, metrics: {enabled: true}}`
+	want := []string{"spec.extraConf (slurmctld runs elsewhere)", "spec.epilogScriptRefs (slurmctld runs elsewhere)", "spec.munge (slurmctld runs elsewhere)", "spec.metrics (slurmctld runs elsewhere)"}
 	if diff := cmp.Diff(want, controller.Render(input(t, external)).Ignored); diff != "" {
 		t.Error(diff)
 	}

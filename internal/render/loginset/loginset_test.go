@@ -40,6 +40,8 @@ func TestRender(t *testing.T) {
 		{"pods with fixed names", "statefulset.yaml", `{controllerRef: {name: demo}, workload: StatefulSet, replicas: 3, template: {metadata: {annotations: {note: a}}}}`},
 		{"a jail", "jail.yaml", `{controllerRef: {name: demo}, jail: {volumeSource: {nfs: {server: nas, path: /jail}}}, users: ` + users + `,
 			login: {volumeMounts: [{name: scratch, mountPath: /mnt/jail/scratch}]}}`},
+		{"munged for programs of users, also in a jail", "munge.yaml", `{controllerRef: {name: demo}, jail: {volumeSource: {nfs: {server: nas, path: /jail}}},
+			munge: {keyRef: {name: keys, key: munge}, container: {args: [--max-ttl=60]}}}`},
 		{"another image for initconf runs as root, whatever its own user", "initconf.yaml",
 			`{controllerRef: {name: demo}, initconf: {image: busybox, securityContext: {readOnlyRootFilesystem: true}}}`},
 		{"everything that can be laid over", "overlays.yaml", `

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 )
 
@@ -45,9 +44,6 @@ func AddMunge(spec *corev1.PodSpec, container string, munge *slinkyv1beta1.Munge
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	if i < 0 {
 		return nil
-	}
-	if slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == MungeName }) {
-		return problem.Errorf("spec.munge", slinkyv1beta1.ReasonInvalidSpec, "another container is called %s", MungeName)
 	}
 	// Read-only: who could write there could put a socket of his own in the place of munged's.
 	spec.Containers[i].VolumeMounts = append(spec.Containers[i].VolumeMounts,

@@ -65,6 +65,7 @@ func TestPod(t *testing.T) {
 		{"a jail: what is mounted in it is mounted beside it first", "jail.yaml", `{controllerRef: {name: demo}, jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}, ssh: {enabled: true},
 			slurmd: {volumeMounts: [{name: data, mountPath: /mnt/jail/data/}, {name: data, mountPath: /mnt/jail.upper/more}, {name: data, mountPath: /mnt/jails}]},
 			template: {spec: {volumes: [{name: data, emptyDir: {}}]}}}`, 0, "", ""},
+		{"munged for programs of jobs", "munge.yaml", `{controllerRef: {name: demo}, munge: {keyRef: {name: demo-munge, key: munge.key}, container: {image: "example.com/munge:1"}}}`, 0, "", ""},
 		{"an ordinal that comes back to its Kubernetes node", "pinned.yaml", `{controllerRef: {name: demo}, pinToNode: true, ordinalPadding: 2}`, 4, "node-2", ""},
 		{"everything that can be laid over", "overlays.yaml", `
   controllerRef: {name: demo}
@@ -226,7 +227,14 @@ func TestRevisionCoversWhatWorkersAreMadeOf(t *testing.T) {
 		"the padding":   func(in *renderworker.Input) { in.NodeSet.Spec.OrdinalPadding = 3 },
 		"the node":      func(in *renderworker.Input) { in.NodeSet.Spec.OversubscribeNode = true },
 		"power saving":  func(in *renderworker.Input) { in.NodeSet.Spec.PowerSaving = &slinkyv1beta1.NodeSetPowerSaving{} },
-		"the port":      func(in *renderworker.Input) { in.Controller.Spec.Service.Port = 7817 },
+		"munge": func(in *renderworker.Input) {
+			in.NodeSet.Spec.Munge = munge(t, `{keyRef: {name: k, key: k}}`)
+		},
+		"another munge key": func(in *renderworker.Input) { in.NodeSet.Spec.Munge = munge(t, `{keyRef: {name: k, key: other}}`) },
+		"another munged": func(in *renderworker.Input) {
+			in.NodeSet.Spec.Munge = munge(t, `{keyRef: {name: k, key: k}, container: {image: m}}`)
+		},
+		"the port": func(in *renderworker.Input) { in.Controller.Spec.Service.Port = 7817 },
 		"the key": func(in *renderworker.Input) {
 			in.Controller = manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {slurmKeyRef: {name: other, key: k}}}`)
 		},
@@ -242,6 +250,36 @@ func TestRevisionCoversWhatWorkersAreMadeOf(t *testing.T) {
 			t.Errorf("%s and %s have the same revision", name, other)
 		}
 		seen[got] = name
+	}
+}
+
+func munge(t testing.TB, spec string) *slinkyv1beta1.Munge {
+	t.Helper()
+	return manifest.Parse[slinkyv1beta1.Munge](t, spec)
+}
+
+// TestARevisionKnowsTheImageOfMungedOnlyWhereNobodyNamesOne: another release of the operator brings another image of its own.
+func TestARevisionKnowsTheImageOfMungedOnlyWhereNobodyNamesOne(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spec string
+		same bool
+	}{
+		"ours":                {`{keyRef: {name: k, key: k}, container: {env: []}}`, false},
+		"ours, nothing named": {`{keyRef: {name: k, key: k}}`, false},
+		"one that is named":   {`{keyRef: {name: k, key: k}, container: {image: m}}`, true},
+	} {
+		in := input(t, `{controllerRef: {name: demo}, slurmd: {image: s}}`)
+		in.NodeSet.Spec.Munge = munge(t, tt.spec)
+		before := revision(t, in)
+		in.Images.Tag = "99.01"
+		if same := before == revision(t, in); same != tt.same {
+			t.Errorf("%s: the revision is the same: %t", name, same)
+		}
+	}
+	written, plain := input(t, `{controllerRef: {name: demo}}`), input(t, `{controllerRef: {name: demo}}`)
+	written.NodeSet.Spec.Munge, plain.NodeSet.Spec.Munge = munge(t, `{keyRef: {name: k, key: k}, container: {env: [], resources: {}}}`), munge(t, `{keyRef: {name: k, key: k}}`)
+	if revision(t, written) != revision(t, plain) {
+		t.Error("empty fields make another revision")
 	}
 }
 
@@ -286,8 +324,8 @@ func TestMistakes(t *testing.T) {
 		{"power saving where names follow from machines", `{powerSaving: {}, template: {spec: {hostNetwork: true}}}`, []string{
 			"spec.powerSaving: cannot be used with template.spec.hostNetwork: the names of nodes that are powered down have to follow from ordinals",
 		}},
-		{"mistyped fields everywhere", `{slurmd: {a: 1}, logfile: {b: 1}, template: {spec: {c: 1}}}`, []string{
-			`spec.logfile: unknown field "b"`, `spec.slurmd: unknown field "a"`, `spec.template.spec: unknown field "c"`,
+		{"mistyped fields everywhere", `{slurmd: {a: 1}, logfile: {b: 1}, munge: {keyRef: {name: k, key: k}, container: {d: 1}}, template: {spec: {c: 1}}}`, []string{
+			`spec.logfile: unknown field "b"`, `spec.munge.container: unknown field "d"`, `spec.slurmd: unknown field "a"`, `spec.template.spec: unknown field "c"`,
 		}},
 	}
 	for _, tt := range tests {
