@@ -65,6 +65,7 @@ func (c *composer) accounting() *slinkyv1beta1.Accounting {
 	disk.addArchive(&container.Resources)
 	pod.Volumes, container.VolumeMounts = disk.volumes, disk.mounts
 	out.Spec.Slurmdbd = containerOverlay(container)
+	out.Spec.Munge = c.accountingMunge(&pod)
 	out.Spec.Template = podTemplate(pod, nil)
 	out.Spec.Service.Port = node.Slurmdbd.Port
 	return out

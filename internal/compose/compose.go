@@ -158,6 +158,7 @@ func Cluster(in Input) Output {
 	parts.Controller = c.controller(parts.Accounting, files, docs)
 	parts.RestAPI = c.restAPI()
 	parts.LoginSet = c.login()
+	c.mungeKey()
 
 	c.suspend(&in.Observed)
 

@@ -31,6 +31,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	var disk storage
 	c.add(&disk, false, c.clusterMounts(node.Volumes.CustomMounts, controllerPath+".volumes.customMounts")...)
 	pod.Volumes, container.VolumeMounts = disk.volumes, disk.mounts
+	munge := c.munge(node.Munge, controllerPath+".munge", &pod)
 
 	out := &slinkyv1beta1.Controller{
 		ObjectMeta: c.meta(c.cluster.ControllerName(), "controller"),
@@ -38,6 +39,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 			ClusterName: c.cluster.Name,
 			Slurmctld:   containerOverlay(container),
 			Jail:        c.shared,
+			Munge:       munge,
 			// A changed configuration must not cost a restart of slurmctld.
 			InplaceReconfigure: true,
 			ConfigFileRefs:     []slinkyv1beta1.ObjectReference{{Name: files.Name}},

@@ -70,13 +70,13 @@ func hasNodePort(t corev1.ServiceType) bool {
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// ineffectiveSidecars lists munge and SSSD. Slurm authenticates with auth/slurm; SSSD runs in the containers of sshd, where
-// it has a configuration.
+// ineffectiveSidecars lists SSSD, which runs in the containers of sshd, where it has a configuration, and munged of a slurmdbd
+// that is not there. Where munged is asked for is the business of the composer of each pod.
 func (c *composer) ineffectiveSidecars() {
 	nodes := &c.spec.SlurmNodes
-	c.differs(controllerPath+".munge", nodes.Controller.Munge, defaultContainer())
-	c.differs(loginPath+".munge", nodes.Login.Munge, defaultContainer())
-	c.differs(accountingPath+".munge", nodes.Accounting.Munge, defaultContainer())
+	if c.out.Components.Accounting == nil {
+		c.differs(accountingPath+".munge", nodes.Accounting.Munge, defaultContainer())
+	}
 	c.ignore(nodes.Controller.SSSD != nil, controllerPath+".sssd")
 	c.ignore(nodes.Controller.SSSDConfSecretRefName != "", controllerPath+".sssdConfSecretRefName")
 	c.ignore(nodes.Controller.SSSDLdapCAConfigMapRefName != "", controllerPath+".sssdLdapCAConfigMapRefName")
@@ -93,15 +93,11 @@ func (c *composer) ineffectiveWorker() {
 	if worker == nil {
 		return
 	}
-	c.differs(workerPath+".munge", worker.Munge, defaultContainer())
 	c.unsupervised(worker.SupervisordConfigMapRefName != "", workerPath+".supervisordConfigMapRefName", workerPath+".customInitContainers")
 }
 
 // ineffectiveNodeSet lists the fields of a NodeSet without effect.
 func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
-	f.differs("spec.munge", spec.Munge, nebiusv1alpha1.Sidecar{
-		Image: nebiusv1alpha1.Image{PullPolicy: corev1.PullIfNotPresent}, Security: nebiusv1alpha1.ContainerSecurity{AppArmorProfile: unconfined},
-	})
 	f.inContainer(spec.SSSD != nil, "spec.sssd", "slurmd")
 	f.ignore(spec.NodeConfig.Dynamic != "", "spec.nodeConfig.dynamic")
 	f.ignore(value(spec.Docker.Enabled), "spec.docker.enabled")

@@ -44,6 +44,7 @@ func (c *composer) login() *slinkyv1beta1.LoginSet {
 	if node.SSSDConfSecretRefName != "" {
 		c.addSSSDDebugLevel(&container, node.SSSDDebugLevel, loginPath+".sssdDebugLevel")
 	}
+	munge := c.munge(node.Munge, loginPath+".munge", &pod)
 	out := &slinkyv1beta1.LoginSet{
 		ObjectMeta: c.meta(c.cluster.LoginSetName(), "login"),
 		Spec: slinkyv1beta1.LoginSetSpec{
@@ -53,6 +54,7 @@ func (c *composer) login() *slinkyv1beta1.LoginSet {
 			Workload:              slinkyv1beta1.LoginWorkloadStatefulSet,
 			Login:                 containerOverlay(container),
 			Jail:                  jail,
+			Munge:                 munge,
 			Template:              podTemplate(pod, nil),
 			SshdConfigRef:         sshdConfig(node.SSHDConfigMapRefName),
 			SssdConfRef:           sssdConf(node.SSSDConfSecretRefName),

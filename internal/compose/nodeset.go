@@ -79,6 +79,7 @@ func nodeSet(of *composer, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSet
 	if len(w.object) > maxNodeSetName {
 		c.fail("metadata.name", "is too long: the names of SlurmCluster and NodeSet together must have at most %d characters", maxNodeSetName-1)
 	}
+	w.munge = c.nodeSetMunge(&spec.Munge, &w.pod)
 	w.container.Env = append(w.container.Env, c.clusterType())
 	if spec.GPU.Nvidia.GDRCopyEnabled {
 		w.container.Env = append(w.container.Env, gdrCopy())

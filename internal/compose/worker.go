@@ -45,6 +45,7 @@ type workers struct {
 	// sssd selects the sssd.conf of workers with a jail; nil for no SSSD.
 	sssd        *corev1.SecretKeySelector
 	powerSaving *slinkyv1beta1.NodeSetPowerSaving
+	munge       *slinkyv1beta1.Munge
 }
 
 // composeWorkers composes the NodeSets of the cluster.
@@ -93,6 +94,7 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 		confPath:  workerPath + ".slurmd.resources", annotations: node.WorkerAnnotations,
 		maxUnavailable: node.MaxUnavailable, maxPath: workerPath + ".maxUnavailable",
 	}
+	w.munge = c.munge(node.Munge, workerPath+".munge", &w.pod)
 	w.container.Env = append(w.container.Env, c.clusterType())
 	if node.EnableGDRCopy {
 		w.container.Env = append(w.container.Env, gdrCopy())
@@ -144,6 +146,7 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 			SSH:           ssh,
 			Jail:          w.jail,
 			PowerSaving:   w.powerSaving,
+			Munge:         w.munge,
 			Template:      podTemplate(w.pod, w.annotations),
 			ExtraConf:     text,
 			UpdateStrategy: slinkyv1beta1.NodeSetUpdateStrategy{

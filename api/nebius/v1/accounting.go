@@ -34,7 +34,9 @@ type Accounting struct {
 	// +optional
 	Slurmdbd NodeContainer `json:"slurmdbd,omitzero"`
 
-	// Munge is the container of munged. It runs only where an image is named.
+	// Munge is the container of munged beside slurmdbd, for clients that prove who they are by munge. It runs where this block and that
+	// of the controller name an image that is not Soperator's. Default: none.
+	// https://slurm.schedmd.com/slurmdbd.conf.html#OPT_AuthAltTypes
 	// +optional
 	Munge NodeContainer `json:"munge,omitzero"`
 

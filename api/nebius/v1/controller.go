@@ -17,8 +17,9 @@ type Controller struct {
 	// +optional
 	Slurmctld NodeContainer `json:"slurmctld,omitzero"`
 
-	// Munge is the container of munged. It runs only where an image is named; without it Slurm authenticates with
-	// auth/slurm. https://slurm.schedmd.com/slurm.conf.html#OPT_AuthType
+	// Munge is the container of munged beside slurmctld. It runs where an image is named that is not Soperator's; clients may then
+	// prove who they are by munge as well. The daemons trust each other by auth/slurm in any case. Default: none.
+	// https://slurm.schedmd.com/slurm.conf.html#OPT_AuthAltTypes
 	// +optional
 	Munge NodeContainer `json:"munge,omitzero"`
 

@@ -28,8 +28,8 @@ type Login struct {
 	// +optional
 	SSHD NodeContainer `json:"sshd,omitzero"`
 
-	// Munge is the container of munged. It runs only where an image is named; without it Slurm authenticates with
-	// auth/slurm. https://slurm.schedmd.com/slurm.conf.html#OPT_AuthType
+	// Munge is the container of munged beside sshd, for programs of users. It runs where an image is named that is not Soperator's.
+	// Default: none. https://man7.org/linux/man-pages/man7/munge.7.html
 	// +optional
 	Munge NodeContainer `json:"munge,omitzero"`
 

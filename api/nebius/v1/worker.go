@@ -22,8 +22,8 @@ type Worker struct {
 	// +optional
 	Slurmd NodeContainer `json:"slurmd,omitzero"`
 
-	// Munge is the container of munged. It runs only where an image is named; without it Slurm authenticates with
-	// auth/slurm. See https://slurm.schedmd.com/slurm.conf.html#OPT_AuthType
+	// Munge is the container of munged beside slurmd, for programs of users. It runs where an image is named that is not Soperator's.
+	// Default: none. See https://man7.org/linux/man-pages/man7/munge.7.html
 	// +optional
 	Munge NodeContainer `json:"munge,omitzero"`
 

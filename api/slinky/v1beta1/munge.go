@@ -17,8 +17,9 @@ const MungeKeyName = "munge.key"
 // More info: https://man7.org/linux/man-pages/man8/munged.8.html
 type Munge struct {
 	// Container is munged: a core/v1 Container, or a part of one, laid over the generated one as a strategic merge patch. The API
-	// server does not look inside; a mistyped field shows as condition Stalled, with its path. Its program finds the key at
-	// /mnt/munge-key/munge.key, and may write below /etc/munge and /run/munge only. Default image: the operator's.
+	// server does not look inside; a mistyped field shows as condition Stalled, with its path. Its args are options of munged. A
+	// command of your own finds the key at /mnt/munge-key/munge.key, and may write below /etc/munge and /run/munge only. Default
+	// image: the operator's; another one needs munged, munge and a shell.
 	// More info: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#Container
 	// +optional
 	Container *embedded.Container `json:"container,omitempty"`

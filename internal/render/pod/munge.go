@@ -4,6 +4,7 @@
 package pod
 
 import (
+	_ "embed"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,9 @@ const (
 	mungeCopyDir      = "/etc/munge"
 )
 
+//go:embed munge.sh
+var mungeScript string
+
 // AddMunge adds a sidecar with munged to a pod spec, and its socket to the container of that name; a nil munge adds nothing. The
 // error joins problem.Problems.
 func AddMunge(spec *corev1.PodSpec, container string, munge *slinkyv1beta1.Munge, image string) error {
@@ -53,13 +57,15 @@ func AddMunge(spec *corev1.PodSpec, container string, munge *slinkyv1beta1.Munge
 	return nil
 }
 
-// munged is a native sidecar (KEP-753). The daemon starts when the socket is there: slurmctld ends without it.
+// munged is a native sidecar (KEP-753). The daemon starts when the socket is there: slurmctld ends without it. The command is
+// not that of the image, so that any image with munged and a shell will do, whatever its entrypoint needs root for.
 func munged(image string) corev1.Container {
 	socket := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-S", MungeSocket}}}
 	answer := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"munge", "-n"}}}
 	return corev1.Container{
 		Name:            MungeName,
 		Image:           image,
+		Command:         []string{"sh", "-c", mungeScript, "munge"},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		SecurityContext: Restricted(MungeUID),
 		StartupProbe:    &corev1.Probe{ProbeHandler: socket, PeriodSeconds: 1, FailureThreshold: 120},
