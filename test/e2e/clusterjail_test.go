@@ -35,6 +35,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	s.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
 	s.awaitCondition(t, soon, cluster, "SConfigControllerAvailable", metav1.ConditionTrue)
 	t.Run("a job runs in each partition, on each kind of worker that it has", s.runsInEachPartition)
+	t.Run("slurmctld and a worker have munged, as the SlurmCluster asks", s.answersMunge)
 	t.Run("files of a JailedConfig are there for jobs, and follow the ConfigMap", func(t *testing.T) { s.hasFiles(t, m) })
 	t.Run("a writer that is killed leaves each file old or new, and its successor ends the work", s.writesInSpiteOfKills)
 }

@@ -52,6 +52,7 @@ func TestJail(t *testing.T) {
 			t.Errorf("squeue --version printed %q in a job, %q on the login node", got, want)
 		}
 	})
+	t.Run("a client of munge submits a job, whose programs have munge, too", carol.usesMunge)
 	t.Run("PMI2 ranks the tasks of a step over both workers", func(t *testing.T) { carol.seesRanks(t, "pmi2", "PMI_RANK", "node-0", "node-1") })
 	t.Run("somebody of the users list has a home in the jail after the first login", func(t *testing.T) {
 		dave := s.enterLoginSet(t, "login", "dave")
