@@ -270,20 +270,6 @@ func TestFieldsWithoutEffect(t *testing.T) {
 			},
 		},
 		"blocks of a tree":    {spec: `{topology: {blockSize: 4}}`, want: []string{"spec.topology.blockSize (without topology/block)"}},
-		"Soperator's munge, of which nobody asks anything": {
-			spec: `{slurmNodes: {worker: {munge: {image: "r/munge:1.22.1-noble-slurm25.05.4"}}, login: {munge: {image: "r/soperator/munge", args: [x]}}}}`,
-			want: []string{"spec.slurmNodes.login.munge (args, image)", "spec.slurmNodes.worker.munge.image"},
-		},
-		"munge without an image": {spec: `{slurmNodes: {controller: {munge: {resources: {cpu: 1}}}}}`, want: []string{"spec.slurmNodes.controller.munge.resources"}},
-		"munge of slurmdbd alone": {
-			spec: `{slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}, munge: {image: m}}}}`,
-			want: []string{"spec.slurmNodes.accounting.munge (without an image in spec.slurmNodes.controller.munge)"},
-		},
-		"munge of slurmdbd that is not there": {spec: `{slurmNodes: {controller: {munge: {image: m}}, accounting: {munge: {image: m}}}}`, want: []string{"spec.slurmNodes.accounting.munge.image"}},
-		"what munge has no use for": {
-			spec: `{slurmNodes: {controller: {munge: {image: m, port: 7, securityLimitsConfig: x}}}}`,
-			want: []string{"spec.slurmNodes.controller.munge.port", "spec.slurmNodes.controller.munge.securityLimitsConfig"},
-		},
 		"populating the jail": {spec: `{populateJail: {image: j, overwrite: true}}`, want: []string{"spec.populateJail (image, overwrite)"}},
 		"claims of jails, which pods share": {
 			spec: `{volumeSources: [{name: jail, nfs: {server: s, path: /}}], slurmNodes: {controller: {volumes: {jail: {volumeClaimTemplateSpec: {}}}}, login: {volumes: {jail: {volumeClaimTemplateSpec: {}}}}}}`,

@@ -140,3 +140,32 @@ func TestTwoContainersOfOneNameAreRefused(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestFieldsOfMungeWithoutEffect(t *testing.T) {
+	d := load(t)
+	for name, test := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"Soperator's munge, of which nobody asks anything": {
+			spec: `{slurmNodes: {worker: {munge: {image: "r/munge:1.22.1-noble-slurm25.05.4"}}, login: {munge: {image: "r/soperator/munge", args: [x]}}}}`,
+			want: []string{"spec.slurmNodes.login.munge (args, image)", "spec.slurmNodes.worker.munge.image"},
+		},
+		"munge without an image": {spec: `{slurmNodes: {controller: {munge: {resources: {cpu: 1}}}}}`, want: []string{"spec.slurmNodes.controller.munge.resources"}},
+		"munge of slurmdbd alone": {
+			spec: `{slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}, munge: {image: m}}}}`,
+			want: []string{"spec.slurmNodes.accounting.munge (without an image in spec.slurmNodes.controller.munge)"},
+		},
+		"munge of slurmdbd that is not there": {spec: `{slurmNodes: {controller: {munge: {image: m}}, accounting: {munge: {image: m}}}}`, want: []string{"spec.slurmNodes.accounting.munge.image"}},
+		"what munge has no use for": {
+			spec: `{slurmNodes: {controller: {munge: {image: m, port: 7, securityLimitsConfig: x}}}}`,
+			want: []string{"spec.slurmNodes.controller.munge.port", "spec.slurmNodes.controller.munge.securityLimitsConfig"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Cluster(d.cluster(t, test.spec)).Ignored); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

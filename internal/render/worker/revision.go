@@ -60,7 +60,8 @@ func RevisionData(in Input) ([]byte, error) {
 
 // mungeRevision is what of munged counts for the revision.
 type mungeRevision struct {
-	slinkyv1beta1.Munge
+	Container any
+	Key       string
 	// Image is that which counts: none when the user names one.
 	Image string
 }
@@ -70,7 +71,7 @@ func mungeOf(in Input) *mungeRevision {
 	if munge == nil {
 		return nil
 	}
-	out := &mungeRevision{Munge: *munge, Image: in.Images.Munge()}
+	out := &mungeRevision{Container: munge.Container, Key: munge.KeyRef.Name + "/" + munge.KeyRef.Key, Image: in.Images.Munge()}
 	if c, err := munge.Container.Decode(); err == nil && c != nil && c.Image != "" {
 		out.Image = ""
 	}
@@ -136,9 +137,9 @@ func canonical(data []byte) ([]byte, error) {
 		}
 	}
 	if munge, ok := plain["Munge"].(map[string]any); ok {
-		if written, ok := munge["container"].(map[string]any); ok {
+		if written, ok := munge["Container"].(map[string]any); ok {
 			if embedded.WithoutEmpty[corev1.Container](written); len(written) == 0 {
-				delete(munge, "container")
+				munge["Container"] = nil
 			}
 		}
 	}
