@@ -89,6 +89,8 @@ func TestControllerAdmission(t *testing.T) {
 
 		{name: "a key reference without a name", object: `{spec: {slurmKeyRef: {key: slurm.key}}}`, refusal: "spec.slurmKeyRef: Invalid value"},
 		{name: "a key reference without a key", object: `{spec: {jwtKeyRef: {name: jwt}}}`, refusal: "spec.jwtKeyRef.key: Required value"},
+		{name: "munge without a key", object: `{spec: {munge: {container: {image: m}}}}`, refusal: "spec.munge.keyRef: Required value"},
+		{name: "munge with half a key", object: `{spec: {munge: {keyRef: {name: "", key: munge.key}}}}`, refusal: "name and key must not be empty"},
 		{name: "another key Secret", object: `{spec: {slurmKeyRef: {name: b, key: k}}}`, old: `{spec: {slurmKeyRef: {name: a, key: k}}}`, refusal: "spec.slurmKeyRef"},
 		{name: "another JWT key", object: `{spec: {jwtHs256KeyRef: {name: a, key: l}}}`, old: `{spec: {jwtHs256KeyRef: {name: a, key: k}}}`, refusal: "spec.jwtHs256KeyRef"},
 		{name: "the deprecated reference may move to its successor", object: `{spec: {jwtKeyRef: {name: a, key: k}}}`, old: `{spec: {jwtHs256KeyRef: {name: a, key: k}}}`},
