@@ -53,3 +53,28 @@ func (u *user) isRefused(t *testing.T, ssh string) {
 		return err
 	})
 }
+
+// greets has a user log in to a shell at a terminal. A command is not greeted.
+func greets(t *testing.T, c *slurmCluster, alice *user) {
+	held := alice.submits(t, "true\n", "--hold")
+	alice.awaits(t, held, "PENDING")
+	for _, node := range []string{"worker-0", "worker-1"} {
+		alice.seesNode(t, node, "idle") // what ran before has completed
+	}
+	c.logsIn(t).seesBanner(t, "Cluster demo\r\n  main*        2 idle\r\nYour jobs: 0 running, 1 pending\r\n")
+	if got := c.logsIn(t).runs(t, "echo nothing else 2>&1"); got != "nothing else" {
+		t.Errorf("a command printed %q", got)
+	}
+	alice.runs(t, fmt.Sprintf("scancel %d", held))
+}
+
+// seesBanner starts a shell at a terminal, which has to be the first session after the login.
+func (u *user) seesBanner(t *testing.T, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	shown, err := u.Terminal(ctx, "exit\n")
+	if err != nil || !strings.Contains(shown, want) {
+		t.Errorf("a login at a terminal shows %q (%v), want %q", shown, err, want)
+	}
+}

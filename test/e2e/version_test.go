@@ -142,6 +142,7 @@ func (s *scene) upgradesJail(t *testing.T, m walk.Manifest) {
 		}
 		return err
 	})
+	s.enterLoginSet(t, "old-login", "alice").seesBanner(t, "2 idle\r\nYour jobs: 0 running, 0 pending\r\n")
 	for _, command := range []string{"srun --nodes=2 squeue --version", "srun --nodes=2 sh -c '. /etc/os-release; echo $VERSION_CODENAME in $(pwd) as $(id -un)'"} {
 		want := "trixie in /home/alice as alice"
 		if strings.Contains(command, "--version") {

@@ -88,3 +88,28 @@ func (s *Session) Feed(ctx context.Context, command, stdin string) (string, erro
 	}
 	return stdout.String(), nil
 }
+
+// Terminal starts the user's shell at a terminal, types, and returns what the terminal showed when the shell has ended. sshd greets
+// the first session of a connection only.
+func (s *Session) Terminal(ctx context.Context, typed string) (string, error) {
+	session, err := s.client.NewSession()
+	if err != nil {
+		return "", fmt.Errorf("starting a shell: %w", err)
+	}
+	defer session.Close() //nolint:errcheck // it says EOF when the shell has ended
+	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+	defer stop()
+	var shown bytes.Buffer
+	session.Stdin, session.Stdout = strings.NewReader(typed), &shown // a terminal has no other output
+	err = errors.Join(session.RequestPty("dumb", 24, 80, nil), session.Shell())
+	if err == nil {
+		err = session.Wait()
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return shown.String(), fmt.Errorf("running a shell as %s: %w", s.user, err)
+	}
+	return shown.String(), nil
+}
