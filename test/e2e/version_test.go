@@ -13,13 +13,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under a running job. The
-// jail, which an image of 24.11 has filled, is left as it is.
+// The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under running jobs, one of
+// which lasts from the first daemon to the last worker. The jail, which an image of 24.11 has filled, is left as it is.
 func TestSlurm2411(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -50,10 +53,20 @@ func TestSlurm2411(t *testing.T) {
 	t.Run("PMIx ranks the tasks of a step over both workers, in the jail", func(t *testing.T) {
 		alice.seesRanks(t, "pmix", "PMIX_RANK", "old-node-0", "old-node-1")
 	})
-	if !t.Run("the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) }) {
-		return // the next would begin from somewhere else
+	long, _ := alice.submitsBlocked(t, "--nodelist=old-node-1", "--output=/dev/null")
+	for _, part := range []struct {
+		name string
+		is   func(t *testing.T)
+	}{
+		{"the daemons of the control plane are upgraded", func(t *testing.T) { s.upgrades(t, m, alice) }},
+		{"login pods are upgraded while a job runs in the jail", func(t *testing.T) { s.upgradesLogin(t, m) }},
+		{"workers are upgraded when their jobs have ended", func(t *testing.T) { s.upgradesWorkers(t, m, long) }},
+		{"commands in the jail are of the new release then", s.findsNewCommands},
+	} {
+		if !t.Run(part.name, part.is) {
+			return // the next would begin from somewhere else
+		}
 	}
-	t.Run("commands in the jail are of the new release when its pods are", func(t *testing.T) { s.upgradesJail(t, m) })
 }
 
 // upgrades changes the images of slurmdbd, slurmctld and slurmrestd at once. The slurmdbd must not be older than slurmctld, so it
@@ -113,14 +126,83 @@ func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
 	alice.seesAccounted(t, alice.completes(t))
 }
 
-// upgradesJail changes the images of workers and login pods. The jail has commands of the release of before.
-func (s *scene) upgradesJail(t *testing.T, m walk.Manifest) {
+// upgradesLogin changes the image of the login pods, and waits until users come to new ones.
+func (s *scene) upgradesLogin(t *testing.T, m walk.Manifest) {
 	t.Helper()
+	s.awaitReady(t, s.renews(t, m, "LoginSet", "login"))
+	eventually(t, patient, "login pods of 26.05", func(ctx context.Context) error {
+		out, err := s.enterLoginSet(t, "old-login", "alice").Run(ctx, "squeue --version")
+		if err == nil && !strings.Contains(out, "26.05") {
+			err = errors.New(out)
+		}
+		return err
+	})
+}
+
+// upgradesWorkers changes the image of the workers, on one of which a job runs since all was of 24.11.
+func (s *scene) upgradesWorkers(t *testing.T, m walk.Manifest, job int) {
+	t.Helper()
+	alice := s.enterLoginSet(t, "old-login", "alice")
+	alice.awaits(t, job, "RUNNING")
 	before := s.uids(t, "old-node-0", "old-node-1")
+	changed := s.renews(t, m, "NodeSet", "slurmd")
+	eventually(t, patient, "the worker of the job to wait for it", func(ctx context.Context) error {
+		var p corev1.Pod
+		if err := s.Get(ctx, s.name("old-node-1"), &p); err != nil {
+			return err
+		}
+		if c := workerpod.Condition(&p, slinkyv1beta1.PodConditionRetiring); c == nil || c.Reason != slinkyv1beta1.ReasonWaitingForJobs {
+			return fmt.Errorf("its condition is %v", c)
+		}
+		return nil
+	})
+	alice.seesNode(t, "old-node-1", "draining")
+	alice.awaits(t, job, "RUNNING")
+	if p := s.pod(t, "old-node-1"); p.UID != before["old-node-1"] || p.DeletionTimestamp != nil {
+		t.Error("the worker of the job was deleted while it ran")
+	}
+	alice.runs(t, fmt.Sprintf("touch released-%d", job))
+	alice.awaits(t, job, "COMPLETED")
+	if out := alice.runs(t, fmt.Sprintf("scontrol show job %d | grep -o Restarts=[0-9]*", job)); out != "Restarts=0" {
+		t.Errorf("scontrol says %s of the job that ran", out)
+	}
+	alice.seesAccounted(t, job)
+	// A job that was requeued would have several records.
+	if out := alice.runs(t, fmt.Sprintf("sacct --noheader --allocations --duplicates --parsable2 --jobs=%d --format=State,ExitCode,NodeList", job)); out != "COMPLETED|0:0|old-node-1" {
+		t.Errorf("slurmdbd says %q of the job that ran", out)
+	}
+	for name, uid := range before {
+		s.awaitPod(t, name, uid)
+		alice.seesNode(t, name, "idle")
+	}
+	s.awaitReady(t, changed)
+}
+
+// findsNewCommands looks at the commands in the jail, and at the rest of it, which is of the release of before.
+func (s *scene) findsNewCommands(t *testing.T) {
+	t.Helper()
+	alice := s.enterLoginSet(t, "old-login", "alice")
+	s.enterLoginSet(t, "old-login", "alice").seesBanner(t, "2 idle\r\nYour jobs: 0 running, 0 pending\r\n")
+	version := alice.runs(t, "squeue --version")
+	if !strings.Contains(version, "26.05") {
+		t.Errorf("squeue --version printed %q", version)
+	}
+	for command, want := range map[string]string{
+		"srun --nodes=2 squeue --version": version,
+		"srun --nodes=2 sh -c '. /etc/os-release; echo $VERSION_CODENAME in $(pwd) as $(id -un)'": "trixie in /home/alice as alice",
+	} {
+		if got := alice.runs(t, command); got != want+"\n"+want {
+			t.Errorf("%s printed %q, not twice %q", command, got, want)
+		}
+	}
+}
+
+// renews gives a container of all objects of a kind the image of the release of now.
+func (s *scene) renews(t *testing.T, m walk.Manifest, kind, container string) walk.Manifest {
+	t.Helper()
 	var changed walk.Manifest
 	for _, o := range m {
-		container, ok := map[string]string{"LoginSet": "login", "NodeSet": "slurmd"}[o.GetKind()]
-		if !ok {
+		if o.GetKind() != kind {
 			continue
 		}
 		if err := unstructured.SetNestedField(o.Object, stage.images.Registry+"/"+container+":"+stage.images.Tag, "spec", container, "image"); err != nil {
@@ -129,27 +211,5 @@ func (s *scene) upgradesJail(t *testing.T, m walk.Manifest) {
 		changed = append(changed, o)
 	}
 	s.apply(t, changed)
-	for name, uid := range before {
-		s.awaitPod(t, name, uid)
-	}
-	s.awaitReady(t, changed)
-	var alice *user
-	eventually(t, patient, "login pods of 26.05", func(ctx context.Context) error {
-		alice = s.enterLoginSet(t, "old-login", "alice")
-		out, err := alice.Run(ctx, "squeue --version")
-		if err == nil && !strings.Contains(out, "26.05") {
-			err = errors.New(out)
-		}
-		return err
-	})
-	s.enterLoginSet(t, "old-login", "alice").seesBanner(t, "2 idle\r\nYour jobs: 0 running, 0 pending\r\n")
-	for _, command := range []string{"srun --nodes=2 squeue --version", "srun --nodes=2 sh -c '. /etc/os-release; echo $VERSION_CODENAME in $(pwd) as $(id -un)'"} {
-		want := "trixie in /home/alice as alice"
-		if strings.Contains(command, "--version") {
-			want = strings.TrimSpace(alice.runs(t, "squeue --version"))
-		}
-		if got := alice.runs(t, command); got != want+"\n"+want {
-			t.Errorf("%s printed %q, not twice %q", command, got, want)
-		}
-	}
+	return changed
 }
