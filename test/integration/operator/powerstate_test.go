@@ -36,15 +36,14 @@ func bursting(t *testing.T) *around {
 }
 
 // showsNodes waits until spec.activeNodes has these ordinals, and they have pods, and no others.
-func (a *around) showsNodes(ordinals string) *nebiusv1alpha1.NodeSetPowerState {
+func (a *around) showsNodes(ordinals string) {
 	a.t.Helper()
-	var last *nebiusv1alpha1.NodeSetPowerState
 	var want []int32
 	for _, o := range ordinals {
 		want = append(want, o-'0')
 	}
 	a.until(func() error {
-		last = operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
+		last := operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
 		var pods []string
 		for _, p := range a.Workers() {
 			pods = append(pods, p.Name[strings.LastIndexByte(p.Name, '-')+1:])
@@ -54,7 +53,6 @@ func (a *around) showsNodes(ordinals string) *nebiusv1alpha1.NodeSetPowerState {
 		}
 		return nil
 	})
-	return last
 }
 
 func (a *around) activate(ordinals ...int32) {

@@ -25,7 +25,7 @@ const maxNodeStates = 1000
 
 func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
 	f, p := o.Facts, o.Plan
-	state.Status.ActiveCount = int32(min(len(state.Spec.ActiveNodes), 1<<31-1)) //nolint:gosec // bounded
+	state.Status.ActiveCount = int32(min(len(state.Spec.ActiveNodes), 1<<31-1))
 	var out reconcile.Report
 	if f.set == nil || !f.set.Spec.EphemeralNodes {
 		state.Status.NodeStates = nil
