@@ -279,9 +279,9 @@ func (p *predecessor) fitFields(fields map[string]any) {
 }
 
 // ourImage is the image that takes the place of one of a predecessor, by its role. The operator itself puts ours in the place of those
-// of Soperator that have a role.
+// of Soperator that have a role, and runs no munged of Soperator's.
 func ourImage(name string) string {
-	for _, own := range []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "sconfigcontroller", "soperator/slurmrestd", "worker_slurmd"} {
+	for _, own := range []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "sconfigcontroller", "soperator/munge", "soperator/slurmrestd", "worker_slurmd"} {
 		if strings.Contains(name, own) {
 			return name
 		}
