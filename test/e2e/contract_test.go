@@ -198,8 +198,19 @@ func (p *predecessor) runsJobs(t *testing.T, workers int) {
 	if ran := run("srun", fmt.Sprintf("--nodes=%d", workers), "hostname"); len(ran) != workers {
 		t.Errorf("the job ran on %d workers, want %d: %v", len(ran), workers, ran)
 	}
+	// srun reaches slurmctld in the same pod through the Service, and slurmctld cannot call back to where that comes from. It ends a job
+	// that has to wait for nodes ("Killing interactive JobId=3: Communication connection failure"). So nothing may wait.
+	free := func() {
+		eventually(t, soon, "the nodes to be free again", func(context.Context) error {
+			if busy := run("sinfo", "--all", "--noheader", "--states=allocated,mixed,completing", "--format=%N"); busy[0] != "" {
+				return fmt.Errorf("%v are not", busy)
+			}
+			return nil
+		})
+	}
 	for _, partition := range run("sinfo", "--all", "--noheader", "--summarize", "--format=%R %D") {
 		name, nodes, _ := strings.Cut(partition, " ")
+		free()
 		ran := run("srun", "--partition="+name, "--nodes="+nodes, "sh", "-c", "echo $SLURM_JOB_PARTITION")
 		if fmt.Sprint(len(ran)) != nodes || ran[0] != name {
 			t.Errorf("the job in partition %s printed %v, not its name for each of %s nodes", name, ran, nodes)
