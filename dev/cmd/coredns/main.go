@@ -14,10 +14,11 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 	_ "github.com/coredns/coredns/plugin/ready"
 	_ "github.com/coredns/coredns/plugin/reload"
+	_ "github.com/coredns/coredns/plugin/template"
 )
 
 func main() {
-	// The order of the plugin chain; CoreDNS generates this list at build time.
-	dnsserver.Directives = []string{"reload", "health", "ready", "prometheus", "errors", "cache", "kubernetes"}
+	// The order of the plugin chain; CoreDNS generates this list at build time. What kubernetes does not answer reaches template.
+	dnsserver.Directives = []string{"reload", "health", "ready", "prometheus", "errors", "cache", "kubernetes", "template"}
 	coremain.Run()
 }
