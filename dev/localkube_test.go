@@ -161,6 +161,10 @@ func runProbe(t *testing.T, l localkube) {
 	eventually(t, "http://"+clusterIP+"/resolve?host=probe", func(answer string) bool {
 		return strings.TrimSpace(answer) == clusterIP
 	})
+	// slurmctld asks five times when a name server fails, and stands still meanwhile.
+	eventually(t, "http://"+clusterIP+"/resolve?host=nobody", func(answer string) bool {
+		return strings.HasSuffix(answer, ": no such host\n")
+	})
 	l.run(t, "kubectl", "delete", "-f", "testdata/probe.yaml", "--timeout=60s")
 	l.run(t, "kubectl", "wait", "--for=delete", "persistentvolume", "--all", "--timeout=60s")
 	root, err := layout.Default()
