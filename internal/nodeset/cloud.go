@@ -118,10 +118,7 @@ func CloudRecords(in Input) (out Clouds) {
 	if in.PowerSaving == nil || !in.PowerSaving.Asked || !in.PowerSaving.Makes {
 		return out
 	}
-	pods := map[int]bool{}
-	for i := range in.Pods {
-		pods[in.Pods[i].Ordinal] = true
-	}
+	pods := in.ordinalsWithPods()
 	sample := in.PowerSaving.sample(in.Replicas)
 	for ordinal := range in.Replicas {
 		f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal], sample: sample}

@@ -113,10 +113,7 @@ var powerFates = rule.List[*powerFacts, powerFate]{
 // powered decides which workers there are, where Slurm powers them up and down. Replicas is the upper limit: a worker beyond it is
 // retired as any other, unless Slurm has powered it down.
 func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
-	pods := map[int]bool{}
-	for i := range in.Pods {
-		pods[in.Pods[i].Ordinal] = true
-	}
+	pods := in.ordinalsWithPods()
 	plan.Desired = 0
 	sample := in.PowerSaving.sample(in.Replicas)
 	for ordinal := range in.Replicas {
@@ -140,6 +137,15 @@ func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
 		}
 	}
 	slices.Sort(plan.PowerDown)
+}
+
+// ordinalsWithPods are those that have pods, also such that are being deleted.
+func (in *Input) ordinalsWithPods() map[int]bool {
+	pods := map[int]bool{}
+	for i := range in.Pods {
+		pods[in.Pods[i].Ordinal] = true
+	}
+	return pods
 }
 
 func (in *Input) powerOf(ordinal int, pod bool, sample string) powerFate {
@@ -180,10 +186,7 @@ func NodesToResume(in Input) (names []string) {
 	if in.PowerSaving == nil || !in.PowerSaving.Asked {
 		return nil
 	}
-	pods := map[int]bool{}
-	for i := range in.Pods {
-		pods[in.Pods[i].Ordinal] = true
-	}
+	pods := in.ordinalsWithPods()
 	for ordinal := range in.Replicas {
 		f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal]}
 		if f.node, f.known = in.PowerSaving.Nodes[ordinal]; f.known && powerResumes.Decide(f) {
