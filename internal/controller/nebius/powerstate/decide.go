@@ -4,9 +4,10 @@
 package powerstate
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -50,10 +51,11 @@ func decide(f facts) *plan {
 // powers are what is known of each ordinal.
 func (f *facts) powers() map[int32]plans.OrdinalPower {
 	out := map[int32]plans.OrdinalPower{}
+	active, before := sets.New(f.state.Spec.ActiveNodes...), sets.New(shown(f.state)...)
 	for ordinal, n := range f.nodes {
 		p, exists := f.pods[ordinal]
 		out[ordinal] = plans.OrdinalPower{
-			Active: slices.Contains(f.state.Spec.ActiveNodes, ordinal), Shown: slices.Contains(shown(f.state), ordinal),
+			Active: active.Has(ordinal), Shown: before.Has(ordinal),
 			Beyond: ordinal >= f.composed.Replicas(), Pod: exists && !p.leaving, Known: n.known, State: n.state, Held: n.held,
 		}
 	}

@@ -62,10 +62,10 @@ type word struct {
 func (f *facts) said(p *plan) words {
 	out := words{}
 	for ordinal, n := range f.nodes {
-		active := slices.Contains(p.nodes.Active, ordinal)
+		active := has(p.nodes.Active, ordinal)
 		worker, exists := f.pods[ordinal]
 		message, moving := f.waits(p, ordinal, active)
-		if slices.Contains(p.nodes.Beyond, ordinal) || !active && !exists && message == "" {
+		if has(p.nodes.Beyond, ordinal) || !active && !exists && message == "" {
 			continue
 		}
 		w := word{active: active, moving: moving}
@@ -81,17 +81,23 @@ func (f *facts) said(p *plan) words {
 	return out
 }
 
+// has says whether ordinals, which are in order, have one.
+func has(ordinals []int32, ordinal int32) bool {
+	_, found := slices.BinarySearch(ordinals, ordinal)
+	return found
+}
+
 // waits says what a node waits for, and whether it is powered up or down; empty when it waits for nothing.
 func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, moving bool) {
 	n, worker := f.nodes[ordinal], f.pods[ordinal]
 	switch {
-	case slices.Contains(p.nodes.Absent, ordinal):
+	case has(p.nodes.Absent, ordinal):
 		return "Slurm does not have this node yet, and cannot power it up: another node of the NodeSet has to run first, or this one where Slurm makes no nodes", false
-	case slices.Contains(p.nodes.Held, ordinal):
+	case has(p.nodes.Held, ordinal):
 		return "somebody has drained the node or set it DOWN, and a power down would undo that: undrain it first", false
-	case slices.Contains(p.nodes.Up, ordinal):
+	case has(p.nodes.Up, ordinal):
 		return "Slurm is asked to power it up", true
-	case slices.Contains(p.nodes.Down, ordinal):
+	case has(p.nodes.Down, ordinal):
 		return "Slurm is asked to power it down", true
 	case !active && worker.name != "":
 		return "its pod goes: Slurm has powered the node down, or does when its jobs have ended", true
