@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -41,4 +43,14 @@ func NodeSetsOf(ctx context.Context, c client.Reader, cluster *nebiusv1.SlurmClu
 		}
 	}
 	return out, nil
+}
+
+// SourceOf maps a composed NodeSet to the name of the NodeSet of slurm.nebius.ai that it is composed of, which is that of its
+// NodeSetPowerState, too; to nothing where it was not composed.
+func SourceOf(_ context.Context, o client.Object) []ctrl.Request {
+	name := o.GetLabels()[compose.LabelNodeSet]
+	if name == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }

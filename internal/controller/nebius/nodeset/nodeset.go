@@ -42,7 +42,7 @@ type reconciler struct{ reconcile.Base }
 func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base) error {
 	r := &reconciler{Base: base}
 	return r.kind().Setup(mgr, reconcile.Watches{Owns: []client.Object{&nebiusv1alpha1.NodeSetPowerState{}}, Other: func(b *builder.Builder) {
-		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf))
+		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.SourceOf))
 		b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.nodeSetsOf))
 	}})
 }
@@ -57,15 +57,6 @@ func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.NodeSet, facts, *pla
 		Decide: decide,
 		Report: report,
 	}
-}
-
-// sourceOf maps a composed NodeSet to the one that it is composed of.
-func sourceOf(_ context.Context, o client.Object) []ctrl.Request {
-	name := o.GetLabels()[compose.LabelNodeSet]
-	if name == "" {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // nodeSetsOf maps a cluster to the NodeSets of its namespace: its own, and those that it may become the cluster of.

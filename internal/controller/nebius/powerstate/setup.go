@@ -23,10 +23,10 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/powerstate"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates,verbs=get;list;watch;patch
@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 	r := &reconciler{Base: base, links: links}
 	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
 		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.SourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(podChanges()))
 		b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
 	}})
@@ -71,15 +71,6 @@ func sameName(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
-// sourceOf maps a composed NodeSet to the NodeSetPowerState of the NodeSet that it comes from.
-func sourceOf(_ context.Context, o client.Object) []ctrl.Request {
-	name := o.GetLabels()[compose.LabelNodeSet]
-	if name == "" {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
-}
-
 // ofPod maps a worker to the NodeSetPowerState that tells of it.
 func (r *reconciler) ofPod(ctx context.Context, o client.Object) []ctrl.Request {
 	controller := metav1.GetControllerOf(o)
@@ -90,7 +81,7 @@ func (r *reconciler) ofPod(ctx context.Context, o client.Object) []ctrl.Request 
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}, composed); err != nil || !composed.SavesPower() {
 		return nil // a NodeSet that is not there yet comes with an event of its own
 	}
-	return sourceOf(ctx, composed)
+	return reference.SourceOf(ctx, composed)
 }
 
 // podChanges are those that the status tells of.
