@@ -42,6 +42,8 @@ type Report struct {
 	Problems problem.List
 	// Events are told once, beside those of the summary.
 	Events []Event
+	// Stands says that nothing is known beyond what the object says already: its conditions stay as they are.
+	Stands bool
 	// Again is when the object is to be looked at although nothing changes; zero when it is not.
 	Again time.Time
 }
@@ -62,6 +64,9 @@ func (r *Report) Say(kind string, status metav1.ConditionStatus, reason, message
 // write puts a report into the conditions of an object and tells by events what is new. failed is what kept the plan from being
 // carried out or the object from being observed.
 func (b *Base) write(obj Object, plan *Plan, report Report, now time.Time, failed, unobserved error) {
+	if report.Stands {
+		return
+	}
 	conditions := obj.GetConditions()
 	for _, c := range report.Conditions {
 		c.ObservedGeneration = obj.GetGeneration()

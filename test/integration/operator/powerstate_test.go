@@ -45,14 +45,21 @@ func (a *around) showsNodes(ordinals string) {
 	a.until(func() error {
 		last := operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
 		var pods []string
-		for _, p := range a.Workers() {
+		workers := a.Workers()
+		for _, p := range workers {
 			pods = append(pods, p.Name[strings.LastIndexByte(p.Name, '-')+1:])
 		}
-		if last == nil || !slices.Equal(last.Spec.ActiveNodes, want) || strings.Join(pods, "") != ordinals || int(last.Status.ActiveCount) != len(want) {
+		if last == nil || !slices.Equal(last.Spec.ActiveNodes, want) || strings.Join(pods, "") != ordinals || int(last.Status.ActiveCount) != len(want) ||
+			!allRun(workers) {
 			return fmt.Errorf("there are pods %v; NodeSetPowerState: %+v", pods, last)
 		}
 		return nil
 	})
+}
+
+// allRun says whether kubelets have started all pods: those of showsNodes that come later are not.
+func allRun(pods []corev1.Pod) bool {
+	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
 func (a *around) activate(ordinals ...int32) {

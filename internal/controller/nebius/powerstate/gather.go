@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +33,10 @@ type facts struct {
 	composed *slinkyv1beta1.NodeSet
 	// asked says that Slurm said just now what nodes has.
 	asked bool
-	nodes map[int32]slurmNode
-	pods  map[int32]pod
+	// reachable says that Slurm answers, as far as the Controller says: an answer is on its way, or Slurm has missed it for a moment.
+	reachable bool
+	nodes     map[int32]slurmNode
+	pods      map[int32]pod
 }
 
 // slurmNode is the Slurm node of a worker.
@@ -92,7 +95,27 @@ func (r *reconciler) gather(ctx context.Context, state *nebiusv1alpha1.NodeSetPo
 	if l, ok := r.linkOf(composed); ok {
 		f.hear(l.Snapshot())
 	}
-	return f, nil
+	if !f.asked {
+		f.reachable, err = r.reachable(ctx, composed)
+	}
+	return f, err
+}
+
+// reachable says whether the Controller of a NodeSet says that Slurm answers.
+func (r *reconciler) reachable(ctx context.Context, composed *slinkyv1beta1.NodeSet) (bool, error) {
+	key := types.NamespacedName{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name}
+	controller := &slinkyv1beta1.Controller{}
+	switch err := r.Client.Get(ctx, key, controller); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading Controller %s: %w", key, err)
+	}
+	return reachable(controller), nil
+}
+
+func reachable(controller *slinkyv1beta1.Controller) bool {
+	return meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 }
 
 func (r *reconciler) linkOf(composed *slinkyv1beta1.NodeSet) (*link.Link, bool) {

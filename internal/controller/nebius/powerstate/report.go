@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -32,15 +33,20 @@ func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, 
 		out.Drop = []string{nebiusv1alpha1.ConditionScalingInProgress}
 		return out
 	}
-	if !p.asked { // what was said before still holds, as far as anybody knows
+	said := meta.FindStatusCondition(state.Status.Conditions, nebiusv1alpha1.ConditionScalingInProgress)
+	if !p.asked && f.reachable && said != nil && said.ObservedGeneration == state.Generation {
+		out.Stands = true
+		return out
+	}
+	if !p.asked {
 		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionUnknown, kube.ReasonWaiting, "Slurm has not said which nodes it wants")
 		out.Parts = []kube.Part{{Name: "nodes", Reason: kube.ReasonWaiting, Message: "wait for Slurm to say which of them it wants"}}
 		return out
 	}
-	said := f.said(p)
-	state.Status.NodeStates = said.states(state.Status.NodeStates, o.Now)
-	out.Parts = []kube.Part{said.part()}
-	if moving := said.moving(); moving > 0 {
+	nodes := f.said(p)
+	state.Status.NodeStates = nodes.states(state.Status.NodeStates, o.Now)
+	out.Parts = []kube.Part{nodes.part()}
+	if moving := nodes.moving(); moving > 0 {
 		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionTrue, nebiusv1alpha1.ReasonPowerChanges, fmt.Sprintf("%d nodes are powered up or down", moving))
 	} else {
 		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionFalse, kube.ReasonReconciled, "no node is powered up or down")
@@ -107,6 +113,8 @@ func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, movi
 		return "its pod is not made yet", true
 	case worker.leaving:
 		return "the pod of its last run still ends", true
+	case !n.known:
+		return "Slurm does not list it yet", true
 	case n.state.Has(node.PoweringUp):
 		return "Slurm waits for its slurmd", true
 	case n.state.Down() == node.Yes:

@@ -107,6 +107,29 @@ func TestTheTimeOfAPhaseIsKept(t *testing.T) {
 	}
 }
 
+func TestWhatWasSaidStandsUntilSlurmIsMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*facts)
+		stands bool
+	}{
+		"the operator has started and Slurm has not answered yet": {func(*facts) {}, true},
+		"the Controller says that Slurm does not answer":          {func(f *facts) { f.reachable = false }, false},
+		"nothing was said before":                                 {func(f *facts) { f.state.Status.Conditions = nil }, false},
+		"the spec has changed since":                              {func(f *facts) { f.state.Generation++ }, false},
+		"Slurm has answered":                                      {func(f *facts) { f.asked = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := world()
+			f.asked, f.reachable = false, true
+			f.state.Status.Conditions = []metav1.Condition{{Type: nebiusv1alpha1.ConditionScalingInProgress, Status: metav1.ConditionFalse}}
+			c.change(&f)
+			if out := report(f.state, reconcile.Outcome[facts, *plan, struct{}]{Facts: f, Plan: decide(f)}); out.Stands != c.stands {
+				t.Errorf("it says %+v", out)
+			}
+		})
+	}
+}
+
 func TestTheStatusIsBounded(t *testing.T) {
 	f := world()
 	f.composed.Spec.Replicas = new(int32(3 * maxNodeStates))

@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;nodesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -52,6 +52,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.SourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(podChanges()))
+		b.Watches(&slinkyv1beta1.Controller{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(reachableChanges()))
 		b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
 	}})
 }
@@ -93,20 +94,45 @@ func podChanges() predicate.Predicate {
 	}}
 }
 
+// reachableChanges are those of whether Slurm answers.
+func reachableChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*slinkyv1beta1.Controller)
+		after, also := e.ObjectNew.(*slinkyv1beta1.Controller)
+		return ok && also && reachable(before) != reachable(after)
+	}}
+}
+
+// inNamespace maps an object to the NodeSetPowerStates beside it.
+func (r *reconciler) inNamespace(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.of(ctx, o.GetNamespace(), "")
+}
+
 // wake puts the NodeSetPowerStates on the queue whom a change of Slurm may concern.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == link.Slurmctld {
 		return
 	}
-	var list nebiusv1alpha1.NodeSetPowerStateList
-	if err := r.Client.List(ctx, &list, client.InNamespace(change.Link.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the NodeSetPowerStates of a namespace", "namespace", change.Link.Namespace)
+	set, _, isWorker := powerstate.Worker(change.Node)
+	if change.Node != "" && !isWorker {
 		return
 	}
-	set, _, _ := powerstate.Worker(change.Node)
+	for _, request := range r.of(ctx, change.Link.Namespace, set) {
+		queue.AddAfter(request, changesWindow)
+	}
+}
+
+// of are the NodeSetPowerStates of a NodeSet, and of all in its namespace when set is empty.
+func (r *reconciler) of(ctx context.Context, namespace, set string) (out []ctrl.Request) {
+	var list nebiusv1alpha1.NodeSetPowerStateList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the NodeSetPowerStates of a namespace", "namespace", namespace)
+		return nil
+	}
 	for i := range list.Items {
-		if change.Node == "" || list.Items[i].Spec.NodeSetRef == set {
-			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}, changesWindow)
+		if set == "" || list.Items[i].Spec.NodeSetRef == set {
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
+	return out
 }
