@@ -52,12 +52,17 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 			return nil, err
 		}
 	}
+	conditions, err := o.health()
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := operator.NewManager(ctx, restConfig, base, operator.Options{
 		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag, KeepSoperators: o.keepSoperatorImages, Operator: o.operatorImage},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
-		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
+		Health: conditions,
+		Links:  link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return nil, err

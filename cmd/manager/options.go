@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/command"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -41,6 +42,8 @@ type options struct {
 	clusterDomain            string
 	slurmrestdURL            string
 	propagatedNodeConditions []string
+	maintenanceTypes         []string
+	maintenanceIgnored       string
 	topologyLabelPrefix      string
 	destructive              int
 	profile                  bool
@@ -107,6 +110,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
 	command.BindList(fs, &o.propagatedNodeConditions, "propagated-node-conditions",
 		"comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained")
+	o.bindHealth(fs, getenv)
 	fs.StringVar(&o.topologyLabelPrefix, "topology-label-prefix", cmp.Or(getenv("TOPOLOGY_LABEL_PREFIX"), operator.DefaultTopologyLabelPrefix),
 		"`prefix` of the labels <prefix>/tier-N of Kubernetes nodes that say where they are in the network (env TOPOLOGY_LABEL_PREFIX)")
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
@@ -118,8 +122,35 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
 
+// bindHealth declares the flags of soperatorchecks.
+func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
+	o.maintenanceTypes = []string{health.DefaultMaintenanceType}
+	command.BindList(fs, &o.maintenanceTypes, "maintenance-condition-type",
+		"comma-separated condition `types` of Kubernetes nodes that announce maintenance, for which workers are drained; empty means none (default "+
+			health.DefaultMaintenanceType+")")
+	o.maintenanceIgnored = getenv("MAINTENANCE_IGNORE_NODE_LABELS")
+	fs.StringVar(&o.maintenanceIgnored, "maintenance-ignore-node-labels", o.maintenanceIgnored,
+		"comma-separated `labels`, as key=value, of Kubernetes nodes whose workers are not drained for maintenance (env MAINTENANCE_IGNORE_NODE_LABELS)")
+}
+
+// health says which conditions of Kubernetes nodes take workers out of service.
+func (o *options) health() (health.Conditions, error) {
+	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}}
+	for _, entry := range command.List(o.maintenanceIgnored) {
+		key, value, ok := strings.Cut(entry, "=")
+		if !ok || key == "" {
+			return out, fmt.Errorf("--maintenance-ignore-node-labels has %q: a label is written key=value", entry)
+		}
+		out.IgnoredLabels[key] = value
+	}
+	return out, nil
+}
+
 func (o *options) validate() error {
 	var errs []error
+	if _, err := o.health(); err != nil {
+		errs = append(errs, err)
+	}
 	if _, err := o.enabled(); err != nil {
 		errs = append(errs, err)
 	}

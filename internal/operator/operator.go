@@ -40,6 +40,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/token"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/workerkeys"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
@@ -64,6 +65,8 @@ type Options struct {
 	SlurmrestdURL string
 	// PropagatedNodeConditions are the condition types of Kubernetes nodes that give the reason why their workers are drained.
 	PropagatedNodeConditions []string
+	// Health says which conditions of Kubernetes nodes take their workers out of service.
+	Health health.Conditions
 	// TopologyLabelPrefix is that of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
 	// Links are the options of the links to Slurm.
@@ -167,7 +170,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"loginset": {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeset": {
 			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links) },
-			func(b reconcile.Base) error { return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions) },
+			func(b reconcile.Base) error {
+				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health)
+			},
 			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
 		},
 		"restapi": {func(b reconcile.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},

@@ -159,6 +159,13 @@ var stayingMessages = rule.List[*facts, string]{
 	Question: "What is said of a worker that stays?",
 	Rules: []rule.Rule[*facts, string]{
 		{
+			Name: "the machine of its Kubernetes node is to be replaced", Does: "say so", Why: "that is why its Slurm node drains",
+			When: func(f *facts) bool { return f.Host.Maintenance.Announced() },
+			Then: func(f *facts) string {
+				return fmt.Sprintf("Kubernetes node %s has condition %s: %s", f.Host.Name, f.Host.Maintenance.Type, f.Host.Maintenance.Message)
+			},
+		},
+		{
 			Name: "its Kubernetes node is cordoned", Does: "say so", Why: "that is why its Slurm node drains",
 			When: func(f *facts) bool { return f.Host.Cordoned == node.Yes },
 			Then: func(f *facts) string { return "Kubernetes node " + f.Host.Name + " is cordoned" },

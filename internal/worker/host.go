@@ -3,7 +3,10 @@
 
 package worker
 
-import "github.com/coxswain-hpc/coxswain/internal/slurm/node"
+import (
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
 
 // Host is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of which
 // nothing is known.
@@ -14,6 +17,8 @@ type Host struct {
 	Cordoned node.Answer
 	// CordonReason is what to say to Slurm's users why, in words of whoever cordoned it; empty for our own words.
 	CordonReason string
+	// Maintenance is what its conditions say about the replacement of its machine.
+	Maintenance health.Maintenance
 	// Ready is whether Kubernetes hears of it and it takes part; Unknown when there is no such node.
 	Ready node.Answer
 	// Topology is where its annotation says that the Slurm node is, if HasTopology says that there is one.

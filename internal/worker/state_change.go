@@ -70,8 +70,8 @@ var retiredStates = rule.List[*facts, StateChange]{
 	},
 }
 
-// stayingStates keeps Slurm's drain in line with the cordon of the Kubernetes node and with the mark on the pod, unless somebody
-// else has said something about the Slurm node: contract slinky.md §4.5.
+// stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node and with the mark on the pod,
+// unless somebody else has said something about the Slurm node: contract slinky.md §4.5, soperator.md §6.2.
 //
 //nolint:gochecknoglobals // a constant list
 var stayingStates = rule.List[*facts, StateChange]{
@@ -91,22 +91,23 @@ var stayingStates = rule.List[*facts, StateChange]{
 			When: func(f *facts) bool { return f.State.Down() != node.No },
 		},
 		{
-			Name: "it is cordoned and does not drain", Does: "drain", Why: "who cordons a Kubernetes node or a pod wants no new jobs there",
-			When: func(f *facts) bool { return f.cordonCause() != "" && f.State.Drain() == node.No },
-			Then: func(f *facts) StateChange { return StateChange{Drain: node.OurReason(f.cordonCause())} },
+			Name: "it is wanted drained and is not", Does: "drain",
+			Why:  "its machine is to be replaced, or who cordons a Kubernetes node or a pod wants no new jobs there",
+			When: func(f *facts) bool { return f.wantedDrain() != "" && f.State.Drain() == node.No },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
 		{
-			Name: "it is cordoned, and its drain says that it is to go", Does: "drain again, for the cordon",
-			Why: "it was to go, and is kept; another retirement has a time of its own",
+			Name: "it is wanted drained, and our drain is for something that is over", Does: "drain again, for what is wanted now",
+			Why: "the reason in Slurm tells what is waited for; another retirement has a time of its own",
 			When: func(f *facts) bool {
-				return f.cordonCause() != "" && f.State.Drain() == node.Yes && f.drainedToGo() && !strings.Contains(f.cordonCause(), pendingTermination)
+				return f.wantedDrain() != "" && f.State.Drain() == node.Yes && f.drainedForOther(node.Reason{Text: f.wantedDrain()})
 			},
-			Then: func(f *facts) StateChange { return StateChange{Drain: node.OurReason(f.cordonCause())} },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
 		{
-			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, and neither it nor its Kubernetes node is cordoned",
+			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, and no maintenance is announced",
 			When: func(f *facts) bool {
-				return f.cordonCause() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
+				return f.wantedDrain() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
 			},
 			Then: rule.Is[*facts](StateChange{Undrain: true}),
 		},
@@ -128,26 +129,46 @@ func (w *Worker) drainedToGo() bool {
 	return node.HeldBy(w.State, w.Reason) == node.Operator && strings.Contains(w.Reason.Plain(), pendingTermination)
 }
 
-// cordonCause is why the node of a worker that stays is to be drained; empty for no reason.
-func (w *Worker) cordonCause() string {
+// wantedDrain is the reason with which the node of a worker that stays is to be drained; empty for none. Of several causes the first
+// that holds gives it, and the node comes back when the last is gone.
+func (w *Worker) wantedDrain() string {
 	switch {
+	case w.Host.Maintenance.Announced():
+		return w.Host.Maintenance.DrainReason()
 	case w.Host.Cordoned == node.Yes:
-		return cmp.Or(node.SanitizeReason(w.Host.CordonReason), nodeCordonReason)
+		return node.OurReason(cmp.Or(node.SanitizeReason(w.Host.CordonReason), nodeCordonReason))
 	case w.Pod.Cordoned:
-		return podCordonedReason
+		return node.OurReason(podCordonedReason)
 	}
 	return ""
 }
 
+// drainedForOther says that we have drained the node for something else than a wanted reason is about: its going, or a maintenance.
+// Other words for a cordon are no other reason.
+func (w *Worker) drainedForOther(wanted node.Reason) bool {
+	switch {
+	case node.HeldBy(w.State, w.Reason) != node.Operator:
+		return false
+	case wanted.OfMaintenance() || w.Reason.OfMaintenance():
+		return wanted.OfMaintenance() != w.Reason.OfMaintenance()
+	}
+	return w.drainedToGo() && !strings.Contains(wanted.Plain(), pendingTermination)
+}
+
 // mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.
 func (w *Worker) mayUndrain() bool {
-	return w.Pod.Ready && w.Host.Cordoned == node.No && w.State.NotResponding() == node.No
+	return w.Pod.Ready && w.hostKnownWell() && w.State.NotResponding() == node.No
+}
+
+// hostKnownWell says that the Kubernetes node is known, and that nobody wants its workers drained.
+func (w *Worker) hostKnownWell() bool {
+	return w.Host.Cordoned == node.No && !w.Host.Maintenance.Unknown && !w.Host.Maintenance.Announced()
 }
 
 // mayRevive says that we have set the node DOWN, that another slurmd stands behind it, and that nobody wants it drained: Slurm ends
 // the drain of such a node, too.
 func (f *facts) mayRevive() bool {
-	if f.State.Drain() != node.No && (f.cordonCause() != "" || f.Host.Cordoned != node.No) {
+	if f.State.Drain() != node.No && (f.wantedDrain() != "" || !f.hostKnownWell()) {
 		return false
 	}
 	return f.State.Down() == node.Yes && f.State.NotResponding() == node.No && f.Reason.Ours() && f.Pod.Ready &&

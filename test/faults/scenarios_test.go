@@ -138,6 +138,7 @@ func breaking() []scenario {
 			w.cordon("")
 		}},
 		{name: "evictions", nodeSet: threeWorkers, sparse: 3, act: evictions},
+		{name: "replacement announced", nodeSet: threeWorkers, act: replacementAnnounced},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {
 			if err := w.slurm.Delete("w-1"); err != nil {

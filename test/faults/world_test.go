@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -160,7 +161,8 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links: link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
+		Links:  link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
+		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}},
 	})
 }
 

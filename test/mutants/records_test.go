@@ -73,7 +73,7 @@ func records() []mutation {
 		},
 		{
 			name:   "a node that we had set down is used again below a cordon, with which its drain ends",
-			edits:  []edit{{"internal/worker/state_change.go", `if f.State.Drain() != node.No && (f.cordonCause() != "" || f.Host.Cordoned != node.No) {`, `if f.State.Drain() == 7 {`}},
+			edits:  []edit{{"internal/worker/state_change.go", `if f.State.Drain() != node.No && (f.wantedDrain() != "" || !f.hostKnownWell()) {`, `if f.State.Drain() == 7 {`}},
 			suite:  "internal/worker",
 			caught: "TestANodeThatWeSetDownIsUsedAgain",
 		},

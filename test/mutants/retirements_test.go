@@ -29,7 +29,7 @@ func retirements() []mutation {
 			name: "the time of drainTimeout counts from an earlier retirement",
 			edits: []edit{
 				{end, `nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)`, `f.Reason.At.Add(f.DrainTimeout)`},
-				{stateChange, `f.drainedToGo() && !strings.Contains`, `f.drainedToGo() && f.cordonCause() == "" && !strings.Contains`},
+				{stateChange, `w.drainedToGo() && !strings.Contains`, `w.drainedToGo() && wanted.Text == "" && !strings.Contains`},
 			},
 			caught: "TestFaults/retired_again/none",
 		},

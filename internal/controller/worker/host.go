@@ -44,6 +44,7 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	h := worker.Host{
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], conditionReasons(n, r.propagated)),
+		Maintenance:  r.health.Of(n),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]

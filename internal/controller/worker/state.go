@@ -37,7 +37,11 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		c := stateChange{what: "draining", reason: a.Drain, told: eventText{
 			reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": " + a.Drain,
 		}}
-		if s.worker.Host.Cordoned == node.Yes && s.worker.Pod.Retired == "" {
+		switch host := s.worker.Host; {
+		case s.worker.Pod.Retired != "":
+		case host.Maintenance.Announced():
+			c.told.reason = "NodeMaintenance"
+		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}
 		c.write = func(l *link.Link, name string, _ time.Time, told func(error)) { l.DrainLater(name, a.Drain, told) }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -50,6 +51,8 @@ type reconciler struct {
 	links *link.Registry
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
+	// health says which conditions of Kubernetes nodes take workers out of service.
+	health     health.Conditions
 	memory     memory
 	writes     semaphore
 	confirming confirmations
@@ -57,9 +60,9 @@ type reconciler struct {
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
-// according to its conditions of the propagated types.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string) error {
-	r := &reconciler{Base: base, links: links, propagated: propagated, memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder}}
+// according to its conditions of the propagated types. Conditions that announce maintenance drain the workers by themselves.
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions) error {
+	r := &reconciler{Base: base, links: links, propagated: propagated, health: conditions, memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder}}
 	if err := mgr.Add(r.events); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
 	}

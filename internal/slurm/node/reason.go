@@ -14,6 +14,13 @@ import (
 // it are recognised; its oldest versions left out the blank.
 const reasonPrefix = "slurm-operator:"
 
+// MaintenanceReason begins the reasons for which nodes are drained because their machines are replaced. It is the one of Soperator 5.0,
+// so that drains made by it are recognised.
+const MaintenanceReason = "[compute_maintenance] node replacement process"
+
+// formerMaintenanceReason is the one of Soperator before.
+const formerMaintenanceReason = "[node_problem] compute_maintenance: node replacement process"
+
 // maxReason is the length in runes to which SanitizeReason cuts.
 const maxReason = 256
 
@@ -37,7 +44,12 @@ func OurReason(text string) string {
 
 // Ours reports whether the operator set the reason. An empty reason is not ours: an administrator can drain a node without
 // one through the REST API, and that drain must be kept.
-func (r Reason) Ours() bool { return strings.HasPrefix(r.Text, reasonPrefix) }
+func (r Reason) Ours() bool { return strings.HasPrefix(r.Text, reasonPrefix) || r.OfMaintenance() }
+
+// OfMaintenance reports whether it is the reason for which the operator, or Soperator, drains nodes whose machines are replaced.
+func (r Reason) OfMaintenance() bool {
+	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
+}
 
 // Plain is the text without the prefix that marks ours.
 func (r Reason) Plain() string {

@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,6 +147,19 @@ func (o *Operator) SetKubeNodeReady(name string, status corev1.ConditionStatus) 
 	}
 	before := n.DeepCopy()
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	o.patchStatus(&n, before)
+}
+
+// SetKubeNodeCondition sets a condition of a Kubernetes node, and keeps its others.
+func (o *Operator) SetKubeNodeCondition(name, kind string, status corev1.ConditionStatus) {
+	o.t.Helper()
+	var n corev1.Node
+	if err := o.User.Get(o.t.Context(), client.ObjectKey{Name: name}, &n); err != nil {
+		o.t.Fatalf("reading Node %s: %v", name, err)
+	}
+	before := n.DeepCopy()
+	n.Status.Conditions = append(slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return string(c.Type) == kind }),
+		corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status, Reason: "Test"})
 	o.patchStatus(&n, before)
 }
 

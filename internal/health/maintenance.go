@@ -1,0 +1,70 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health decides which workers are taken out of service because of what is wrong with their machines, and why: by conditions of
+// Kubernetes nodes, reasons of Slurm nodes and results of checks. It is pure.
+package health
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+const (
+	// HardwareIssuesSuspected is the type of the condition of a Kubernetes node whose hardware is suspected to be broken.
+	HardwareIssuesSuspected = "HardwareIssuesSuspected"
+	// DefaultMaintenanceType is the type of the condition by which a cloud says that it replaces the machine of a Kubernetes node, unless
+	// --maintenance-condition-type says otherwise.
+	DefaultMaintenanceType = "NebiusMaintenanceScheduled"
+)
+
+// Conditions says which conditions take the workers of a Kubernetes node out of service. The zero value is none.
+type Conditions struct {
+	// Types are the types of the conditions, each of which is enough.
+	Types []string
+	// IgnoredLabels are labels of Kubernetes nodes, as key and value. A node that has one of them is never under maintenance.
+	IgnoredLabels map[string]string
+}
+
+// Maintenance is what the conditions of a Kubernetes node say about its replacement. The zero value is that they say nothing. It can be
+// compared.
+type Maintenance struct {
+	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type; Type is
+	// empty for none.
+	Type, Reason, Message string
+	// Unknown says that no condition announces it, and that the status of one is Unknown.
+	Unknown bool
+}
+
+// Of is what the conditions of a Kubernetes node say. All conditions count, whatever their order: one that is False hides no other.
+func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
+	for key, value := range c.IgnoredLabels {
+		if has, is := n.Labels[key]; is && has == value {
+			return out
+		}
+	}
+	for _, condition := range n.Status.Conditions {
+		switch kind := string(condition.Type); {
+		case !slices.Contains(c.Types, kind), condition.Status == corev1.ConditionFalse:
+		case condition.Status != corev1.ConditionTrue:
+			out.Unknown = out.Type == ""
+		case out.Type == "" || kind < out.Type:
+			out = Maintenance{Type: kind, Reason: condition.Reason, Message: condition.Message}
+		}
+	}
+	return out
+}
+
+// Announced says that the machine is to be replaced.
+func (m Maintenance) Announced() bool { return m.Type != "" }
+
+// DrainReason is the reason to drain the Slurm nodes with; empty for none. It names no Kubernetes node, so that one call drains many.
+func (m Maintenance) DrainReason() string {
+	if !m.Announced() {
+		return ""
+	}
+	return node.MaintenanceReason + ": " + m.Type
+}
