@@ -69,6 +69,8 @@ type Shown struct {
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
 	Conditions      []string
 	ConditionsKnown bool
+	// OutOfService says who keeps new jobs from the node; with ConditionsKnown false, what the pod says about it stays.
+	OutOfService OutOfService
 	// Troubles are what a person has to look at.
 	Troubles []Trouble
 	// Brief says that the worker may be gone in a moment, so that nothing is shown of it.

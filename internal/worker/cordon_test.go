@@ -57,6 +57,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
 				Host: worker.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
 			})
+			got.OutOfService = worker.OutOfService{} // TestWhoKeepsJobsFromANode
 			want := wanted{
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
 				WantJobs: got.WantJobs, DeadlineKnown: got.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,

@@ -11,6 +11,6 @@ func Rules() []rule.Description { return rule.Words(lists()) }
 func lists() []rule.Described {
 	return []rule.Described{
 		&situations, &absences, &retiredStates, &stayingStates, &unregisteredEnds, &retiredEnds, &stayingMessages,
-		&protections, &conditionsShown, &jobInterest, &deadlines, &troubles, &comments, &places, &features, &attempts,
+		&protections, &conditionsShown, &outOfService, &jobInterest, &deadlines, &troubles, &comments, &places, &features, &attempts,
 	}
 }

@@ -161,6 +161,9 @@ func Next(w Worker) Action {
 	shown := conditionsShown.Decide(f)
 	action.Conditions, action.ConditionsKnown = shown.conditions, shown.known
 	action.wake(shown.again)
+	if shown.known && f.registered() {
+		action.OutOfService = outOfService.Decide(f)
+	}
 	action.Brief = f.waitIsBrief()
 	if action.Brief {
 		action.wake(f.waitShown())

@@ -146,6 +146,7 @@ func TestNext(t *testing.T) {
 				w.Why, w.NeverAnswered = "silence", tt.neverAnswered
 			}
 			got := worker.Next(w)
+			got.OutOfService = worker.OutOfService{} // TestWhoKeepsJobsFromANode
 			if tt.known == node.Yes && !tt.pod.Terminating {
 				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
 				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != "" ||

@@ -54,6 +54,13 @@ type NodeSetStatus struct {
 	// +optional
 	SlurmDrain int32 `json:"slurmDrain,omitempty"`
 
+	// OutOfService says which workers' Slurm nodes get no new jobs, by what keeps them from it, in the order of the reasons. Condition
+	// coxswain.dev/OutOfService of each pod says more.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	OutOfService []NodeSetOutOfService `json:"outOfService,omitempty"`
+
 	// NodeSetHash is the value of label controller.kubernetes.io/hash on pods of the newest revision.
 	// +optional
 	NodeSetHash string `json:"nodeSetHash,omitempty"`
@@ -91,6 +98,23 @@ type NodeSetStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeSetOutOfService tells of the workers whose Slurm nodes get no new jobs for the same reason.
+type NodeSetOutOfService struct {
+	// Reason is that of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, Cordoned, KubernetesNodeUnknown, Returning,
+	// NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
+	Reason string `json:"reason"`
+
+	// Count is the number of workers.
+	Count int32 `json:"count"`
+
+	// Nodes are their Slurm nodes, as a host list expression; cut after 1024 characters.
+	Nodes string `json:"nodes"`
+
+	// Since is when the first of them was taken out of service.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // NodeSetStep is one thing that is going to happen to a worker.

@@ -35,6 +35,9 @@ const (
 	// PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
 	// message names the object and says what to do.
 	PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
+	// PodConditionOutOfService on a worker pod is there, with status True, while its Slurm node gets no new jobs. The reason says what keeps
+	// them from it, the message who does so, since when, what is waited for and what comes next.
+	PodConditionOutOfService corev1.PodConditionType = "coxswain.dev/OutOfService"
 	// PodConditionRegistered on a worker pod is there from when Slurm had its node first: True while it has it, False while it does
 	// not. A pod without it has never run a job.
 	PodConditionRegistered corev1.PodConditionType = "coxswain.dev/Registered"
@@ -58,6 +61,26 @@ const (
 	ReasonRecordOutdated = "RecordOutdated"
 	// ReasonRecordRefused: Slurm does not take what the record of its node is to say.
 	ReasonRecordRefused = "RecordRefused"
+)
+
+// Reasons of PodConditionOutOfService, beside ReasonInvalidRegistration.
+const (
+	// ReasonRetiring: the worker is to go.
+	ReasonRetiring = "Retiring"
+	// ReasonMaintenance: a condition of the Kubernetes node announces that its machine is replaced.
+	ReasonMaintenance = "Maintenance"
+	// ReasonCordoned: the Kubernetes node or the pod is cordoned.
+	ReasonCordoned = "Cordoned"
+	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.
+	ReasonKubernetesNodeUnknown = "KubernetesNodeUnknown"
+	// ReasonReturning: the drain is the operator's, nobody wants it any more, and it ends when the worker can take jobs.
+	ReasonReturning = "Returning"
+	// ReasonNotResponding: Slurm has given the node up.
+	ReasonNotResponding = "NotResponding"
+	// ReasonFailedCheck: a check has drained it.
+	ReasonFailedCheck = "FailedCheck"
+	// ReasonHeldBySomebody: an administrator, or a program of theirs, has drained it or set it DOWN.
+	ReasonHeldBySomebody = "HeldBySomebody"
 )
 
 // ReasonWaitingForJobs is the reason of PodConditionRetiring while the worker waits for its jobs to end. At other times the reason is the

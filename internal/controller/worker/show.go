@@ -98,7 +98,8 @@ func attention(action worker.Action) *corev1.PodCondition {
 
 // ourConditions are the types of all conditions that this controller writes.
 func ourConditions() []corev1.PodConditionType {
-	types := []corev1.PodConditionType{slinkyv1beta1.PodConditionRetiring, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionRegistered}
+	types := []corev1.PodConditionType{slinkyv1beta1.PodConditionRetiring, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionOutOfService,
+		slinkyv1beta1.PodConditionRegistered}
 	for _, kind := range node.AllConditions() {
 		types = append(types, corev1.PodConditionType(kind))
 	}
@@ -125,13 +126,19 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
 				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Message})
 			}
+		case kind == slinkyv1beta1.PodConditionOutOfService && action.ConditionsKnown:
+			if o := action.OutOfService; o.Reason != "" {
+				out = append(out, corev1.PodCondition{
+					Type: kind, Status: corev1.ConditionTrue, Reason: o.Reason, Message: o.Message, LastTransitionTime: metav1.NewTime(o.Since),
+				})
+			}
 		case kind == slinkyv1beta1.PodConditionRegistered && action.ConditionsKnown:
 			if c := registered(have, w); c != nil {
 				out = append(out, *c)
 			}
 		case !action.ConditionsKnown:
 			if have != nil {
-				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Message: have.Message})
+				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case slices.Contains(action.Conditions, string(kind)):
 			out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text})
@@ -193,7 +200,10 @@ func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []m
 			put(c, "reason", before.Reason, want.Reason)
 			put(c, "message", before.Message, want.Message)
 			if have == nil || have.Status != want.Status {
-				c["lastTransitionTime"] = metav1.NewTime(now)
+				c["lastTransitionTime"] = want.LastTransitionTime
+				if want.LastTransitionTime.IsZero() {
+					c["lastTransitionTime"] = metav1.NewTime(now)
+				}
 			}
 			out = append(out, c)
 		}

@@ -51,6 +51,16 @@ func (r Reason) OfMaintenance() bool {
 	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
 }
 
+// OfCheck reports whether it is the reason of a check of nodes: contract soperator.md §6.2 and §6.6.1.
+func (r Reason) OfCheck() bool {
+	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {
+		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() {
+			return true
+		}
+	}
+	return false
+}
+
 // Plain is the text without the prefix that marks ours.
 func (r Reason) Plain() string {
 	text, _ := strings.CutPrefix(r.Text, reasonPrefix)

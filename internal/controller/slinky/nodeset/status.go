@@ -37,6 +37,7 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 		}
 		countNode(s, &pods[i])
 	}
+	s.OutOfService = outOfService(pods)
 	s.UnavailableReplicas = max(0, s.Desired-s.AvailableReplicas)
 
 	outdated := s.UpdatedReplicas != s.Replicas && n.UpdateType() == slinkyv1beta1.UpdateRolling

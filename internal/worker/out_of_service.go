@@ -1,0 +1,125 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"cmp"
+	"time"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// OutOfService is who keeps new jobs from a worker's Slurm node, why, and what brings it back. The zero value is that nobody does.
+type OutOfService struct {
+	// Reason is one of PodConditionOutOfService.
+	Reason string
+	// Message says who and since when, the reason in Slurm, what is waited for and what comes next.
+	Message string
+	// Since is when Slurm's reason was set; zero if unknown.
+	Since time.Time
+}
+
+// outOfService is all that follows from Slurm's state and reason, and from the objects: it is the same after a restart. The message changes
+// only when the state does, so that it costs no write of its own.
+//
+//nolint:gochecknoglobals // a constant list
+var outOfService = rule.List[*facts, OutOfService]{
+	Question: "Who keeps new jobs from the node, and what brings it back?",
+	Rules: []rule.Rule[*facts, OutOfService]{
+		{
+			Name: "the node takes jobs, or it is not known whether it does", Does: "nobody", Why: "only what Slurm says is told",
+			When: func(f *facts) bool { return f.State.Drain().Or(f.State.Down()) != node.Yes },
+		},
+		{
+			Name: "the worker is to go", Does: "Retiring", Why: "it is drained, and deleted when nothing runs on it",
+			When: func(f *facts) bool { return f.situation == retired },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonRetiring, "the pod is deleted when nothing runs on it: condition "+string(slinkyv1beta1.PodConditionRetiring))
+			},
+		},
+		{
+			Name: "slurmd offers less than the record of the node wants", Does: "InvalidRegistration", Why: "Slurm drains such a node itself",
+			When: func(f *facts) bool { return f.State.Has(node.InvalidReg) },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonInvalidRegistration, "a person has to look at it: condition "+string(slinkyv1beta1.PodConditionNeedsAttention))
+			},
+		},
+		{
+			Name: "Slurm has given it up", Does: "NotResponding", Why: "it hears nothing of slurmd, and requeues the jobs",
+			When: func(f *facts) bool { return node.HeldBy(f.State, f.Reason) == node.Slurm },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonNotResponding, "it takes jobs again when its slurmd registers (ReturnToService)")
+			},
+		},
+		{
+			Name: "a check has drained it", Does: "FailedCheck", Why: "its reason has the prefix of a check; a check ends only its own drains",
+			When: func(f *facts) bool { return f.heldByOthers() && f.Reason.OfCheck() },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes, or somebody does: "+f.resume())
+			},
+		},
+		{
+			Name: "somebody else has drained it or set it DOWN", Does: "HeldBySomebody", Why: "what a person has said is never undone",
+			When: (*facts).heldByOthers,
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonHeldBySomebody, "nothing of ours undoes that: "+f.resume())
+			},
+		},
+		{
+			Name: "its machine is to be replaced", Does: "Maintenance", Why: "a condition of the Kubernetes node says so",
+			When: func(f *facts) bool { return f.Host.Maintenance.Announced() || f.Host.Maintenance.Unknown },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonMaintenance, "it is undrained when no condition of Kubernetes node "+f.Host.Name+" announces maintenance any more")
+			},
+		},
+		{
+			Name: "it is cordoned", Does: "Cordoned", Why: "who cordons a Kubernetes node or a pod wants no new jobs there",
+			When: func(f *facts) bool { return f.Host.Cordoned == node.Yes || f.Pod.Cordoned },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonCordoned, "it is undrained when neither Kubernetes node "+f.Host.Name+" nor the pod is cordoned")
+			},
+		},
+		{
+			Name: "nothing is known of its Kubernetes node", Does: "KubernetesNodeUnknown", Why: "a cause may go on there",
+			When: func(f *facts) bool { return f.Host.Cordoned == node.Unknown },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonKubernetesNodeUnknown, "it is undrained when Node "+cmp.Or(f.Host.Name, "of the pod")+" is there and wants no drain")
+			},
+		},
+		{
+			Name: "otherwise", Does: "Returning", Why: "the drain is ours, and nobody wants it any more",
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonReturning, "it is used again when the pod is ready and slurmd answers")
+			},
+		},
+	},
+}
+
+// heldByOthers says that neither we nor Slurm itself have drained the node or set it DOWN.
+func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == node.SomebodyElse }
+
+// resume is how a person brings the node back.
+func (f *facts) resume() string { return "scontrol update nodename=" + f.Slurm + " state=resume" }
+
+// out is what is said of a node that gets no new jobs.
+func (f *facts) out(reason, next string) OutOfService {
+	how := "drained"
+	if f.State.Down() == node.Yes {
+		how = "down"
+	}
+	by := ""
+	if f.Reason.SetBy != "" {
+		by = " by " + f.Reason.SetBy
+	}
+	if !f.Reason.At.IsZero() {
+		by += " since " + f.Reason.At.UTC().Format(time.RFC3339)
+	}
+	message := how + by + ": " + cmp.Or(f.Reason.Text, "no reason given")
+	if f.State.Busy() == node.Yes {
+		message += "; jobs run there to their end"
+	}
+	return OutOfService{Reason: reason, Message: message + "; " + next, Since: f.Reason.At}
+}

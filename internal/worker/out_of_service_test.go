@@ -1,0 +1,81 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
+)
+
+func TestWhoKeepsJobsFromANode(t *testing.T) {
+	const ours = "slurm-operator: Node was cordoned"
+	plain := worker.Host{Name: "node-1", Cordoned: node.No}
+	with := func(edit func(*worker.Host)) worker.Host {
+		h := plain
+		edit(&h)
+		return h
+	}
+	announced := with(func(h *worker.Host) { h.Maintenance = health.Maintenance{Type: "Maintenance"} })
+	for _, tt := range []struct {
+		name, state, reason, by string
+		pod                     nodeset.Pod
+		host                    worker.Host
+		want, message           string
+	}{
+		{name: "nobody from one that takes jobs", state: "MIXED", reason: "left over", pod: aPod(1), host: plain},
+		{name: "nor is it said of one whose state is not known", pod: aPod(1), host: plain},
+		{name: "its retirement", state: "MIXED DRAIN", reason: drainReason, by: "slurm", pod: aPod(1, scaledIn), host: plain, want: "Retiring",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + drainReason + "; jobs run there to their end; the pod is deleted when nothing runs on it: condition coxswain.dev/Retiring"},
+		{name: "a registration that offers too little", state: "IDLE DRAIN INVALID_REG", reason: "Low RealMemory", by: "slurm", pod: aPod(1), host: plain, want: "InvalidRegistration",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: Low RealMemory; a person has to look at it: condition coxswain.dev/NeedsAttention"},
+		{name: "the silence of slurmd", state: "DOWN NOT_RESPONDING", reason: "Not responding", by: "slurm", pod: aPod(1), host: plain, want: "NotResponding",
+			message: "down by slurm since 2026-11-20T11:00:00Z: Not responding; it takes jobs again when its slurmd registers (ReturnToService)"},
+		{name: "a check", state: "MIXED DRAIN", reason: "[node_problem] gpu_health_check: XID 79", by: "root", pod: aPod(1), host: plain, want: "FailedCheck",
+			message: "drained by root since 2026-11-20T11:00:00Z: [node_problem] gpu_health_check: XID 79; jobs run there to their end; " +
+				"the check undrains it when it passes, or somebody does: scontrol update nodename=w-1 state=resume"},
+		{name: "a check, also while the machine is to be replaced", state: "IDLE DRAIN", reason: "[hardware_problem] nvme", by: "root", pod: aPod(1), host: announced, want: "FailedCheck",
+			message: "drained by root since 2026-11-20T11:00:00Z: [hardware_problem] nvme; the check undrains it when it passes, or somebody does: scontrol update nodename=w-1 state=resume"},
+		{name: "a person", state: "IDLE DRAIN", reason: "bad disk", by: "alice", pod: aPod(1), host: plain, want: "HeldBySomebody",
+			message: "drained by alice since 2026-11-20T11:00:00Z: bad disk; nothing of ours undoes that: scontrol update nodename=w-1 state=resume"},
+		{name: "a person who gives no reason", state: "DOWN", pod: aPod(1), host: plain, want: "HeldBySomebody",
+			message: "down since 2026-11-20T11:00:00Z: no reason given; nothing of ours undoes that: scontrol update nodename=w-1 state=resume"},
+		{name: "maintenance", state: "IDLE DRAIN", reason: node.MaintenanceReason, by: "slurm", pod: aPod(1), host: announced, want: "Maintenance",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: [compute_maintenance] node replacement process; it is undrained when no condition of Kubernetes node node-1 announces maintenance any more"},
+		{name: "a cordon", state: "IDLE DRAIN", reason: ours, by: "slurm", pod: aPod(1), host: with(func(h *worker.Host) { h.Cordoned = node.Yes }), want: "Cordoned",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + ours + "; it is undrained when neither Kubernetes node node-1 nor the pod is cordoned"},
+		{name: "a cordon of the pod", state: "IDLE DRAIN", reason: cordonReason, by: "slurm", pod: aPod(1, cordoned), host: plain, want: "Cordoned",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + cordonReason + "; it is undrained when neither Kubernetes node node-1 nor the pod is cordoned"},
+		{name: "what is not known of the Kubernetes node", state: "IDLE DRAIN", reason: ours, by: "slurm", pod: aPod(1), host: worker.Host{Name: "node-1"}, want: "KubernetesNodeUnknown",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + ours + "; it is undrained when Node node-1 is there and wants no drain"},
+		{name: "a worker that is not ready yet", state: "IDLE DRAIN", reason: ours, by: "slurm", pod: aPod(1, unready), host: plain, want: "Returning",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + ours + "; it is used again when the pod is ready and slurmd answers"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at := noon.Add(-time.Hour)
+			w := worker.Worker{
+				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at},
+				Pod: tt.pod, Slurm: "w-1", Host: tt.host,
+			}
+			want := worker.OutOfService{Reason: tt.want, Message: tt.message}
+			if tt.want != "" {
+				want.Since = at
+			}
+			if diff := cmp.Diff(want, worker.Next(w).OutOfService); diff != "" {
+				t.Error(diff)
+			}
+			w.Known = node.Unknown
+			if got := worker.Next(w); got.OutOfService.Reason != "" || got.ConditionsKnown {
+				t.Errorf("while Slurm is silent it is said: %+v", got)
+			}
+		})
+	}
+}
