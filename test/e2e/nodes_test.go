@@ -36,6 +36,7 @@ func TestKubernetesNodes(t *testing.T) {
 		is   func(*testing.T, *nodesScene, *user)
 	}{
 		{"topology and features of the Kubernetes nodes arrive in Slurm", describesNodes},
+		{"an announced maintenance drains a worker and costs no job", drainsForMaintenance},
 		{"a frozen kubelet and a drained node cost no job", losesNothing},
 		{"a retirement goes on after a restart of slurmctld", retiresThroughRestart},
 		{"a worker in the network of a node with a domain registers and stays", staysOnDottedNode},
