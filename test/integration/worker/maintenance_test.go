@@ -29,6 +29,7 @@ func TestTheMachineOfTheKubernetesNodeIsToBeReplaced(t *testing.T) {
 	}
 	o.ExpectNode("w-0", "ALLOCATED+DRAIN+DYNAMIC_NORM "+replaced+health.DefaultMaintenanceType)
 	o.ExpectNode("w-1", "IDLE+DRAIN+DYNAMIC_NORM "+replaced+health.DefaultMaintenanceType)
+	o.ExpectNoErrors()
 	o.ExpectNothingWritten(o.Restart)
 	if got := o.NodeState("w-2"); got != "IDLE+DYNAMIC_NORM " {
 		t.Errorf("w-2, whose Kubernetes node has the label, is %s", got)
@@ -53,7 +54,6 @@ func TestTheMachineOfTheKubernetesNodeIsToBeReplaced(t *testing.T) {
 	o.SetKubeNodeCondition(nodes[0], health.HardwareIssuesSuspected, corev1.ConditionFalse)
 	o.ExpectNode("w-0", "ALLOCATED+DYNAMIC_NORM ")
 	o.ExpectWorkers(operator.WorkerNames(4)...)
-	o.ExpectNoErrors()
 }
 
 func TestADrainOfSoperatorForMaintenanceIsEnded(t *testing.T) {
