@@ -89,6 +89,11 @@ var recordSteps = rule.List[*powerFacts, recordStep]{
 			When: func(f *powerFacts) bool { return f.node.Registered == node.No },
 		},
 		{
+			Name: "it was not made with State=CLOUD, and no other record of the present spec stays while others are made", Does: "nothing yet",
+			Why:  "should that fail, one has to be left that the others are made like",
+			When: func(f *powerFacts) bool { return f.last && !f.node.State.Has(node.Cloud) },
+		},
+		{
 			Name: "it was not made with State=CLOUD", Does: "make it anew with State=CLOUD", Why: "srun would look for the worker where it was before, in a job that wakes it",
 			When: func(f *powerFacts) bool { return !f.node.State.Has(node.Cloud) }, Then: rule.Is[*powerFacts](remakeRecord),
 		},
@@ -120,9 +125,10 @@ func CloudRecords(in Input) (out Clouds) {
 	}
 	pods := in.ordinalsWithPods()
 	sample := in.PowerSaving.sample(in.Replicas)
+	last := in.lastSample(pods, sample)
 	for ordinal := range in.Replicas {
-		f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal], sample: sample}
-		f.node, f.known = in.PowerSaving.Nodes[ordinal]
+		f := in.recordOf(ordinal, pods, sample)
+		f.last = ordinal == last
 		name := in.PowerSaving.Names[ordinal]
 		switch recordSteps.Decide(f) {
 		case deleteRecord:
@@ -138,4 +144,31 @@ func CloudRecords(in Input) (out Clouds) {
 		}
 	}
 	return out
+}
+
+func (in *Input) recordOf(ordinal int, pods map[int]bool, sample string) *powerFacts {
+	f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal], sample: sample}
+	f.node, f.known = in.PowerSaving.Nodes[ordinal]
+	return f
+}
+
+// lastSample is the first ordinal whose record would be made anew, if others are made in the same pass and no other record of the present
+// spec stays; -1 for none.
+func (in *Input) lastSample(pods map[int]bool, sample string) int {
+	first, others := -1, 0
+	for ordinal := range in.Replicas {
+		f := in.recordOf(ordinal, pods, sample)
+		switch step := recordSteps.Decide(f); {
+		case step == remakeRecord && first < 0:
+			first = ordinal
+		case step == remakeRecord, step == makeRecord, step == replaceRecord:
+			others++
+		case f.node.Registered == node.Yes:
+			return -1
+		}
+	}
+	if others == 0 {
+		return -1
+	}
+	return first
 }

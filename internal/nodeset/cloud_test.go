@@ -27,6 +27,12 @@ func TestCloudRecords(t *testing.T) {
 		}
 		return out
 	}
+	each := func(names ...string) (out []nodeset.Cloud) {
+		for _, name := range names {
+			out = append(out, nodeset.Cloud{Name: name, Like: name, Anew: true})
+		}
+		return out
+	}
 	anew := func(name, sample string) []nodeset.Cloud {
 		return []nodeset.Cloud{{Name: name, Like: sample, Anew: true}}
 	}
@@ -46,7 +52,9 @@ func TestCloudRecords(t *testing.T) {
 		slurm   slurm
 		edit    func(map[int]nodeset.PowerNode)
 		initial int
-		want    nodeset.Clouds
+		// replicas is 4 where it is 0.
+		replicas int
+		want     nodeset.Clouds
 	}{
 		{name: "nothing is known of the machines yet"},
 		{name: "Slurm is silent", silent: true, slurm: slurm{0: off}},
@@ -54,6 +62,11 @@ func TestCloudRecords(t *testing.T) {
 		{name: "not those whose pods are there", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
 		{name: "Slurm makes none", old: true, slurm: slurm{0: off}},
 		{name: "one that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-1")}},
+		{name: "of all that have run one is left that the others can be made like", slurm: slurm{0: off, 1: off, 2: off, 3: off}, want: nodeset.Clouds{Make: each("w-1", "w-2", "w-3")}},
+		{name: "it follows when the others are made", slurm: slurm{0: off, 1: cloud, 2: cloud, 3: cloud}, want: nodeset.Clouds{Make: each("w-0")}},
+		{name: "none is left where another one runs", slurm: slurm{0: off, 1: inService, 2: off, 3: cloud}, want: nodeset.Clouds{Make: each("w-0", "w-2")}},
+		{name: "one is left also for those that never ran", slurm: slurm{0: off}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
+		{name: "not where there is only one", replicas: 1, slurm: slurm{0: off}, want: nodeset.Clouds{Make: each("w-0")}},
 		{name: "one that has run at another spec is made like one of the present", edit: other, slurm: slurm{0: cloud, 1: cloud, 2: inService, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-0")}},
 		{name: "one of another spec is deleted that runs at first", initial: 2, edit: func(nodes map[int]nodeset.PowerNode) {
 			clear(nodes)
@@ -77,7 +90,10 @@ func TestCloudRecords(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes := powers(tt.slurm)
+			nodes, replicas := powers(tt.slurm), tt.replicas
+			if replicas == 0 {
+				replicas = 4
+			}
 			for ordinal, n := range nodes {
 				n.Described, n.Registered = true, node.Yes
 				nodes[ordinal] = n
@@ -85,7 +101,7 @@ func TestCloudRecords(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(nodes)
 			}
-			in := nodeset.Input{Replicas: 4, Pods: tt.pods, PowerSaving: &nodeset.PowerSaving{Initial: tt.initial, Asked: !tt.silent, Makes: !tt.old, Nodes: nodes, Names: names}}
+			in := nodeset.Input{Replicas: replicas, Pods: tt.pods, PowerSaving: &nodeset.PowerSaving{Initial: tt.initial, Asked: !tt.silent, Makes: !tt.old, Nodes: nodes, Names: names}}
 			got := nodeset.CloudRecords(in)
 			if diff := cmp.Diff(tt.want, got); diff != "" || got.Empty() != cmp.Equal(tt.want, nodeset.Clouds{}) {
 				t.Error(diff)

@@ -60,6 +60,8 @@ type powerFacts struct {
 	known   bool
 	// sample is a node that shows what those are that Slurm does not have; empty when there is none, or Slurm makes none.
 	sample string
+	// last says that no other record of the present spec would stay if this one were made anew now, and that others are to be made.
+	last bool
 }
 
 // powerFate is what becomes of the worker of an ordinal.

@@ -18,6 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // outcome is what a run of a scenario came to.
@@ -71,6 +73,10 @@ func (w *world) state() map[string]string {
 		if status, ok := w.slurm.Node(name); ok {
 			if slices.Contains(status.State, "NOT_RESPONDING") {
 				status.Comment = "" // nobody writes it when the pod has gone before
+			}
+			if c, ok := node.ParseComment(status.Comment); ok && slices.Contains(status.State, "POWERED_DOWN") {
+				c.Node = "" // where its worker was last, which may have gone before that was written
+				status.Comment = c.String()
 			}
 			out["slurm "+name] = timeless(fmt.Sprintf("%v %q by %q, comment %q", status.State, status.Reason, status.ReasonUser, status.Comment))
 		}
