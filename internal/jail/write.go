@@ -28,6 +28,23 @@ func (r *Root) Create(name string, mode fs.FileMode) (*os.File, error) {
 	return r.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NOCTTY, uint64(mode.Perm()))
 }
 
+// Append opens a file for writing at its end. It refuses what is no file of its own: who may write in the directory may have put a
+// link, a FIFO or another name of some file there.
+func (r *Root) Append(name string) (*os.File, error) {
+	file, err := r.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return nil, errors.Join(fmt.Errorf("looking at %s of the jail: %w", name, err), file.Close())
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || int(st.Uid) != os.Geteuid() {
+		return nil, errors.Join(fmt.Errorf("opening %s of the jail: it is no file of ours with one name: %w", name, unix.EPERM), file.Close())
+	}
+	return file, nil
+}
+
 // Mkdir makes one directory.
 func (r *Root) Mkdir(name string, mode fs.FileMode) error {
 	return r.within(name, "making directory", func(dir int, base string) error { return unix.Mkdirat(dir, base, uint32(mode.Perm())) })
@@ -48,6 +65,19 @@ func (r *Root) Chown(name string, uid, gid int) error {
 // Remove removes a file or a symbolic link, which is not followed.
 func (r *Root) Remove(name string) error {
 	return r.within(name, "removing", func(dir int, base string) error { return unix.Unlinkat(dir, base, 0) })
+}
+
+// RemoveAll removes a file, or a directory with all that is in it. Symbolic links are removed and not followed, whoever changes
+// the tree meanwhile. Nothing at the path is no error.
+func (r *Root) RemoveAll(name string) error {
+	return r.within(name, "removing", func(dir int, base string) error {
+		// The directory is a path descriptor, which only /proc opens anew.
+		parent, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", dir))
+		if err != nil {
+			return err
+		}
+		return errors.Join(parent.RemoveAll(base), parent.Close())
+	})
 }
 
 // AddName gives the file at one path a second name.

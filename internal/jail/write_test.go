@@ -97,6 +97,59 @@ func TestFilesAreMadeMovedAndExchanged(t *testing.T) {
 	}
 }
 
+func TestATreeIsRemovedWithoutFollowingItsLinks(t *testing.T) {
+	root := hostile(t)
+	for _, path := range []string{"/out/secret", "/etc", "/lib", "/no", "/usr"} {
+		if err := root.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := root.Lstat("/etc"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("/etc is still there: %v", err)
+	}
+	if err := root.RemoveAll("/"); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("removing the root: %v", err)
+	}
+	link, err := root.Link("/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(filepath.Join(link, "secret")); err != nil || string(content) != "the host's" {
+		t.Errorf("the file outside is %q, %v", content, err)
+	}
+}
+
+func TestOnlyAFileOfOursIsAppendedTo(t *testing.T) {
+	dir := t.TempDir()
+	root, err := jail.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err = errors.Join(os.WriteFile(at("file"), []byte("a"), 0o600), os.WriteFile(at("victim"), nil, 0o600), os.Link(at("victim"), at("second")),
+		os.Symlink("victim", at("link")), unix.Mkfifo(at("fifo"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"second": unix.EPERM, "link": unix.ELOOP, "fifo": unix.ENXIO, "none": fs.ErrNotExist} {
+		if _, err := root.Append(name); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	file, err := root.Append("file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString("b")
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(at("file")); string(got) != "ab" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
 // FuzzCreate looks for a path that makes something outside.
 func FuzzCreate(f *testing.F) {
 	outside := f.TempDir()
