@@ -1,0 +1,109 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package passivecheck
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// Mebibyte is the unit in which Slurm counts memory, in bytes.
+const Mebibyte = 1 << 20
+
+// Node is what "scontrol show node" says of a node.
+type Node struct {
+	// States are the base state and the flags, such as IDLE and DRAIN.
+	States []string
+	// Reason is without the user and the time that scontrol appends; Comment is as it is.
+	Reason, Comment string
+	// RealMemory is that of the node, AllocMemory what jobs have of it, SpecMemory what jobs never get, all in MiB.
+	RealMemory, AllocMemory, SpecMemory int64
+}
+
+// Drained says whether the node takes no new jobs because of a drain.
+func (n Node) Drained() bool { return n.has("DRAIN") }
+
+func (n Node) has(states ...string) bool {
+	for _, have := range n.States {
+		for _, want := range states {
+			if have == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Busy says whether Slurm has a job on the node.
+func (n Node) Busy() bool { return n.AllocMemory > 0 || n.has("ALLOCATED", "MIXED", "COMPLETING") }
+
+// setBy is what scontrol appends to a reason.
+var setBy = regexp.MustCompile(` \[[^][ ]+@[0-9T:-]+\]$`)
+
+// ParseNode reads the output of "scontrol show node" for one node. Fields of the first lines, which nobody but Slurm fills, come
+// before those with texts of people, so that no text can pass for a field.
+func ParseNode(text string) (Node, error) {
+	var n Node
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		key, value, _ := strings.Cut(line, "=")
+		switch {
+		case key == "State" && n.States == nil:
+			state, _, _ := strings.Cut(value, " ")
+			for flag := range strings.SplitSeq(state, "+") {
+				n.States = append(n.States, strings.TrimRight(flag, "*~#!%$@^-"))
+			}
+		case key == "RealMemory" && n.RealMemory == 0:
+			n.RealMemory, n.AllocMemory = number(line, "RealMemory"), number(line, "AllocMem")
+		case strings.Contains(line, "MemSpecLimit=") && n.States == nil:
+			n.SpecMemory = number(line, "MemSpecLimit")
+		case key == "Comment" && n.Comment == "":
+			n.Comment = value
+		case key == "Reason":
+			n.Reason = setBy.ReplaceAllString(value, "")
+		}
+	}
+	if len(n.States) == 0 || n.States[0] == "" {
+		return Node{}, errors.New("the answer has no state of a node")
+	}
+	return n, nil
+}
+
+// number is that behind " key=" on a line; 0 when there is none.
+func number(line, key string) int64 {
+	_, value, found := strings.Cut(" "+line, " "+key+"=")
+	if !found {
+		return 0
+	}
+	digits, _, _ := strings.Cut(value, " ")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// maxNodes is how many names a line of a job may have.
+const maxNodes = 100_000
+
+// ParseJobMemory reads from "scontrol show job --details" how much memory a job has on a node, in MiB.
+func ParseJobMemory(text, node string) (int64, error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		names, rest, found := strings.Cut(line, " ")
+		if !found || !strings.HasPrefix(names, "Nodes=") || !strings.Contains(rest, "Mem=") {
+			continue
+		}
+		set, err := hostlist.ParseSet(strings.TrimPrefix(names, "Nodes="), maxNodes)
+		if err == nil && set.Contains(node) {
+			return number(rest, "Mem"), nil
+		}
+	}
+	return 0, fmt.Errorf("the job has no line for node %s", node)
+}
