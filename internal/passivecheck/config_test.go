@@ -55,7 +55,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"a list that does not end", `[{}`, "reading the list of checks"},
 		{"something behind a check", `{} {}`, "something follows"},
 		{"null in the place of a check", `[null]`, "it is null"},
-		{"an unknown field", `{"contextes": ["prolog"]}`, `unknown field "contextes"`},
+		{"an unknown field", `{"context": ["prolog"]}`, `unknown field "context"`},
 		{"a word in the place of a list", `{"contexts": "prolog"}`, "cannot unmarshal"},
 		{"an unknown context", `{"contexts": ["prologue"]}`, `contexts: "prologue" is not known; write any, none, prolog`},
 		{"no context", `{"contexts": []}`, "contexts is an empty list"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,14 +31,7 @@ type Node struct {
 func (n Node) Drained() bool { return n.has("DRAIN") }
 
 func (n Node) has(states ...string) bool {
-	for _, have := range n.States {
-		for _, want := range states {
-			if have == want {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.States, func(have string) bool { return slices.Contains(states, have) })
 }
 
 // Busy says whether Slurm has a job on the node.

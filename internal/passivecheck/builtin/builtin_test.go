@@ -72,7 +72,7 @@ func (w *world) has(name string) bool {
 func (w *world) program(name, script string) {
 	w.t.Helper()
 	w.write("/bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >>"+w.path("/calls")+"\n"+script+"\n")
-	if err := os.Chmod(w.path("/bin/"+name), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.Chmod(w.path("/bin/"+name), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -208,9 +208,9 @@ func TestNoLeftoversAskNobody(t *testing.T) {
 	}
 }
 
-// node is what scontrol of these tests says.
-func node(real, spec int, state string) string {
-	return "echo '   RealMemory=" + strconv.Itoa(real) + " AllocMem=0'\necho '   MemSpecLimit=" + strconv.Itoa(spec) + "'\necho '   State=" + state + "'"
+// node is what scontrol of these tests says of a node with 8000 MiB.
+func node(spec int, state string) string {
+	return "echo '   RealMemory=8000 AllocMem=0'\necho '   MemSpecLimit=" + strconv.Itoa(spec) + "'\necho '   State=" + state + "'"
 }
 
 func TestMemory(t *testing.T) {
@@ -225,12 +225,12 @@ func TestMemory(t *testing.T) {
 		{"a job's cgroup says what it may use", "alloc_mem_used", "", "4194304001", job(), passivecheck.Failed, "4000 MiB of memory are available, less than the 4000 MiB allocated", 0},
 		{"there is enough for the job", "alloc_mem_used", "", "4194304000", job(), passivecheck.Passed, "4000 MiB", 0},
 		{"slurmctld says it where there is no limit", "alloc_mem_used", "echo ' Nodes=worker-0 CPU_IDs=0 Mem=5000 GRES='", "max", job(), passivecheck.Failed, "5000 MiB", 1},
-		{"a node with enough memory", "alloc_mem_used", node(8000, 4000, "IDLE+DRAIN"), "", nil, passivecheck.Passed, "4000 MiB", 1},
-		{"a node without", "alloc_mem_used", node(8000, 3999, "IDLE+DRAIN"), "", nil, passivecheck.Failed, "less than the 4001 MiB of the node", 1},
-		{"an idle node without", "idle_mem_used", node(8000, 3999, "IDLE"), "", nil, passivecheck.Failed, "4001 MiB", 1},
-		{"a node with a job is not idle", "idle_mem_used", node(8000, 3999, "MIXED"), "", nil, passivecheck.Skipped, "has jobs", 1},
-		{"a step says so without slurmctld", "idle_mem_used", node(8000, 3999, "IDLE"), "1", nil, passivecheck.Skipped, "has jobs", 0},
-		{"all of the machine is never available", "idle_mem_used", node(8000, 0, "IDLE"), "", nil, passivecheck.Skipped, "limit the memory", 1},
+		{"a node with enough memory", "alloc_mem_used", node(4000, "IDLE+DRAIN"), "", nil, passivecheck.Passed, "4000 MiB", 1},
+		{"a node without", "alloc_mem_used", node(3999, "IDLE+DRAIN"), "", nil, passivecheck.Failed, "less than the 4001 MiB of the node", 1},
+		{"an idle node without", "idle_mem_used", node(3999, "IDLE"), "", nil, passivecheck.Failed, "4001 MiB", 1},
+		{"a node with a job is not idle", "idle_mem_used", node(3999, "MIXED"), "", nil, passivecheck.Skipped, "has jobs", 1},
+		{"a step says so without slurmctld", "idle_mem_used", node(3999, "IDLE"), "1", nil, passivecheck.Skipped, "has jobs", 0},
+		{"all of the machine is never available", "idle_mem_used", node(0, "IDLE"), "", nil, passivecheck.Skipped, "limit the memory", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -41,7 +41,7 @@ func (m *Machine) NvidiaSMI(ctx context.Context, args ...string) (string, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
-	command := exec.CommandContext(ctx, nvidiaSMI, args...)
+	command := exec.CommandContext(ctx, nvidiaSMI, args...) //nolint:gosec // a program of the driver, without a shell
 	command.Dir, command.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: root}
 	return m.Output(ctx, command)
 }
