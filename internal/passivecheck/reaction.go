@@ -21,8 +21,8 @@ const (
 	Failed
 	// Skipped: there was nothing to test.
 	Skipped
-	// NotInstalled: the program that tests is not there.
-	NotInstalled
+	// Unavailable: what the check needs is not there, and will not come while the pod runs. It is told once.
+	Unavailable
 )
 
 // Result is what a check found.

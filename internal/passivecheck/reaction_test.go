@@ -26,7 +26,7 @@ func TestReactions(t *testing.T) {
 	}{
 		{"nothing is configured", `{}`, full, Prolog, nil, Action{}},
 		{"nothing was tested", drains, Result{State: Skipped}, Prolog, nil, Action{}},
-		{"the program is not installed", drains, Result{State: NotInstalled}, HealthProgram, nil, Action{}},
+		{"the program is not installed", drains, Result{State: Unavailable}, HealthProgram, nil, Action{}},
 		{"a failure asks for the node", drains, full, Prolog, nil, Action{Need: NeedNode}},
 		{"a failure drains", drains, full, Prolog, at("IDLE", "", ""), Action{Kind: Drain, Text: "[node_problem] disk: 91% are used [prolog]"}},
 		{"a drained node keeps its reason", drains, full, Prolog, at("IDLE+DRAIN", "by hand", ""), Action{}},

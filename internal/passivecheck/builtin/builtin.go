@@ -59,7 +59,7 @@ func skipped(format string, args ...any) (passivecheck.Result, error) {
 }
 
 func notInstalled(what string) (passivecheck.Result, error) {
-	return passivecheck.Result{State: passivecheck.NotInstalled, Details: what + " is not installed"}, nil
+	return passivecheck.Result{State: passivecheck.Unavailable, Details: what + " is not installed"}, nil
 }
 
 // withoutJob is the answer of a check that is about a job, where there is none.

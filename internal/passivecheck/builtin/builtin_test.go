@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck/machine"
 )
@@ -263,6 +265,17 @@ func TestHowFullADiskIs(t *testing.T) {
 				t.Errorf("%d%%, want %d%%", got, test.want)
 			}
 		})
+	}
+}
+
+func TestWhatThePodMayNotDoIsNoError(t *testing.T) {
+	for err, want := range map[error]bool{unix.EACCES: true, unix.EPERM: true, unix.EROFS: true, unix.ENOENT: false, unix.EIO: false} {
+		if got := forbidden(&fs.PathError{Op: "open", Path: "x", Err: err}); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if forbidden(nil) {
+		t.Error("nothing is forbidden")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func TestBusyGPUs(t *testing.T) {
 	w := newWorld(t)
 	w.environment["PATH"] = w.path("/bin")
-	w.expect("alloc_gpus_busy", passivecheck.Prolog, job(0), passivecheck.NotInstalled, "nvidia-smi is not installed")
+	w.expect("alloc_gpus_busy", passivecheck.Prolog, job(0), passivecheck.Unavailable, "nvidia-smi is not installed")
 	w.environment["PATH"] += ":/usr/bin:/bin"
 	w.program("nvidia-smi", `case "$*" in *--id=1,2) echo 4711 ;; esac`)
 	w.expect("alloc_gpus_busy", passivecheck.Prolog, job(), passivecheck.Skipped, "no GPUs")
@@ -46,7 +46,7 @@ func TestJobsOfGPUsForDCGM(t *testing.T) {
 
 func TestContainersOfAJob(t *testing.T) {
 	w := newWorld(t)
-	w.expect("cleanup_enroot", passivecheck.Epilog, job(), passivecheck.NotInstalled, "enroot is not installed")
+	w.expect("cleanup_enroot", passivecheck.Epilog, job(), passivecheck.Unavailable, "enroot is not installed")
 	w.write("/mnt/jail/etc/enroot/enroot.conf", "ENROOT_CACHE_PATH /x\n")
 	w.expect("cleanup_enroot", passivecheck.Epilog, job(), passivecheck.Skipped, "no ENROOT_DATA_PATH")
 	w.write("/mnt/jail/etc/enroot/enroot.conf", "# data\nENROOT_DATA_PATH\t/run/enroot/$(id -u)/data\n")
@@ -80,7 +80,7 @@ func FuzzEnrootDataPath(f *testing.F) {
 
 func TestGPUHealth(t *testing.T) {
 	w := newWorld(t)
-	w.expect("gpu_health_check", passivecheck.Prolog, job(0), passivecheck.NotInstalled, "health-checker is not installed")
+	w.expect("gpu_health_check", passivecheck.Prolog, job(0), passivecheck.Unavailable, "health-checker is not installed")
 	for _, test := range []struct {
 		name, answer string
 		want         []string

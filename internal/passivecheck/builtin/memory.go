@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -135,6 +136,9 @@ func parseMemory(text string) (memoryInfo, error) {
 // dropPageCache writes dirty pages and drops the page cache of the machine, so that the next job finds memory free.
 func dropPageCache(_ context.Context, m *machine.Machine) (passivecheck.Result, error) {
 	file, err := os.OpenFile(m.Path("/proc/sys/vm/drop_caches"), os.O_WRONLY, 0)
+	if forbidden(err) {
+		return passivecheck.Result{State: passivecheck.Unavailable, Details: "the pod may not drop the page cache of the machine, as with hostUsers: false"}, nil
+	}
 	if err != nil {
 		return passivecheck.Result{}, fmt.Errorf("dropping the page cache: %w", err)
 	}
@@ -145,6 +149,9 @@ func dropPageCache(_ context.Context, m *machine.Machine) (passivecheck.Result, 
 	}
 	return passed("the page cache was dropped")
 }
+
+// forbidden says whether the kernel keeps something from the pod for good.
+func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) }
 
 // dropPOSIXSharedMemory removes what jobs have left in /dev/shm of the jail.
 func dropPOSIXSharedMemory(_ context.Context, m *machine.Machine) (passivecheck.Result, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
 )
 
-// Dir is what the runner remembers until the worker's pod ends: CounterFile, and which missing programs it has told of.
+// Dir is what the runner remembers until the worker's container ends: CounterFile, and of which unavailable checks it has told.
 const Dir = "/run/check-runner"
 
 // CounterFile has the number of internal errors, in Prometheus' text format.
@@ -53,18 +53,18 @@ func Count(root string, counter passivecheck.Counter) error {
 	return nil
 }
 
-// firstTime says whether a check's missing program is told of for the first time.
+// firstTime says whether it is told for the first time that a check is not available.
 func (r *Runner) firstTime(name string) (bool, error) {
-	dir := r.Machine.Path(filepath.Join(Dir, "not-installed"))
+	dir := r.Machine.Path(filepath.Join(Dir, "unavailable"))
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of checks are no secret
-		return true, fmt.Errorf("remembering what is not installed: %w", err)
+		return true, fmt.Errorf("remembering what is not available: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a name without a slash
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
 	if err != nil {
-		return true, fmt.Errorf("remembering what is not installed: %w", err)
+		return true, fmt.Errorf("remembering what is not available: %w", err)
 	}
 	return true, file.Close()
 }

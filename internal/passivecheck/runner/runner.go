@@ -69,7 +69,7 @@ func (r *Runner) stop(check passivecheck.Check, result passivecheck.Result) int 
 	if r.Machine.Context != passivecheck.Prolog {
 		return 0
 	}
-	fmt.Fprintf(r.Print, "print %s: check %s failed: %s\n", r.Machine.Name, check.Name, check.Reason(passivecheck.Prolog, result.Details))
+	fmt.Fprintf(r.Print, "print A check failed on %s: %s\n", r.Machine.Name, check.Reason(passivecheck.Prolog, result.Details))
 	return 1
 }
 
@@ -150,9 +150,9 @@ func (r *Runner) react(ctx context.Context, check passivecheck.Check, result pas
 	return nil
 }
 
-// tell logs how a check ended. What is not installed is told once.
+// tell logs how a check ended. What is not available is told once.
 func (r *Runner) tell(check passivecheck.Check, result passivecheck.Result, took time.Duration) {
-	if result.State == passivecheck.NotInstalled {
+	if result.State == passivecheck.Unavailable {
 		first, err := r.firstTime(check.Name)
 		if err != nil {
 			r.Fault(check.Name, err)
@@ -181,7 +181,7 @@ func stateName(state passivecheck.State, err error) string {
 		return "internal error"
 	}
 	return map[passivecheck.State]string{
-		passivecheck.Passed: "passed", passivecheck.Failed: "failed", passivecheck.Skipped: "skipped", passivecheck.NotInstalled: "skipped",
+		passivecheck.Passed: "passed", passivecheck.Failed: "failed", passivecheck.Skipped: "skipped", passivecheck.Unavailable: "skipped",
 	}[state]
 }
 

@@ -102,7 +102,7 @@ func TestAFailureStopsTheJob(t *testing.T) {
 		code    int
 		print   string
 	}{
-		{passivecheck.Prolog, 1, "print worker-0: check second failed: [user_problem] second: disk is full [prolog]\n"},
+		{passivecheck.Prolog, 1, "print A check failed on worker-0: [user_problem] second: disk is full [prolog]\n"},
 		{passivecheck.Epilog, 0, ""},
 		{passivecheck.HealthProgram, 0, ""},
 	} {
@@ -213,7 +213,7 @@ func TestVariablesAreComputedForWhomNeedsThem(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotInstalledIsToldOnce(t *testing.T) {
+func TestWhatIsUnavailableIsToldOnce(t *testing.T) {
 	n := newNode(t, "IDLE", "")
 	for range 3 {
 		n.run(t.Context(), passivecheck.Epilog, job(), `[{"name": "enroot", "builtin": "cleanup_enroot"}]`)
