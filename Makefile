@@ -149,10 +149,10 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 
 # Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
-compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images.
+compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
 	@images/build --registry $(REGISTRY) --tag $(TAG) --suite trixie
 	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) go test -count=1 -parallel 24 -timeout 10m \
-		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist -run 'Slurm|Original'
+		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist ./cmd/check-runner -run 'Slurm|Original'
 
 # One needs the processor and the other waits for daemons.
 .PHONY: faults-and-compare

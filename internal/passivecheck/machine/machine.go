@@ -148,7 +148,7 @@ func (m *Machine) Output(ctx context.Context, command *exec.Cmd) (string, error)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("it did not answer in time: %w", ctx.Err())
 	}
-	said := strings.Join(strings.Fields(stderr.String()), " ")
+	said := strings.Join(strings.Fields(stderr.String()+" "+stdout.String()), " ")
 	return stdout.String(), fmt.Errorf("running %s: %w: %.300s", filepath.Base(command.Path), err, said)
 }
 

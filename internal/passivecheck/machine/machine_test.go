@@ -121,6 +121,10 @@ func TestWhatSlurmctldDoesNotSayIsAnError(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	m := open(t, map[string]string{"bin/scontrol": recording + "echo 'Node worker-0 not found'; exit 1\n"})
+	if _, err := m.Node(t.Context()); !errors.Is(err, ErrNoNode) {
+		t.Errorf("it does not have the node: %v", err)
+	}
 	if _, err := open(t, nil).Node(t.Context()); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("without scontrol: %v", err)
 	}

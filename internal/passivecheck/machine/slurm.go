@@ -5,6 +5,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,10 +16,16 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
 )
 
+// ErrNoNode means that slurmctld does not have the node: slurmd runs HealthCheckProgram before it has registered a dynamic one.
+var ErrNoNode = errors.New("slurmctld does not have the node")
+
 // Node is what slurmctld says of the node.
 func (m *Machine) Node(ctx context.Context) (passivecheck.Node, error) {
 	return m.node.get(func() (passivecheck.Node, error) {
 		text, err := m.run(ctx, "scontrol", "show", "node", m.Name)
+		if err != nil && strings.TrimSpace(text) == "Node "+m.Name+" not found" {
+			return passivecheck.Node{}, fmt.Errorf("asking slurmctld for node %s: %w", m.Name, ErrNoNode)
+		}
 		if err != nil {
 			return passivecheck.Node{}, fmt.Errorf("asking slurmctld for node %s: %w", m.Name, err)
 		}

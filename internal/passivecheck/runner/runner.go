@@ -170,6 +170,11 @@ func (r *Runner) tell(check passivecheck.Check, result passivecheck.Result, took
 
 // Fault logs and counts an internal error. name is that of the check, empty for an error of the program itself.
 func (r *Runner) Fault(name string, err error) {
+	if errors.Is(err, machine.ErrNoNode) {
+		// So it is at each start of a worker.
+		r.Log.Info("Left the node as it is", "check", name, "why", err)
+		return
+	}
 	r.Log.Error("An internal error keeps no job from running", "check", name, "error", err)
 	if err := Count(r.Machine.Root, passivecheck.Counter{Context: r.Machine.Context, Check: name}); err != nil {
 		r.Log.Error("The internal error could not be counted", "check", name, "error", err)

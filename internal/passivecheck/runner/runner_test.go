@@ -177,6 +177,15 @@ func TestAnInternalErrorLetsTheJobRunAndIsTold(t *testing.T) {
 	}
 }
 
+func TestANodeThatSlurmctldDoesNotHaveYetIsNoError(t *testing.T) {
+	n := newNode(t, "IDLE", "")
+	n.write("bin/scontrol", "#!/bin/sh\necho Node worker-0 not found; exit 1\n")
+	n.run(t.Context(), passivecheck.HealthProgram, nil, `[{"name": "a", "on_ok": "undrain"}, {"name": "b", "node_states": ["drain"]}]`)
+	if strings.Contains(n.log.String(), "level=ERROR") || strings.Count(n.log.String(), "does not have the node") != 2 || n.read("run/check-runner/internal_errors.prom") != "" {
+		t.Errorf("the log is %s", n.log.String())
+	}
+}
+
 func TestAFailureCountsAlthoughTheNodeCannotBeDrained(t *testing.T) {
 	n := newNode(t, "IDLE", "")
 	n.write("bin/scontrol", "#!/bin/sh\nexit 1\n")
