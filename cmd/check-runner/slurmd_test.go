@@ -22,6 +22,8 @@ const config = `[
 	{"name": "tmpfs", "builtin": "job_tmpfs_recreate", "contexts": ["prolog"]},
 	{"name": "delete", "builtin": "job_tmpfs_delete", "contexts": ["epilog"]},
 	{"name": "env", "command": "env; id -u; pwd", "contexts": ["prolog"], "need_env": ["CHECKS_JOB_ALLOC_MEM_BYTES", "CHECKS_NODE_REAL_MEM_BYTES", "CHECKS_NODE_STATE_FLAGS"]},
+	{"name": "gpu", "command": "! test -e /mnt/broken", "contexts": ["prolog"], "on_fail": "drain"},
+	{"name": "quiet", "command": "! test -e /mnt/quiet", "contexts": ["prolog"]},
 	{"name": "disk", "command": "echo 'it is full' >&3; ! test -e /mnt/full", "contexts": ["prolog", "hc_program"], "on_fail": "drain", "on_ok": "undrain"}
 ]`
 
@@ -83,6 +85,7 @@ func runsTheChecks(t *testing.T, root realslurm.Root) {
 	eventually(t, "HealthCheckProgram runs", func() string { return output("check_runner.hc_program") }, "check=disk result=passed")
 
 	drains(t, box, node, submit)
+	requeues(t, box, node, submit)
 	for _, context := range []string{"prolog", "epilog", "hc_program"} {
 		if log := output("check_runner." + context); strings.Contains(log, "level=ERROR") {
 			t.Errorf("an internal error: %s", log)
@@ -117,6 +120,24 @@ func drains(t *testing.T, box *realslurm.Box, node func() string, submit func(..
 	}, `msg="Skipped all checks, as the comment of the job says" job=`+id)
 	// Its directory is made by a check.
 	eventually(t, "the job without checks has failed", func() string { return box.Run("scontrol", "show", "job", id) }, "JobState=FAILED")
+}
+
+// requeues has a check fail before a job. Slurm drains the node by itself, and keeps the reason of the check where there is one.
+func requeues(t *testing.T, box *realslurm.Box, node func() string, submit func(...string) string) {
+	for file, reason := range map[string]string{"broken": "[node_problem] gpu: exit status 1 [prolog] [", "quiet": "Prolog error ["} {
+		if err := os.WriteFile(box.Path(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		id := submit()
+		eventually(t, "the node is drained", node, "Reason="+reason)
+		eventually(t, "the job waits again", func() string { return box.Run("scontrol", "show", "job", id) }, "JobState=PENDING")
+		box.Run("scancel", id)
+		if err := os.Remove(box.Path(file)); err != nil {
+			t.Fatal(err)
+		}
+		box.Run("scontrol", "update", "nodename=w-0", "state=resume")
+		eventually(t, "the node is idle", node, "State=IDLE+DYNAMIC_NORM ")
+	}
 }
 
 // eventually waits for a word in what ask says.
