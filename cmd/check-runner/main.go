@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -80,6 +81,13 @@ type options struct {
 	command, config, outputs, log, root, jail string
 }
 
+// environment is what commands see: that of slurmd's script, and where things are, as the scripts of Soperator's chart export it.
+func (o options) environment(given map[string]string) map[string]string {
+	out := maps.Clone(given)
+	out["CHECKS_CONFIG"], out["CHECKS_OUTPUTS_BASE_DIR"] = o.config, o.outputs
+	return out
+}
+
 // run is the program. What goes wrong in it lets the job run, and is told.
 func run(ctx context.Context, in invocation) (code int) {
 	o, err := parse(in)
@@ -97,7 +105,7 @@ func run(ctx context.Context, in invocation) (code int) {
 	}
 	checkContext, _ := passivecheck.ParseContext(o.command)
 	job, jobErr := passivecheck.JobOf(in.Environment)
-	m, openErr := machine.Open(machine.Options{Root: o.root, Jail: o.jail, Environment: in.Environment, Context: checkContext, Job: job, Now: in.Now})
+	m, openErr := machine.Open(machine.Options{Root: o.root, Jail: o.jail, Environment: o.environment(in.Environment), Context: checkContext, Job: job, Now: in.Now})
 	if openErr != nil {
 		countErr := runner.Count(o.root, passivecheck.Counter{Context: checkContext})
 		fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(openErr, countErr))

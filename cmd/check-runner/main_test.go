@@ -123,6 +123,20 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	}
 }
 
+func TestCommandsKnowWhereThingsAre(t *testing.T) {
+	w := newWorker(t)
+	w.write("opt/slurm_scripts/checks.json", `[{"name": "env", "command": "env; pwd"}]`)
+	w.call("check-runner", "prolog")
+	for _, want := range []string{
+		"CHECKS_CONFIG=" + w.path("opt/slurm_scripts/checks.json"), "CHECKS_OUTPUTS_BASE_DIR=/opt/soperator-outputs", "CHECKS_CONTEXT=prolog",
+		"SLURM_JOB_ID=12", w.path("opt/slurm_scripts"),
+	} {
+		if got := w.read(outputs + "env.prolog.out"); !strings.Contains("\n"+got, "\n"+want+"\n") {
+			t.Errorf("%s is missing in\n%s", want, got)
+		}
+	}
+}
+
 func TestMistakesLetTheJobRunAndAreTold(t *testing.T) {
 	for _, test := range []struct {
 		name, config, job, want string

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -269,9 +271,31 @@ func TestCommandsOfTheJailHaveItAsTheirRoot(t *testing.T) {
 		t.Skip("chroot needs root")
 	}
 	n := newNode(t, "IDLE", "")
-	// A bash that is a link to the machine's cannot run in there, so the error shows where it was looked for.
-	code := n.run(t.Context(), passivecheck.Prolog, job(), `[{"name": "a", "command": "exit 1", "run_in_jail": true}]`)
-	if code != 0 || !strings.Contains(n.log.String(), "fork/exec /bin/bash: no such file or directory") {
-		t.Errorf("exit code %d, log %s", code, n.log.String())
+	const config = `[{"name": "a", "command": "echo in $PWD; echo /etc/*; echo found it >&3; exit 1", "run_in_jail": true}]`
+	if code := n.run(t.Context(), passivecheck.Prolog, job(), config); code != 0 || !strings.Contains(n.log.String(), "fork/exec /bin/bash: no such file or directory") {
+		t.Errorf("without a bash in the jail: exit code %d, log %s", code, n.log.String())
+	}
+	n.installBash("mnt/jail")
+	if code := n.run(t.Context(), passivecheck.Prolog, job(), config); code != 1 || n.output("a.prolog") != "in /\n/etc/x\n" || !strings.Contains(n.print.String(), "a: found it [prolog]") {
+		t.Errorf("exit code %d, output %q, printed %q, log %s", code, n.output("a.prolog"), n.print.String(), n.log.String())
+	}
+}
+
+// installBash copies bash into a root directory, with the libraries that it loads.
+func (n *node) installBash(root string) {
+	n.t.Helper()
+	loads, err := exec.CommandContext(n.t.Context(), "ldd", "/bin/bash").Output()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, file := range append(regexp.MustCompile(`/\S+`).FindAllString(string(loads), -1), "/bin/bash") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		n.write(root+file, string(content))
+		if err := os.Chmod(n.path(root+file), 0o700); err != nil {
+			n.t.Fatal(err)
+		}
 	}
 }
