@@ -106,9 +106,12 @@ func drains(t *testing.T, box *realslurm.Box, node func() string, submit func(..
 	eventually(t, "the node is undrained", node, "State=IDLE+DYNAMIC_NORM ")
 	// A person's drain stays, whatever the check finds.
 	box.Run("scontrol", "update", "nodename=w-0", "state=drain", "reason=by hand")
-	stays := time.NewTimer(3 * time.Second) // three runs of HealthCheckProgram
-	defer stays.Stop()
-	<-stays.C
+	runs := func() int {
+		log, _ := os.ReadFile(box.Path("jail/opt/soperator-outputs/slurm_scripts/w-0.check_runner.hc_program.out")) // it is there since the first run
+		return strings.Count(string(log), "check=disk result=passed")
+	}
+	before := runs()
+	eventually(t, "HealthCheckProgram runs three times", func() string { return strings.Repeat("run ", runs()-before) }, "run run run ")
 	if out := node(); !strings.Contains(out, "+DRAIN") || !strings.Contains(out, "Reason=by hand [") {
 		t.Errorf("the drain of a person is changed: %s", out)
 	}
