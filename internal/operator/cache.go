@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/restapi"
@@ -56,6 +57,7 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.Service{}:               ours,
 		&appsv1.StatefulSet{}:           ours,
 		&appsv1.Deployment{}:            ours,
+		&appsv1.DaemonSet{}:             ours,
 		&appsv1.ControllerRevision{}:    ours,
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
@@ -102,7 +104,7 @@ func normalize(o any) (any, error) {
 // owned are the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
-	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), restapi.Prunes()) {
+	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), nodeconfigurator.Prunes(), restapi.Prunes()) {
 		same := func(have client.Object) bool { return reflect.TypeOf(have) == reflect.TypeOf(kind) }
 		if !slices.ContainsFunc(kinds, same) {
 			kinds = append(kinds, kind)

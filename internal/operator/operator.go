@@ -27,6 +27,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/notserved"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate"
@@ -80,7 +81,7 @@ const DefaultTopologyLabelPrefix = "topology.nebius.com"
 
 // Kinds are the names by which controllers are switched.
 func Kinds() []string {
-	return []string{"accounting", "controller", "loginset", "nodeset", "restapi", "slurmcluster", "token"}
+	return []string{"accounting", "controller", "loginset", "nodeconfigurator", "nodeset", "restapi", "slurmcluster", "token"}
 }
 
 // Scheme has the kinds of both APIs and those of Kubernetes.
@@ -168,6 +169,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			func(b reconcile.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
 		"loginset": {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
+		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},
 		"nodeset": {
 			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links) },
 			func(b reconcile.Base) error {

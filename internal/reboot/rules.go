@@ -45,7 +45,7 @@ var requests = rule.List[Node, request]{
 		{
 			Name: "SlurmNodeDrain is True, and not only because the rebooter drained for a reboot", Does: "a drain", Why: "who asked for it takes it back",
 			When: func(n Node) bool {
-				return n.Drain.Status == corev1.ConditionTrue && !(n.Marks.DrainOwn && n.Drain.ours())
+				return n.Drain.Status == corev1.ConditionTrue && (!n.Marks.DrainOwn || !n.Drain.ours())
 			},
 			Then: rule.Is[Node](drain),
 		},

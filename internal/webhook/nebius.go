@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
 
 func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (findings, error) {
@@ -44,6 +45,14 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 	}
 	out := compose.NodeSet(cluster, set)
 	f.add(render.Output{Problems: out.Problems, Ignored: out.Ignored})
+	f.warnings = append(f.warnings, out.Notes...)
+	return f, nil
+}
+
+func (lookup) nodeConfigurator(_ context.Context, n *nebiusv1alpha1.NodeConfigurator) (findings, error) {
+	var f findings
+	out := compose.NodeConfigurator(n, image.Set{})
+	f.add(out.Output)
 	f.warnings = append(f.warnings, out.Notes...)
 	return f, nil
 }

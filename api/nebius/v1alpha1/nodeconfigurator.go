@@ -45,6 +45,7 @@ type NodeConfiguratorList struct {
 // NodeConfiguratorSpec is the wanted DaemonSet.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeConfigurator) || self.rebooter.enabled != self.nodeConfigurator.enabled",message="Either rebooter or nodeConfigurator must be enabled, but not both simultaneously."
+// +kubebuilder:validation:XValidation:rule="has(self.nodeConfigurator) || !has(self.rebooter) || self.rebooter.enabled || has(self.customContainer) && self.customContainer.enabled",message="nothing is enabled: set enabled of rebooter or of customContainer"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeConfigurator) || !has(self.customContainer)",fieldPath=".nodeConfigurator",message="nodeConfigurator is the former name of customContainer: give only customContainer"
 type NodeConfiguratorSpec struct {
 	// Rebooter drains and reboots Kubernetes nodes by their conditions.
@@ -52,7 +53,7 @@ type NodeConfiguratorSpec struct {
 	// +kubebuilder:default={enabled: true}
 	Rebooter Rebooter `json:"rebooter,omitzero"`
 
-	// CustomContainer is a container of the user. Default: none.
+	// CustomContainer is a container of the user. Default: none. With the rebooter, both run in one pod.
 	// +optional
 	CustomContainer *CustomContainer `json:"customContainer,omitempty"`
 
@@ -60,7 +61,7 @@ type NodeConfiguratorSpec struct {
 	// +optional
 	NodeConfigurator *IdleContainer `json:"nodeConfigurator,omitempty"`
 
-	// InitContainers configure the node (core/v1 Container). Default: one that allows unprivileged user namespaces.
+	// InitContainers configure the node (core/v1 Container). Default: one that allows unprivileged user namespaces, in the image of slurmd.
 	// +optional
 	InitContainers []embedded.Container `json:"initContainers,omitempty"`
 
@@ -74,7 +75,8 @@ type NodeConfiguratorSpec struct {
 	// +kubebuilder:default=false
 	HostIPC bool `json:"hostIPC,omitempty"`
 
-	// ShareProcessNamespace lets the containers of a pod see each other's processes. Default: false.
+	// ShareProcessNamespace lets the containers of a pod see each other's processes. The rebooter runs among those of the host, so that
+	// it is refused with it. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`
@@ -90,11 +92,11 @@ type Rebooter struct {
 	// +optional
 	Image Image `json:"image,omitzero"`
 
-	// Name is the name of the container. Default: the operator's.
+	// Name is the name of the container. Default: rebooter.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Command replaces the entrypoint of the image.
+	// Command replaces the entrypoint of the image. Default: /usr/bin/rebooter.
 	// +optional
 	Command []string `json:"command,omitempty"`
 
@@ -102,7 +104,7 @@ type Rebooter struct {
 	// +optional
 	Env []embedded.EnvVar `json:"env,omitempty"`
 
-	// Resources are the requests of cpu and memory, and the limit of memory.
+	// Resources are the requests and limits of the container.
 	// +optional
 	// +kubebuilder:default={}
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
@@ -131,11 +133,12 @@ type Rebooter struct {
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// ServiceAccountName is the ServiceAccount of the pods.
+	// ServiceAccountName is the ServiceAccount of the pods. Default: <name>-rebooter, which the operator makes. Either needs the rights of
+	// a rebooter, which the value rebooter.serviceAccounts of the operator's chart gives.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// HostUsers false runs the pods in a user namespace of their own. Default: the user namespace of the host.
+	// HostUsers false is refused: the rebooter needs the user namespace of the host.
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
@@ -162,15 +165,15 @@ type CustomContainer struct {
 	// +required
 	Enabled bool `json:"enabled"`
 
-	// Image is the container image. Default: the operator's.
+	// Image is the container image. Default: that of slurmd.
 	// +optional
 	Image Image `json:"image,omitzero"`
 
-	// Name is the name of the container. Default: the operator's.
+	// Name is the name of the container. Default: node-sysctl-sleep.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Command replaces the entrypoint of the image.
+	// Command is what the container runs. Default: it sleeps.
 	// +optional
 	Command []string `json:"command,omitempty"`
 
@@ -178,7 +181,7 @@ type CustomContainer struct {
 	// +optional
 	Env []embedded.EnvVar `json:"env,omitempty"`
 
-	// Resources are the requests of cpu and memory, and the limit of memory.
+	// Resources are the requests and limits of the container.
 	// +optional
 	// +kubebuilder:default={}
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
@@ -222,7 +225,7 @@ type IdleContainer struct {
 	// +required
 	Enabled bool `json:"enabled"`
 
-	// Image is the container image. Default: the operator's.
+	// Image is the container image. Default: that of slurmd.
 	// +optional
 	Image Image `json:"image,omitzero"`
 
@@ -230,7 +233,7 @@ type IdleContainer struct {
 	// +optional
 	Env []embedded.EnvVar `json:"env,omitempty"`
 
-	// Resources are the requests of cpu and memory, and the limit of memory.
+	// Resources are the requests and limits of the container.
 	// +optional
 	// +kubebuilder:default={}
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`

@@ -28,6 +28,13 @@ const (
 	ReasonNotServed = "NotServed"
 )
 
+// Values of updateStatus.
+const (
+	UpdateStatusUpdating  = "updating"
+	UpdateStatusFailed    = "failed"
+	UpdateStatusSucceeded = "succeeded"
+)
+
 // StatusMetadata is what the status of ActiveChecks and NodeConfigurators have in common.
 type StatusMetadata struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.

@@ -134,6 +134,17 @@ func TestNodeConfiguratorValidation(t *testing.T) {
 		"neither rebooter nor nodeConfigurator is refused": {
 			spec: `{rebooter: {enabled: false}, nodeConfigurator: {enabled: false}}`, want: []string{either},
 		},
+		"a container of the user instead of the rebooter is accepted": {spec: `{rebooter: {enabled: false}, customContainer: {enabled: true}}`},
+		"neither rebooter nor customContainer is refused": {
+			spec: `{rebooter: {enabled: false}, customContainer: {enabled: false}}`,
+			want: []string{`spec: Invalid value: nothing is enabled: set enabled of rebooter or of customContainer`},
+		},
+		"nothing at all is refused": {
+			spec: `{rebooter: {enabled: false}}`, want: []string{`spec: Invalid value: nothing is enabled: set enabled of rebooter or of customContainer`},
+		},
+		"a drain by other means than evictions is refused": {
+			spec: `{rebooter: {enabled: true, evictionMethod: drain}}`, want: []string{`spec.rebooter.evictionMethod: Unsupported value: "drain": supported values: "", "evict"`},
+		},
 		"a block under both of its names is refused": {
 			spec: `{rebooter: {enabled: false}, nodeConfigurator: {enabled: true}, customContainer: {enabled: true}}`,
 			want: []string{`spec.nodeConfigurator: Invalid value: nodeConfigurator is the former name of customContainer: give only customContainer`},

@@ -20,7 +20,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// RunWorkloads makes all StatefulSets and Deployments say that their pods are ready, and all Jobs that they are complete.
+// RunWorkloads makes all StatefulSets, Deployments and DaemonSets say that their pods are ready, the last on two nodes, and all Jobs that
+// they are complete.
 func (o *Operator) RunWorkloads() {
 	o.t.Helper()
 	var sets appsv1.StatefulSetList
@@ -37,6 +38,16 @@ func (o *Operator) RunWorkloads() {
 		d := &deployments.Items[i]
 		n, before := *d.Spec.Replicas, d.DeepCopy()
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+		o.patchStatus(d, before)
+	}
+	var daemons appsv1.DaemonSetList
+	o.list(&daemons)
+	for i := range daemons.Items {
+		d := &daemons.Items[i]
+		before := d.DeepCopy()
+		d.Status = appsv1.DaemonSetStatus{
+			ObservedGeneration: d.Generation, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberReady: 2, NumberAvailable: 2,
+		}
 		o.patchStatus(d, before)
 	}
 	o.completeJobs()

@@ -6,7 +6,6 @@ package operator
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +79,7 @@ func isUp(t *testing.T, o *operator.Operator, u *unstructured.Unstructured) erro
 	if err := o.User.Get(t.Context(), client.ObjectKeyFromObject(u), live); err != nil {
 		return err
 	}
-	served := !slices.Contains([]string{"ActiveCheck", "NodeConfigurator"}, u.GetKind())
+	served := u.GetKind() != "ActiveCheck"
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)

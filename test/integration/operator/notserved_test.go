@@ -24,7 +24,6 @@ func TestAKindThatNothingActsOnSaysSo(t *testing.T) {
 	o := operator.Start(t, "slurmcluster")
 	operator.Create[nebiusv1alpha1.ActiveCheck](o, `{metadata: {name: a}, spec: {slurmClusterRefName: demo}}`)
 	operator.Create[nebiusv1alpha1.JailedConfig](o, `{metadata: {name: a}, spec: {configMap: {name: a}}}`)
-	operator.Create[nebiusv1alpha1.NodeConfigurator](o, `{metadata: {name: a}}`)
 
 	const ready, stalled = nebiusv1alpha1.ConditionReady, nebiusv1alpha1.ConditionStalled
 	const want = "spec: this version stores objects of kind %s and does not act on them"
@@ -40,11 +39,8 @@ func TestAKindThatNothingActsOnSaysSo(t *testing.T) {
 	if !strings.Contains(got, "sconfigcontroller writes files into the jail") {
 		t.Errorf("JailedConfig says %q", got)
 	}
-	expect("NodeConfigurator", operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed))
 
 	// A change is answered, too, or "kubectl wait" for the new generation would wait.
-	operator.Change(o, "a", func(c *nebiusv1alpha1.NodeConfigurator) { c.Spec.Rebooter.Enabled = true })
-	operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "a", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
 	operator.Change(o, "a", func(c *nebiusv1alpha1.ActiveCheck) { c.Spec.SlurmClusterRefName = "other" })
 	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "a", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
 	o.Settle()

@@ -26,8 +26,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks;jailedconfigs;nodeconfigurators,verbs=list;watch
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status;jailedconfigs/status;nodeconfigurators/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks;jailedconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status;jailedconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -35,9 +35,8 @@ import (
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	base.Concurrency = 1
 	for name, make := range map[string]func() reconcile.Object{
-		"ActiveCheck":      func() reconcile.Object { return &nebiusv1alpha1.ActiveCheck{} },
-		"JailedConfig":     func() reconcile.Object { return &nebiusv1alpha1.JailedConfig{} },
-		"NodeConfigurator": func() reconcile.Object { return &nebiusv1alpha1.NodeConfigurator{} },
+		"ActiveCheck":  func() reconcile.Object { return &nebiusv1alpha1.ActiveCheck{} },
+		"JailedConfig": func() reconcile.Object { return &nebiusv1alpha1.JailedConfig{} },
 	} {
 		kind := &reconcile.Kind[reconcile.Object, string, *reconcile.Plan, struct{}]{
 			Base:   &base,
