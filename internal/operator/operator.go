@@ -168,7 +168,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			func(b reconcile.Base) error { return controller.Setup(mgr, b, links, definitions) },
 			func(b reconcile.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
-		"loginset": {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
+		"loginset":         {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},
 		"nodeset": {
 			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links) },
