@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
@@ -22,6 +23,7 @@ func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
 	}{
 		{"Which workers there are to be (`internal/nodeset`)", nodeset.Rules()},
 		{"One worker (`internal/worker`)", worker.Rules()},
+		{"A Kubernetes node that is drained and rebooted (`internal/reboot`)", reboot.Rules()},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n", about.title)
 		for _, list := range about.lists {

@@ -116,10 +116,10 @@ func TestEnvironmentGivesDefaultsThatFlagsReplace(t *testing.T) {
 
 func TestControllersAreSwitched(t *testing.T) {
 	tests := []struct{ name, flag, want string }{
-		{"all by default", "", "accounting controller loginset nodeset restapi slurmcluster token"},
-		{"all by a star", "*", "accounting controller loginset nodeset restapi slurmcluster token"},
+		{"all by default", "", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
+		{"all by a star", "*", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
 		{"only those that are named", "nodeset,controller", "controller nodeset"},
-		{"all but one", "*,-loginset", "accounting controller nodeset restapi slurmcluster token"},
+		{"all but one", "*,-loginset", "accounting controller nodeconfigurator nodeset restapi slurmcluster token"},
 		{"the name of the predecessor", "cluster", "slurmcluster"},
 		{"in any case", "NodeSet", "nodeset"},
 	}
@@ -147,7 +147,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, controller, loginset, nodeset, restapi, slurmcluster, token`},
+		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, controller, loginset, nodeconfigurator, nodeset, restapi, slurmcluster, token`},
 		{[]string{"--log-level=loud"}, `--log-level is "loud": use debug, info, warn or error`},
 		{[]string{"--log-format=xml"}, `--log-format is "xml": use json or plain`},
 		{[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},

@@ -11,16 +11,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
 // NodeOf reads what matters of a Node.
 func NodeOf(n *corev1.Node) Node {
 	return Node{
-		Drain: conditionOf(n, ConditionDrain), Reboot: conditionOf(n, ConditionReboot),
+		Drain: conditionOf(n, nebiusv1alpha1.ConditionSlurmNodeDrain), Reboot: conditionOf(n, nebiusv1alpha1.ConditionSlurmNodeReboot),
 		Cordoned: n.Spec.Unschedulable, Tainted: slices.ContainsFunc(n.Spec.Taints, isOurs),
 		Marks: Marks{
-			Cordoned: n.Annotations[AnnotationCordoned] != "", Tainted: n.Annotations[AnnotationTainted] != "",
-			DrainOwn: n.Annotations[AnnotationDrainOwn] != "", RebootFrom: n.Annotations[AnnotationRebootFrom],
+			Cordoned: n.Annotations[nebiusv1alpha1.AnnotationRebooterCordoned] != "", Tainted: n.Annotations[nebiusv1alpha1.AnnotationRebooterTainted] != "",
+			DrainOwn: n.Annotations[nebiusv1alpha1.AnnotationDrainedForReboot] != "", RebootFrom: n.Annotations[nebiusv1alpha1.AnnotationRebootFrom],
 		},
 	}
 }
@@ -83,8 +85,8 @@ func tolerates(t corev1.Toleration) bool {
 func Write(n *corev1.Node, step Next, now time.Time) {
 	switch step.Action {
 	case Tell:
-		setCondition(n, ConditionDrain, step.Drain, now)
-		setCondition(n, ConditionReboot, step.Reboot, now)
+		setCondition(n, nebiusv1alpha1.ConditionSlurmNodeDrain, step.Drain, now)
+		setCondition(n, nebiusv1alpha1.ConditionSlurmNodeReboot, step.Reboot, now)
 	case Cordon:
 		n.Spec.Unschedulable = true
 	case SetTaint:
@@ -115,10 +117,10 @@ func setMarks(n *corev1.Node, m Marks) {
 			delete(out, key)
 		}
 	}
-	set(AnnotationCordoned, "true", m.Cordoned)
-	set(AnnotationTainted, "true", m.Tainted)
-	set(AnnotationDrainOwn, "true", m.DrainOwn)
-	set(AnnotationRebootFrom, m.RebootFrom, m.RebootFrom != "")
+	set(nebiusv1alpha1.AnnotationRebooterCordoned, "true", m.Cordoned)
+	set(nebiusv1alpha1.AnnotationRebooterTainted, "true", m.Tainted)
+	set(nebiusv1alpha1.AnnotationDrainedForReboot, "true", m.DrainOwn)
+	set(nebiusv1alpha1.AnnotationRebootFrom, m.RebootFrom, m.RebootFrom != "")
 	n.Annotations = out
 }
 

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
 // machine is a Kubernetes node in a random world.
@@ -116,16 +118,16 @@ func (m *machine) happen() {
 	set := func(kind corev1.NodeConditionType, c Condition) { setCondition(m.node, kind, &c, m.now) }
 	switch rapid.IntRange(0, 12).Draw(t, "event") {
 	case 0:
-		set(ConditionDrain, needDrain)
+		set(nebiusv1alpha1.ConditionSlurmNodeDrain, needDrain)
 	case 1:
-		set(ConditionReboot, needReboot)
+		set(nebiusv1alpha1.ConditionSlurmNodeReboot, needReboot)
 	case 2: // what the one who asks answers to NodeRebooted
-		set(ConditionReboot, Condition{corev1.ConditionFalse, ReasonRebooted, ""})
-		set(ConditionDrain, Condition{corev1.ConditionFalse, ReasonRebooted, ""})
+		set(nebiusv1alpha1.ConditionSlurmNodeReboot, Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeRebooted, ""})
+		set(nebiusv1alpha1.ConditionSlurmNodeDrain, Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeRebooted, ""})
 	case 3:
-		set(ConditionDrain, notKnown)
+		set(nebiusv1alpha1.ConditionSlurmNodeDrain, notKnown)
 	case 4:
-		set(ConditionReboot, Condition{corev1.ConditionFalse, "Withdrawn", ""})
+		set(nebiusv1alpha1.ConditionSlurmNodeReboot, Condition{corev1.ConditionFalse, "Withdrawn", ""})
 	case 5:
 		if !m.node.Spec.Unschedulable {
 			m.cordon, m.node.Spec.Unschedulable = true, true
@@ -196,8 +198,8 @@ func TestInvariants(t *testing.T) {
 // comesDown asks for a reboot, with two restarts of the rebooter in the middle, and expects a drained node and one reboot.
 func (m *machine) comesDown() {
 	m.blocked = map[types.UID]bool{}
-	setCondition(m.node, ConditionDrain, &needDrain, m.now)
-	setCondition(m.node, ConditionReboot, &needReboot, m.now)
+	setCondition(m.node, nebiusv1alpha1.ConditionSlurmNodeDrain, &needDrain, m.now)
+	setCondition(m.node, nebiusv1alpha1.ConditionSlurmNodeReboot, &needReboot, m.now)
 	for range 2 {
 		for range rapid.IntRange(0, 6).Draw(m.t, "steps before a restart") {
 			m.step()
@@ -206,15 +208,15 @@ func (m *machine) comesDown() {
 	}
 	m.settle()
 	n := NodeOf(m.node)
-	if n.Reboot.Reason != ReasonRebooted || n.Drain.Reason != ReasonDrained && n.Drain.Reason != ReasonDraining || !n.Cordoned || n.Marks.RebootFrom != "" {
+	if n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained && n.Drain.Reason != nebiusv1alpha1.ReasonNodeDraining || !n.Cordoned || n.Marks.RebootFrom != "" {
 		m.t.Fatalf("after a reboot the node is %+v", n)
 	}
 }
 
 // comesBack takes all back, and expects a node as an administrator wants it.
 func (m *machine) comesBack() {
-	for _, kind := range []corev1.NodeConditionType{ConditionDrain, ConditionReboot} {
-		setCondition(m.node, kind, &Condition{corev1.ConditionFalse, ReasonRebooted, ""}, m.now)
+	for _, kind := range []corev1.NodeConditionType{nebiusv1alpha1.ConditionSlurmNodeDrain, nebiusv1alpha1.ConditionSlurmNodeReboot} {
+		setCondition(m.node, kind, &Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeRebooted, ""}, m.now)
 	}
 	m.settle()
 	n := NodeOf(m.node)

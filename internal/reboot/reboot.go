@@ -12,38 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The conditions of a Node by which a drain and a reboot are asked for, and by which the rebooter tells how far it is.
-const (
-	ConditionDrain  corev1.NodeConditionType = "SlurmNodeDrain"
-	ConditionReboot corev1.NodeConditionType = "SlurmNodeReboot"
-)
-
-// Reasons of these conditions.
-const (
-	// ReasonNeedDrain and ReasonNeedReboot are those of who asks. Any reason that is not the rebooter's counts as one.
-	ReasonNeedDrain  = "NodeNeedDrain"
-	ReasonNeedReboot = "NodeNeedReboot"
-	// ReasonDraining and ReasonDrained go with SlurmNodeDrain True, ReasonUndrained with False.
-	ReasonDraining  = "NodeDraining"
-	ReasonDrained   = "NodeDrained"
-	ReasonUndrained = "NodeUndrained"
-	// ReasonRebooting and ReasonRebooted go with SlurmNodeReboot True. After the second, no reboot is asked for any more.
-	ReasonRebooting = "NodeRebooting"
-	ReasonRebooted  = "NodeRebooted"
-)
-
-// Annotations of a Node in which the rebooter keeps what it has done. What has no mark here is somebody else's.
-const (
-	// AnnotationCordoned says that the rebooter has cordoned the node.
-	AnnotationCordoned = "coxswain.dev/rebooter-cordoned"
-	// AnnotationTainted says that the rebooter has tainted the node.
-	AnnotationTainted = "coxswain.dev/rebooter-tainted"
-	// AnnotationRebootFrom is the boot id that the node had when the rebooter saw that a reboot is asked for.
-	AnnotationRebootFrom = "coxswain.dev/reboot-from"
-	// AnnotationDrainOwn says that nobody has asked for the drain: the rebooter drains for the sake of a reboot.
-	AnnotationDrainOwn = "coxswain.dev/drained-for-reboot"
-)
-
 // FieldManager is the name under which the rebooter changes Nodes. By it the API server tells whose a cordon is.
 const FieldManager = "coxswain-rebooter"
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/rules"
 )
 
@@ -26,13 +27,13 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // The conditions of a node, in short.
 var (
-	needDrain  = Condition{corev1.ConditionTrue, ReasonNeedDrain, ""}
-	needReboot = Condition{corev1.ConditionTrue, ReasonNeedReboot, ""}
-	draining   = Condition{corev1.ConditionTrue, ReasonDraining, "pods are being evicted"}
-	drained    = Condition{corev1.ConditionTrue, ReasonDrained, "no pod is left that has to be evicted"}
-	rebooting  = Condition{corev1.ConditionTrue, ReasonRebooting, "the machine reboots from boot id a"}
-	rebooted   = Condition{corev1.ConditionTrue, ReasonRebooted, "the boot id was a and is b"}
-	undrained  = Condition{corev1.ConditionFalse, ReasonUndrained, "nothing is asked for any more"}
+	needDrain  = Condition{corev1.ConditionTrue, "NodeNeedDrain", ""}
+	needReboot = Condition{corev1.ConditionTrue, "NodeNeedReboot", ""}
+	draining   = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, "pods are being evicted"}
+	drained    = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDrained, "no pod is left that has to be evicted"}
+	rebooting  = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooting, "the machine reboots from boot id a"}
+	rebooted   = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooted, "the boot id was a and is b"}
+	undrained  = Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "nothing is asked for any more"}
 	notKnown   = Condition{corev1.ConditionUnknown, "Lost", ""}
 )
 
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 		{"a pod is evicted", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{pod, daemon}}, Next{Action: Evict, Evict: []Pod{pod}}},
 		{
 			"a refused eviction is told and tried later", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{pod}, Evictions: refused},
-			Next{Action: Tell, Drain: &Condition{corev1.ConditionTrue, ReasonDraining, "evictions are refused: ns/web-0: the budget web needs 2 pods"}, Again: now.Add(time.Second)},
+			Next{Action: Tell, Drain: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, "evictions are refused: ns/web-0: the budget web needs 2 pods"}, Again: now.Add(time.Second)},
 		},
 		{"the end of a pod is awaited without a word", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{leaving}}, Next{Action: Wait}},
 		{"a node without pods to evict is tainted", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{daemon}}, Next{Action: SetTaint, Marks: Marks{Tainted: true}}},

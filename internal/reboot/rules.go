@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
 
@@ -40,7 +41,9 @@ var requests = rule.List[Node, request]{
 		},
 		{
 			Name: "SlurmNodeReboot is True, and its reason is not NodeRebooted", Does: "a reboot, and a drain before it", Why: "pods end in an orderly way",
-			When: func(n Node) bool { return n.Reboot.Status == corev1.ConditionTrue && n.Reboot.Reason != ReasonRebooted }, Then: rule.Is[Node](reboot),
+			When: func(n Node) bool {
+				return n.Reboot.Status == corev1.ConditionTrue && n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted
+			}, Then: rule.Is[Node](reboot),
 		},
 		{
 			Name: "SlurmNodeDrain is True, and not only because the rebooter drained for a reboot", Does: "a drain", Why: "who asked for it takes it back",
@@ -192,9 +195,9 @@ func drainSteps() []rule.Rule[*situation, Next] {
 		},
 		{
 			Name: "… and the node does not say that it is drained", Does: "say NodeDrained", Why: "who asked for it goes on from there",
-			When: func(s *situation) bool { return s.drains() && s.Node.Drain.Reason != ReasonDrained },
+			When: func(s *situation) bool { return s.drains() && s.Node.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained },
 			Then: func(s *situation) Next {
-				return Next{Action: Tell, Marks: s.Node.Marks, Drain: &Condition{corev1.ConditionTrue, ReasonDrained, "no pod is left that has to be evicted"}}
+				return Next{Action: Tell, Marks: s.Node.Marks, Drain: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDrained, "no pod is left that has to be evicted"}}
 			},
 		},
 	}
@@ -204,9 +207,11 @@ func rebootSteps() []rule.Rule[*situation, Next] {
 	return []rule.Rule[*situation, Next]{
 		{
 			Name: "it is drained, a reboot is asked for, and the node does not say that it reboots", Does: "say NodeRebooting", Why: "afterwards there is nobody to say it",
-			When: func(s *situation) bool { return s.reboots() && s.Node.Reboot.Reason != ReasonRebooting },
+			When: func(s *situation) bool {
+				return s.reboots() && s.Node.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooting
+			},
 			Then: func(s *situation) Next {
-				return Next{Action: Tell, Marks: s.Node.Marks, Reboot: &Condition{corev1.ConditionTrue, ReasonRebooting, "the machine reboots from boot id " + s.Boot}}
+				return Next{Action: Tell, Marks: s.Node.Marks, Reboot: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooting, "the machine reboots from boot id " + s.Boot}}
 			},
 		},
 		{
@@ -243,7 +248,7 @@ func returnSteps() []rule.Rule[*situation, Next] {
 			Then: func(s *situation) Next {
 				n := Next{Action: Tell}
 				if s.Node.Drain.Status == corev1.ConditionTrue {
-					n.Drain = &Condition{corev1.ConditionFalse, ReasonUndrained, "nothing is asked for any more"}
+					n.Drain = &Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "nothing is asked for any more"}
 				}
 				return n
 			},
@@ -254,7 +259,7 @@ func returnSteps() []rule.Rule[*situation, Next] {
 
 func (s *situation) rebooted() Next {
 	n := Next{Action: Tell, Marks: s.Node.Marks}
-	n.Reboot = &Condition{corev1.ConditionTrue, ReasonRebooted, fmt.Sprintf("the boot id was %s and is %s", s.Node.Marks.RebootFrom, s.Boot)}
+	n.Reboot = &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooted, fmt.Sprintf("the boot id was %s and is %s", s.Node.Marks.RebootFrom, s.Boot)}
 	n.Marks.RebootFrom = ""
 	return n
 }
@@ -282,11 +287,13 @@ func (s *situation) draining() *Condition {
 	if more := len(s.refused) - maxTold; more > 0 {
 		message += fmt.Sprintf("; and those of %d more pods", more)
 	}
-	return &Condition{corev1.ConditionTrue, ReasonDraining, message}
+	return &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, message}
 }
 
 // ours says that a reason of SlurmNodeDrain is one of the rebooter's.
-func (c Condition) ours() bool { return c.Reason == ReasonDraining || c.Reason == ReasonDrained }
+func (c Condition) ours() bool {
+	return c.Reason == nebiusv1alpha1.ReasonNodeDraining || c.Reason == nebiusv1alpha1.ReasonNodeDrained
+}
 
 func (c Condition) unknown() bool {
 	return c.Status != "" && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
@@ -42,7 +43,7 @@ func (s *scene) quiet() {
 
 // back says what is wrong with a node that should be in service again.
 func back(n reboot.Node) string {
-	if n.Drain.Status != no || n.Drain.Reason != reboot.ReasonUndrained || n.Tainted || n.Marks != (reboot.Marks{}) {
+	if n.Drain.Status != no || n.Drain.Reason != nebiusv1alpha1.ReasonNodeUndrained || n.Tainted || n.Marks != (reboot.Marks{}) {
 		return "the node is not back"
 	}
 	return ""
@@ -57,12 +58,12 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "u", Controller: new(true)}}
 	})
 	s.pod("tolerant", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
-	s.ask(reboot.ConditionReboot, yes, reboot.ReasonNeedReboot)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeReboot, yes, "NodeNeedReboot")
 
 	// The budget blocks, and the node says so with the names of pod and budget.
 	s.expectEvicted("batch")
 	blocked := func(n reboot.Node) string {
-		if !n.Cordoned || n.Tainted || n.Drain.Reason != reboot.ReasonDraining || !strings.Contains(n.Drain.Message, s.Namespace+"/web: The disruption budget web needs 1 healthy pods") {
+		if !n.Cordoned || n.Tainted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDraining || !strings.Contains(n.Drain.Message, s.Namespace+"/web: The disruption budget web needs 1 healthy pods") {
 			return "the node does not tell what blocks"
 		}
 		return ""
@@ -82,7 +83,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 	s.expectReboots(0)
 	s.end("web")
 	s.expect(func(n reboot.Node) string {
-		if !n.Cordoned || !n.Tainted || n.Drain.Reason != reboot.ReasonDrained || n.Reboot.Reason != reboot.ReasonRebooting {
+		if !n.Cordoned || !n.Tainted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained || n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooting {
 			return "the node does not reboot"
 		}
 		return ""
@@ -92,7 +93,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 
 	s.restart("boot-2")
 	s.expect(func(n reboot.Node) string {
-		if n.Reboot.Reason != reboot.ReasonRebooted || n.Cordoned {
+		if n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted || n.Cordoned {
 			return "the reboot is not told"
 		}
 		return back(n)
@@ -117,15 +118,15 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 	s := start(t)
 	s.cordon(true)
-	s.ask(reboot.ConditionDrain, yes, reboot.ReasonNeedDrain)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, yes, "NodeNeedDrain")
 	drained := func(n reboot.Node) string {
-		if n.Drain.Reason != reboot.ReasonDrained || !n.Tainted {
+		if n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained || !n.Tainted {
 			return "the node is not drained"
 		}
 		return ""
 	}
 	s.expect(drained)
-	s.ask(reboot.ConditionDrain, no, reboot.ReasonRebooted)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, no, nebiusv1alpha1.ReasonNodeRebooted)
 	released := func(n reboot.Node) string {
 		if n.Tainted || n.Marks != (reboot.Marks{}) {
 			return "the rebooter has not taken away what it did"
@@ -140,12 +141,12 @@ func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 
 	// The rebooter cordons. While none runs, an administrator lets the node back and cordons it again.
 	s.cordon(false)
-	s.ask(reboot.ConditionDrain, yes, reboot.ReasonNeedDrain)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, yes, "NodeNeedDrain")
 	s.expect(drained)
 	s.stop()
 	s.cordon(false)
 	s.cordon(true)
-	s.ask(reboot.ConditionDrain, no, reboot.ReasonRebooted)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, no, nebiusv1alpha1.ReasonNodeRebooted)
 	s.run()
 	s.expect(released)
 	s.quiet()
@@ -155,9 +156,9 @@ func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 
 	// What the rebooter has cordoned, it uncordons.
 	s.cordon(false)
-	s.ask(reboot.ConditionDrain, yes, reboot.ReasonNeedDrain)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, yes, "NodeNeedDrain")
 	s.expect(drained)
-	s.ask(reboot.ConditionDrain, no, reboot.ReasonRebooted)
+	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, no, nebiusv1alpha1.ReasonNodeRebooted)
 	s.expect(func(n reboot.Node) string {
 		if n.Cordoned {
 			return "the node is cordoned"
@@ -209,8 +210,8 @@ func TestARebooterMayChangeItsOwnNodeOnly(t *testing.T) {
 	}{
 		{"its own node is cordoned", s.node, false, cordon, ""},
 		{"another node is not", other, false, cordon, "and no other"},
-		{"a condition of its own", s.node, true, condition(reboot.ConditionDrain), ""},
-		{"one of another node", other, true, condition(reboot.ConditionDrain), "and no other"},
+		{"a condition of its own", s.node, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), ""},
+		{"one of another node", other, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), "and no other"},
 		{"a condition of the kubelet", s.node, true, condition(corev1.NodeReady), "and no others"},
 		{"a label", s.node, false, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},
 		{"a label through the status", s.node, true, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},

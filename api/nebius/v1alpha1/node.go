@@ -1,0 +1,39 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Conditions of a Kubernetes node by which a drain and a reboot are asked for, and by which the rebooter tells how far it is.
+const (
+	// ConditionSlurmNodeDrain is True while the node is to be drained, or is.
+	ConditionSlurmNodeDrain = "SlurmNodeDrain"
+	// ConditionSlurmNodeReboot is True while the node is to be rebooted, or has been.
+	ConditionSlurmNodeReboot = "SlurmNodeReboot"
+)
+
+// Reasons of those conditions, as the rebooter writes them. With status True, any other reason asks for a drain or a reboot: by convention
+// NodeNeedDrain and NodeNeedReboot.
+const (
+	// ReasonNodeDraining goes with SlurmNodeDrain True: the rebooter cordons the node and evicts its pods.
+	ReasonNodeDraining = "NodeDraining"
+	// ReasonNodeDrained goes with SlurmNodeDrain True: no pod is left that has to be evicted.
+	ReasonNodeDrained = "NodeDrained"
+	// ReasonNodeUndrained goes with SlurmNodeDrain False: the rebooter has taken back what it did.
+	ReasonNodeUndrained = "NodeUndrained"
+	// ReasonNodeRebooting goes with SlurmNodeReboot True: the machine goes down.
+	ReasonNodeRebooting = "NodeRebooting"
+	// ReasonNodeRebooted goes with SlurmNodeReboot True: the machine has another boot id. No reboot is asked for any more.
+	ReasonNodeRebooted = "NodeRebooted"
+)
+
+// Annotations of a Kubernetes node in which the rebooter keeps what it has done. What has no mark here is somebody else's.
+const (
+	// AnnotationRebooterCordoned says that the rebooter has cordoned the node.
+	AnnotationRebooterCordoned = "coxswain.dev/rebooter-cordoned"
+	// AnnotationRebooterTainted says that the rebooter has tainted the node.
+	AnnotationRebooterTainted = "coxswain.dev/rebooter-tainted"
+	// AnnotationRebootFrom is the boot id that the node had when the rebooter saw that a reboot is asked for.
+	AnnotationRebootFrom = "coxswain.dev/reboot-from"
+	// AnnotationDrainedForReboot says that nobody has asked for the drain: the rebooter drains for the sake of a reboot.
+	AnnotationDrainedForReboot = "coxswain.dev/drained-for-reboot"
+)
