@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 // NodeOf reads what matters of a Node.
@@ -64,6 +65,7 @@ func PodOf(p *corev1.Pod) Pod {
 		DaemonSet: controller != nil && controller.Kind == "DaemonSet",
 		Mirror:    p.Annotations[corev1.MirrorPodAnnotationKey] != "",
 		Tolerates: slices.ContainsFunc(p.Spec.Tolerations, tolerates),
+		Protected: p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 		Finished:  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Leaving:   p.DeletionTimestamp != nil,
 	}

@@ -61,8 +61,8 @@ type Pod struct {
 	Namespace, Name string
 	// DaemonSet says that a DaemonSet controls it, Mirror that the kubelet runs it from a file.
 	DaemonSet, Mirror bool
-	// Tolerates says that it tolerates the taint for good.
-	Tolerates bool
+	// Tolerates says that it tolerates the taint for good, Protected that it is a worker on which jobs may run.
+	Tolerates, Protected bool
 	// Finished says that its containers have ended for good, Leaving that it is being deleted.
 	Finished, Leaving bool
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/rules"
 )
 
@@ -72,6 +73,10 @@ func TestDecide(t *testing.T) {
 		{
 			"a refused eviction is told and tried later", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{pod}, Evictions: refused},
 			Next{Action: Tell, Drain: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, "evictions are refused: ns/web-0: the budget web needs 2 pods"}, Again: now.Add(time.Second)},
+		},
+		{
+			"a worker that tolerates the taint is awaited and named", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{{Namespace: "ns", Name: "w-0", Tolerates: true, Protected: true}}},
+			Next{Action: Tell, Drain: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, "evictions are refused: ns/w-0: jobs may run there"}},
 		},
 		{"the end of a pod is awaited without a word", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{leaving}}, Next{Action: Wait}},
 		{"a node without pods to evict is tainted", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{daemon}}, Next{Action: SetTaint, Marks: Marks{Tainted: true}}},
@@ -151,6 +156,11 @@ func TestWhichPodsStay(t *testing.T) {
 	controlled := func(kind string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Controller: new(true)}}}}
 	}
+	worker := func(protect string) *corev1.Pod {
+		p := tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})
+		p.Labels = map[string]string{slinkyv1beta1.LabelPodProtect: protect}
+		return p
+	}
 	key := Taint().Key
 	for _, tt := range []struct {
 		name string
@@ -167,6 +177,9 @@ func TestWhichPodsStay(t *testing.T) {
 		{"one that tolerates the taint by its value stays", tolerating(corev1.Toleration{Key: key, Value: "true", Effect: corev1.TaintEffectNoExecute}), stays},
 		{"one that tolerates another value is evicted", tolerating(corev1.Toleration{Key: key, Value: "false"}), evicted},
 		{"one that tolerates the key with another effect is evicted", tolerating(corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}), evicted},
+		{"a worker that tolerates everything is awaited while it is protected", worker("true"), protected},
+		{"a worker that tolerates everything stays when it is not", worker("false"), stays},
+		{"a worker that tolerates nothing is evicted, which its budget may refuse", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{slinkyv1beta1.LabelPodProtect: "true"}}}, evicted},
 		{
 			"one that tolerates the taint for a time is evicted",
 			tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(300))}), evicted,

@@ -62,6 +62,7 @@ type fate int
 const (
 	stays fate = iota
 	ends
+	protected
 	evicted
 )
 
@@ -78,7 +79,12 @@ var fates = rule.List[Pod, fate]{
 			When: func(p Pod) bool { return p.DaemonSet || p.Mirror },
 		},
 		{
-			Name: "it tolerates the taint, without a time limit", Does: "it stays", Why: "its owner has said that it may run on such a node",
+			Name: "it tolerates the taint, without a time limit, and is a worker that is protected from evictions", Does: "the rebooter waits for the end of its protection",
+			Why:  "jobs may run there, and would end with the machine",
+			When: func(p Pod) bool { return p.Tolerates && p.Protected && !p.Leaving }, Then: rule.Is[Pod](protected),
+		},
+		{
+			Name: "it tolerates the taint otherwise", Does: "it stays", Why: "its owner has said that it may run on such a node",
 			When: func(p Pod) bool { return p.Tolerates },
 		},
 		{
@@ -100,7 +106,7 @@ type situation struct {
 	due, left []Pod
 	// again is when the first of the others may be evicted.
 	again time.Time
-	// refused are the pods whose evictions were refused, each with the reason.
+	// refused are the pods whose evictions were refused, or would be, each with the reason.
 	refused []string
 }
 
@@ -114,8 +120,13 @@ func newSituation(f Facts) *situation {
 			continue
 		}
 		s.left = append(s.left, p)
-		if fate == ends {
+		switch fate {
+		case protected:
+			s.refused = append(s.refused, fmt.Sprintf("%s/%s: jobs may run there", p.Namespace, p.Name))
 			continue
+		case ends:
+			continue
+		case stays, evicted:
 		}
 		attempt := f.Evictions[p.UID]
 		if attempt.Refused != "" {
