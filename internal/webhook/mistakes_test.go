@@ -24,7 +24,7 @@ func (s *scene) object(kind, text string) *unstructured.Unstructured {
 	s.t.Helper()
 	u := &unstructured.Unstructured{}
 	must(s.t, yaml.Unmarshal([]byte(text), &u.Object))
-	version := map[string]string{"SlurmCluster": "slurm.nebius.ai/v1", "Workers": "slurm.nebius.ai/v1alpha1"}[kind]
+	version := map[string]string{"SlurmCluster": "slurm.nebius.ai/v1", "Workers": "slurm.nebius.ai/v1alpha1", "NodeConfigurator": "slurm.nebius.ai/v1alpha1"}[kind]
 	switch {
 	case version == "":
 		version = slinkyv1beta1.GroupVersion.String()
@@ -140,6 +140,15 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 		{name: "mounts of a SlurmCluster without a source", kind: "SlurmCluster",
 			object:  `{spec: {slurmNodes: {controller: {}, login: {volumes: {customMounts: [{name: home, mountPath: /home, volumeSourceName: home}]}}, worker: {size: 1}, rest: {}}}}`,
 			refusal: `spec.slurmNodes.login.volumes.customMounts[0].volumeSourceName: Invalid value: there is no "home" in spec.volumeSources`},
+		{name: "a NodeConfigurator is fine", kind: "NodeConfigurator", object: `{spec: {}}`},
+		{name: "nothing that a NodeConfigurator would run", kind: "NodeConfigurator", object: `{spec: {rebooter: {enabled: false}}}`,
+			refusal: "spec: Invalid value: nothing is enabled: set enabled of rebooter or of customContainer"},
+		{name: "a mistyped field of a rebooter's probe", kind: "NodeConfigurator", object: `{spec: {rebooter: {enabled: true, livenessProbe: {period: 1}}}}`,
+			refusal: `spec.rebooter.livenessProbe: Invalid value: unknown field "period"`},
+		{name: "a rebooter that could not reboot", kind: "NodeConfigurator", object: `{spec: {rebooter: {enabled: true, hostUsers: false}}}`,
+			refusal: "spec.rebooter.hostUsers: Invalid value: must be true with the rebooter"},
+		{name: "a rebooter of Soperator", kind: "NodeConfigurator", object: `{spec: {rebooter: {enabled: true, image: {repository: cr.eu-north1.nebius.cloud/soperator/rebooter, tag: 5.0.0}}}}`,
+			warnings: []string{"images of Soperator are replaced by those of this operator: spec.rebooter.image: cr.eu-north1.nebius.cloud/soperator/rebooter:5.0.0"}},
 		{name: "a NodeSet of a cluster that comes later", kind: "Workers", object: `{spec: {clusterName: later, slurmd: {}}}`,
 			warnings: []string{`SlurmCluster "later" does not exist yet; the NodeSet has no workers before it does`}},
 		{name: "fields of workers of a SlurmCluster without effect", kind: "Workers", object: `{spec: {clusterName: alpha, docker: {enabled: true}, updateStrategy: slurmAwareRollingUpdate, nodeConfig: {dynamic: x}, slurmd: {}}}`,
