@@ -4,6 +4,7 @@
 package reboot
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -208,7 +209,7 @@ func (m *machine) comesDown() {
 	}
 	m.settle()
 	n := NodeOf(m.node)
-	if n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained && n.Drain.Reason != nebiusv1alpha1.ReasonNodeDraining || !n.Cordoned || n.Marks.RebootFrom != "" {
+	if n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained || !n.Cordoned || !n.Tainted || n.Marks.RebootFrom != "" {
 		m.t.Fatalf("after a reboot the node is %+v", n)
 	}
 }
@@ -223,4 +224,25 @@ func (m *machine) comesBack() {
 	if n.Marks != (Marks{}) || n.Cordoned != m.cordon || n.Tainted != m.taint || n.Drain.Status != corev1.ConditionFalse {
 		m.t.Fatalf("in the end the node is %+v; cordoned by an administrator: %t, tainted: %t", n, m.cordon, m.taint)
 	}
+}
+
+func FuzzWhoseCordonItIs(f *testing.F) {
+	f.Add(`{"f:spec":{"f:unschedulable":{}}}`)
+	f.Add(`{"f:spec":[]}`)
+	f.Add(`{"f:metadata":{}}`)
+	f.Fuzz(func(t *testing.T, fields string) {
+		n := &corev1.Node{}
+		n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: metav1.NewFieldsV1(fields)}}
+		ours := cordonedByUs(n)
+		if ours && !json.Valid([]byte(fields)) {
+			t.Errorf("%q says that the cordon is ours", fields)
+		}
+		n.ManagedFields[0].Manager = "kubectl-cordon"
+		if cordonedByUs(n) {
+			t.Errorf("%q of somebody else says that the cordon is ours", fields)
+		}
+		if n.ManagedFields = nil; cordonedByUs(n) {
+			t.Error("nothing says that the cordon is ours")
+		}
+	})
 }

@@ -32,7 +32,11 @@ func (m Machine) Boot() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the boot id: %w", err)
 	}
-	id := strings.TrimSpace(string(text))
+	return parseBoot(string(text))
+}
+
+func parseBoot(text string) (string, error) {
+	id := strings.TrimSpace(text)
 	if !bootID.MatchString(id) {
 		return "", fmt.Errorf("reading the boot id: %q is none", id)
 	}
