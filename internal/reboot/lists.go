@@ -139,9 +139,15 @@ func newSituation(f Facts) *situation {
 func (s *situation) drains() bool  { return s.asked == drain || s.asked == reboot }
 func (s *situation) reboots() bool { return s.asked == reboot }
 
+// goesDown says that the node says that it reboots. Who asked may have taken the drain back by then: the node was drained.
+func (s *situation) goesDown() bool {
+	return s.reboots() && s.Node.Reboot.Reason == nebiusv1alpha1.ReasonNodeRebooting
+}
+
 // begun says that the node says what the rebooter does.
 func (s *situation) begun() bool {
-	return s.Node.Drain.Status == corev1.ConditionTrue && s.Node.Drain.ours() && (!s.reboots() || s.Node.Marks.RebootFrom != "")
+	drains := s.Node.Drain.Status == corev1.ConditionTrue && s.Node.Drain.ours()
+	return (drains || s.goesDown()) && (!s.reboots() || s.Node.Marks.RebootFrom != "")
 }
 
 //nolint:gochecknoglobals // a list of rules, which nobody changes
@@ -200,11 +206,12 @@ func drainSteps() []rule.Rule[*situation, Next] {
 			},
 		},
 		{
-			Name: "… and the node does not say that it is drained", Does: "say NodeDrained", Why: "who asked for it goes on from there",
-			When: func(s *situation) bool { return s.drains() && s.Node.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained },
-			Then: func(s *situation) Next {
-				return Next{Action: Tell, Marks: s.Node.Marks, Drain: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDrained, "no pod is left that has to be evicted"}}
+			Name: "… and the node says neither that it is drained nor that it reboots", Does: "say NodeDrained, and for a reboot NodeRebooting in the same write",
+			Why: "who asked goes on from there, and may take the drain back, which is not to hold up the reboot",
+			When: func(s *situation) bool {
+				return s.drains() && !s.goesDown() && s.Node.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained
 			},
+			Then: (*situation).drained,
 		},
 	}
 }
@@ -213,12 +220,8 @@ func rebootSteps() []rule.Rule[*situation, Next] {
 	return []rule.Rule[*situation, Next]{
 		{
 			Name: "it is drained, a reboot is asked for, and the node does not say that it reboots", Does: "say NodeRebooting", Why: "afterwards there is nobody to say it",
-			When: func(s *situation) bool {
-				return s.reboots() && s.Node.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooting
-			},
-			Then: func(s *situation) Next {
-				return Next{Action: Tell, Marks: s.Node.Marks, Reboot: &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooting, "the machine reboots from boot id " + s.Boot}}
-			},
+			When: func(s *situation) bool { return s.reboots() && !s.goesDown() },
+			Then: func(s *situation) Next { return Next{Action: Tell, Marks: s.Node.Marks, Reboot: s.rebooting()} },
 		},
 		{
 			Name: "… and the machine was told to reboot within ten minutes", Does: "wait", Why: "its services need time to end",
@@ -261,6 +264,19 @@ func returnSteps() []rule.Rule[*situation, Next] {
 		},
 		{Name: "otherwise", Does: "nothing", Why: "the node is in service, or cordoned by somebody else"},
 	}
+}
+
+func (s *situation) drained() Next {
+	n := Next{Action: Tell, Marks: s.Node.Marks}
+	n.Drain = &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDrained, "no pod is left that has to be evicted"}
+	if s.reboots() {
+		n.Reboot = s.rebooting()
+	}
+	return n
+}
+
+func (s *situation) rebooting() *Condition {
+	return &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooting, "the machine reboots from boot id " + s.Boot}
 }
 
 func (s *situation) rebooted() Next {

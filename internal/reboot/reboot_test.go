@@ -81,6 +81,14 @@ func TestDecide(t *testing.T) {
 		{"the end of a pod is awaited without a word", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{leaving}}, Next{Action: Wait}},
 		{"a node without pods to evict is tainted", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{daemon}}, Next{Action: SetTaint, Marks: Marks{Tainted: true}}},
 		{"then it is drained", Facts{Node: Node{Drain: draining, Cordoned: true, Tainted: true}}, Next{Action: Tell, Drain: &drained}},
+		{
+			"then it is drained, and reboots", Facts{Boot: "a", Node: Node{Drain: draining, Reboot: needReboot, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
+			Next{Action: Tell, Drain: &drained, Reboot: &rebooting, Marks: Marks{RebootFrom: "a"}},
+		},
+		{
+			"a drain that is taken back while the node reboots holds up nothing", Facts{Boot: "a", Node: Node{Drain: undrained, Reboot: rebooting, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
+			Next{Action: Reboot, Marks: Marks{RebootFrom: "a"}},
+		},
 		{"a drained node stays so", Facts{Node: Node{Drain: drained, Cordoned: true, Tainted: true, Marks: all}}, Next{Action: Wait, Marks: all}},
 		{
 			"a drained node says that it reboots", Facts{Boot: "a", Node: Node{Drain: drained, Reboot: needReboot, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
