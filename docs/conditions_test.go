@@ -35,7 +35,7 @@ func sections() []section {
 	return []section{
 		{"Controller, Accounting, RestApi, LoginSet, NodeSet, Token (slinky.slurm.net)", "api/slinky/v1beta1"},
 		{"SlurmCluster (slurm.nebius.ai)", "api/nebius/v1"},
-		{"NodeSet and the kinds that are not served yet (slurm.nebius.ai)", "api/nebius/v1alpha1"},
+		{"NodeSet, NodeConfigurator and other kinds, and Kubernetes nodes (slurm.nebius.ai)", "api/nebius/v1alpha1"},
 	}
 }
 
