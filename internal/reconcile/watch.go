@@ -39,6 +39,8 @@ type Watches struct {
 	BySecret handler.MapFunc
 	// Claims says that objects may refer to PersistentVolumeClaims.
 	Claims bool
+	// PodTemplates says that objects may refer to PodTemplates.
+	PodTemplates bool
 	// Other adds what is the kind's alone; nil adds nothing.
 	Other func(b *builder.Builder)
 }
@@ -85,11 +87,14 @@ func (k *Kind[T, F, P, O]) Setup(mgr ctrl.Manager, w Watches) error {
 	return nil
 }
 
-// watchReferences watches the metadata of Secrets, ConfigMaps and claims, whose content is read when it is needed.
+// watchReferences watches the metadata of Secrets, ConfigMaps, claims and PodTemplates, whose content is read when it is needed.
 func (b *Base) watchReferences(to *builder.Builder, w Watches) {
 	kinds := []string{"Secret", "ConfigMap"}
 	if w.Claims {
 		kinds = append(kinds, "PersistentVolumeClaim")
+	}
+	if w.PodTemplates {
+		kinds = append(kinds, "PodTemplate")
 	}
 	for _, kind := range kinds {
 		maps := []handler.MapFunc{reference.Referrers(b.Client, w.List, kind)}
