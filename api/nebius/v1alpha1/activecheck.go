@@ -105,7 +105,8 @@ type ActiveCheckSpec struct {
 	// +optional
 	Reactions *Reactions `json:"reactions,omitempty"`
 
-	// ActiveDeadlineSeconds is how long a run may take. Default: 1800.
+	// ActiveDeadlineSeconds is how long a run may take, in seconds. A pod that no Kubernetes node takes has ten minutes more.
+	// Default: 1800.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
@@ -123,7 +124,8 @@ type ActiveCheckSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// PodTemplateNameRef is the core/v1 PodTemplate that is merged over the pods. Default: none.
+	// PodTemplateNameRef is the core/v1 PodTemplate that is merged over the pods. Its restartPolicy does not count: a run is one
+	// try. Default: none.
 	// +optional
 	PodTemplateNameRef string `json:"podTemplateNameRef,omitempty"`
 
@@ -148,6 +150,9 @@ type ActiveCheckSpec struct {
 //
 // +kubebuilder:validation:Enum="";k8sJob;slurmJob
 type CheckType string
+
+// AnnotationActiveCheck on the Jobs and pods of an ActiveCheck is its name.
+const AnnotationActiveCheck = "slurm.nebius.ai/activecheck"
 
 // Types of checks.
 const (
@@ -207,7 +212,8 @@ type SlurmJobSpec struct {
 
 // CheckContainer is a container of a check.
 type CheckContainer struct {
-	// Image is the container image. Default: the operator's.
+	// Image is the container image. The container that checks needs one. Default of the container that submits Slurm jobs: the
+	// operator's.
 	// +optional
 	Image string `json:"image,omitempty"`
 

@@ -5,6 +5,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// ReasonCheckFailed is the reason of the event about an ActiveCheck whose last Job has failed.
+const ReasonCheckFailed = "CheckFailed"
+
 // ActiveCheckStatus is how the last run of a check went.
 type ActiveCheckStatus struct {
 	StatusMetadata `json:",inline"`
@@ -28,11 +31,11 @@ type K8sJobsStatus struct {
 	// +required
 	LastJobStatus K8sJobStatus `json:"lastJobStatus"`
 
-	// LastJobScheduleTime is when the CronJob last made a Job.
+	// LastJobScheduleTime is when the Job was made: by schedule, by hand, or after creation of the check.
 	// +optional
 	LastJobScheduleTime *metav1.Time `json:"lastJobScheduleTime,omitempty"`
 
-	// LastJobSuccessfulTime is when a Job of the CronJob last succeeded.
+	// LastJobSuccessfulTime is when a Job of the check last succeeded.
 	// +optional
 	LastJobSuccessfulTime *metav1.Time `json:"lastJobSuccessfulTime,omitempty"`
 
@@ -44,7 +47,7 @@ type K8sJobsStatus struct {
 // K8sJobStatus is how a Kubernetes Job is.
 type K8sJobStatus string
 
-// What a Kubernetes Job can be.
+// What a Kubernetes Job can be. Unknown is a Job that was deleted before anybody saw its end.
 const (
 	K8sJobActive    K8sJobStatus = "Active"
 	K8sJobPending   K8sJobStatus = "Pending"

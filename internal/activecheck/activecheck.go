@@ -1,0 +1,95 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs say.
+//
+// A check is a CronJob of its name. So "kubectl create job --from=cronjob/NAME" runs one by hand. The run after creation is a Job
+// beside it that the ActiveCheck owns itself. The limits of the CronJob's history do not count it, and it is made once.
+package activecheck
+
+import (
+	"cmp"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+)
+
+// Input is an ActiveCheck and what is known about its surroundings.
+type Input struct {
+	Check *nebiusv1alpha1.ActiveCheck
+	// Cluster is the SlurmCluster that the check names; nil if there is none, or if it is being deleted.
+	Cluster *nebiusv1.SlurmCluster
+	// Checks are all ActiveChecks of the namespace by name, those without that are being deleted.
+	Checks map[string]*nebiusv1alpha1.ActiveCheck
+	// Template is the PodTemplate of spec.podTemplateNameRef; nil if the spec names none.
+	Template *corev1.PodTemplate
+	// CronJob is the CronJob of the check; nil while there is none.
+	CronJob *batchv1.CronJob
+	// Jobs are the Jobs of the check: those that its CronJob owns, and the run after creation.
+	Jobs []batchv1.Job
+}
+
+// Output is what a check is to be made of.
+type Output struct {
+	render.Output
+	// Gate says whether the check may run.
+	Gate Gate
+	// FirstRunDue says that the check is to run after creation, and has not run yet.
+	FirstRunDue bool
+}
+
+// Decide says what a check is to be made of.
+func Decide(in Input) Output {
+	var out Output
+	out.Problems = append(out.Problems, cycle(in.Check, in.Checks)...)
+	if in.Check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob {
+		out.Problems = append(out.Problems, problem.Errorf("spec.checkType", nebiusv1alpha1.ReasonNotServed,
+			"this version runs checks of type k8sJob, and submits no Slurm jobs"))
+		return out
+	}
+	out.ignoreSlurm(in.Check)
+	template := out.podTemplate(in)
+	out.Gate, out.FirstRunDue = gate(in), runsFirst(in)
+	if len(out.Problems) > 0 || in.CronJob == nil && !out.Gate.Open() {
+		return out
+	}
+	out.Add(cronJob(in, template, out.Gate))
+	// The Job comes after the CronJob: where somebody else has a CronJob of that name, nothing is run.
+	if out.Gate.Open() && out.FirstRunDue && in.CronJob != nil {
+		out.Add(initialRun(in, template))
+	}
+	return out
+}
+
+// ignoreSlurm tells of what is about Slurm jobs in a check that is a Kubernetes Job.
+func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
+	spec := &check.Spec
+	o.Ignore(spec.SlurmJobSpec != nil, "spec.slurmJobSpec")
+	o.Ignore(spec.FailureReactions != nil, "spec.failureReactions")
+	o.Ignore(spec.SuccessReactions != nil, "spec.successReactions")
+	o.Ignore(spec.Reactions != nil, "spec.reactions") //nolint:staticcheck // deprecated, and told of
+	o.Ignore(spec.K8sJobSpec != nil && spec.K8sJobSpec.MungeContainer.Image != "", "spec.k8sJobSpec.mungeContainer")
+}
+
+// runsFirst says whether the run after creation is still to be made. A check that has had any Job has had its first run.
+func runsFirst(in Input) bool {
+	wanted := in.Check.Spec.RunAfterCreation
+	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && len(in.Jobs) == 0
+}
+
+// name is that of the check's container, and the beginning of the name of its first Job.
+func name(check *nebiusv1alpha1.ActiveCheck) string { return cmp.Or(check.Spec.Name, check.Name) }
+
+// InitialRunName is the name of the Job that runs after creation.
+func InitialRunName(check *nebiusv1alpha1.ActiveCheck) string { return name(check) + "-initial-run" }
+
+// identity is the set of labels of everything that a check makes.
+func identity(check *nebiusv1alpha1.ActiveCheck) label.Set {
+	return label.Set{Name: "activecheck", Instance: check.Spec.SlurmClusterRefName, Component: "soperatorchecks"}
+}
