@@ -63,6 +63,7 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,
 		&batchv1.Job{}:                  ours,
+		&batchv1.CronJob{}:              ours,
 		&corev1.ServiceAccount{}:        ours,
 		&rbacv1.Role{}:                  ours,
 		&rbacv1.RoleBinding{}:           ours,

@@ -27,6 +27,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/notserved"
@@ -127,6 +128,7 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	return errors.Join(
 		kube.SetupIndexes(ctx, mgr.GetFieldIndexer(), owned()...),
 		accounting.Index(ctx, mgr), controller.Index(ctx, mgr), loginset.Index(ctx, mgr), nodeset.Index(ctx, mgr), restapi.Index(ctx, mgr), token.Index(ctx, mgr),
+		activecheck.Index(ctx, mgr),
 	)
 }
 
@@ -184,6 +186,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
+			func(b reconcile.Base) error { return activecheck.Setup(mgr, b) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

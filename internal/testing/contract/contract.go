@@ -102,3 +102,18 @@ func Move(value any, from, to string) {
 		}
 	}
 }
+
+// JoinChecks lets ActiveChecks name the SlurmCluster beside them. Their chart names the cluster of another release.
+func JoinChecks(objects []*unstructured.Unstructured) {
+	cluster := ""
+	for _, u := range objects {
+		if u.GetKind() == "SlurmCluster" {
+			cluster = u.GetName()
+		}
+	}
+	for _, u := range objects {
+		if spec, ok := u.Object["spec"].(map[string]any); ok && u.GetKind() == "ActiveCheck" {
+			spec["slurmClusterRefName"] = cluster
+		}
+	}
+}

@@ -53,6 +53,7 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	o := operator.Start(t)
 	chartsRest(t, o)
+	contract.JoinChecks(objects)
 	for _, u := range objects {
 		contract.Move(u.Object, u.GetNamespace(), o.Namespace)
 		contract.FillClaims(u.Object)
@@ -79,7 +80,8 @@ func isUp(t *testing.T, o *operator.Operator, u *unstructured.Unstructured) erro
 	if err := o.User.Get(t.Context(), client.ObjectKeyFromObject(u), live); err != nil {
 		return err
 	}
-	served := u.GetKind() != "ActiveCheck"
+	checkType, _, _ := unstructured.NestedString(live.Object, "spec", "checkType")
+	served := checkType != "slurmJob"
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)

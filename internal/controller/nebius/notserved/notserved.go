@@ -1,10 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notserved tells the owners of objects that this version stores and does not act on: by condition Ready False with
-// reason NotServed and by an event. Manifests of the predecessor have such objects, and whoever applies them must not wait
-// for what never comes. A kind that gets a controller of its own leaves the list here. Of
-// JailedConfigs those are told of that no sconfigcontroller serves.
+// Package notserved tells the owners of JailedConfigs that no sconfigcontroller serves: by condition Ready False with reason NotServed and
+// by an event. Manifests of the predecessor have such objects, and whoever applies them must not wait for what never comes.
 package notserved
 
 import (
@@ -26,46 +24,31 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks;jailedconfigs,verbs=list;watch
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status;jailedconfigs/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=jailedconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=jailedconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup registers a controller for each of the kinds.
+// Setup registers the controller.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	base.Concurrency = 1
-	for name, make := range map[string]func() reconcile.Object{
-		"ActiveCheck":  func() reconcile.Object { return &nebiusv1alpha1.ActiveCheck{} },
-		"JailedConfig": func() reconcile.Object { return &nebiusv1alpha1.JailedConfig{} },
-	} {
-		kind := &reconcile.Kind[reconcile.Object, string, *reconcile.Plan, struct{}]{
-			Base:   &base,
-			New:    make,
-			Gather: func(context.Context, reconcile.Object) (string, error) { return name, nil },
-			Decide: decide,
-			Report: func(reconcile.Object, reconcile.Outcome[string, *reconcile.Plan, struct{}]) reconcile.Report {
-				return reconcile.Report{}
-			},
-		}
-		var watches reconcile.Watches
-		if name == "JailedConfig" {
-			kind.Skip, watches.Other = kept(&base), withClusters(&base)
-		}
-		if err := kind.Setup(mgr, watches); err != nil {
-			return err
-		}
+	kind := &reconcile.Kind[*nebiusv1alpha1.JailedConfig, struct{}, *reconcile.Plan, struct{}]{
+		Base:   &base,
+		New:    func() *nebiusv1alpha1.JailedConfig { return &nebiusv1alpha1.JailedConfig{} },
+		Skip:   kept(&base),
+		Gather: func(context.Context, *nebiusv1alpha1.JailedConfig) (struct{}, error) { return struct{}{}, nil },
+		Decide: decide,
+		Report: func(*nebiusv1alpha1.JailedConfig, reconcile.Outcome[struct{}, *reconcile.Plan, struct{}]) reconcile.Report {
+			return reconcile.Report{}
+		},
 	}
-	return nil
+	return kind.Setup(mgr, reconcile.Watches{Other: withClusters(&base)})
 }
 
 // kept says whether a JailedConfig is sconfigcontroller's: it has told something of the object, or a SlurmCluster of the namespace runs
 // it, so that it will. Its status has one writer.
-func kept(base *reconcile.Base) func(context.Context, reconcile.Object) (bool, error) {
-	return func(ctx context.Context, o reconcile.Object) (bool, error) {
-		c, is := o.(*nebiusv1alpha1.JailedConfig)
-		if !is {
-			return false, nil
-		}
+func kept(base *reconcile.Base) func(context.Context, *nebiusv1alpha1.JailedConfig) (bool, error) {
+	return func(ctx context.Context, c *nebiusv1alpha1.JailedConfig) (bool, error) {
 		if meta.FindStatusCondition(c.Status.Conditions, nebiusv1alpha1.ConditionFilesWritten) != nil {
 			return true, nil
 		}
@@ -105,14 +88,10 @@ func withClusters(base *reconcile.Base) func(*builder.Builder) {
 	}
 }
 
-// decide does nothing for an object of a kind, and says so.
-func decide(kind string) *reconcile.Plan {
+// decide does nothing, and says so.
+func decide(struct{}) *reconcile.Plan {
 	var p reconcile.Plan
-	if kind == "JailedConfig" {
-		p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed,
-			"sconfigcontroller writes files into the jail, and no SlurmCluster of this namespace runs it: one with a jail does, unless spec.sConfigController.node.size is 0")}
-		return &p
-	}
-	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed, "this version stores objects of kind %s and does not act on them", kind)}
+	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed,
+		"sconfigcontroller writes files into the jail, and no SlurmCluster of this namespace runs it: one with a jail does, unless spec.sConfigController.node.size is 0")}
 	return &p
 }

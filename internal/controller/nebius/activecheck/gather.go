@@ -1,0 +1,132 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
+)
+
+// facts are what is known about an ActiveCheck.
+type facts struct {
+	checks.Input
+	// problems are what is missing of what the spec refers to.
+	problems problem.List
+}
+
+func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (facts, error) {
+	f := facts{Input: checks.Input{Check: check}}
+	var err error
+	if f.Checks, err = r.checks(ctx, check.Namespace); err != nil {
+		return f, err
+	}
+	if f.Cluster, err = r.cluster(ctx, check); err != nil {
+		return f, err
+	}
+	if f.CronJob, f.Jobs, err = r.jobs(ctx, check); err != nil {
+		return f, err
+	}
+	template, err := r.template(ctx, check)
+	f.Template = template
+	f.problems, err = problem.FromError(errors.Join(err, r.script(ctx, check)))
+	return f, err
+}
+
+// checks are the checks of a namespace by name.
+func (r *reconciler) checks(ctx context.Context, namespace string) (map[string]*nebiusv1alpha1.ActiveCheck, error) {
+	var list nebiusv1alpha1.ActiveCheckList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ActiveChecks of namespace %s: %w", namespace, err)
+	}
+	out := map[string]*nebiusv1alpha1.ActiveCheck{}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			out[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return out, nil
+}
+
+// cluster reads the SlurmCluster of a check; nil if there is none.
+func (r *reconciler) cluster(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (*nebiusv1.SlurmCluster, error) {
+	key := client.ObjectKey{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}
+	cluster := &nebiusv1.SlurmCluster{}
+	switch err := r.Client.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // absent is an answer, not an error
+	case err != nil:
+		return nil, fmt.Errorf("reading SlurmCluster %s: %w", key, err)
+	case cluster.DeletionTimestamp != nil:
+		return nil, nil //nolint:nilnil // so is one that goes
+	}
+	return cluster, nil
+}
+
+// jobs reads the CronJob of a check, and the Jobs that belong to either.
+func (r *reconciler) jobs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (*batchv1.CronJob, []batchv1.Job, error) {
+	key := client.ObjectKeyFromObject(check)
+	cron := &batchv1.CronJob{}
+	if err := r.Client.Get(ctx, key, cron); client.IgnoreNotFound(err) != nil {
+		return nil, nil, fmt.Errorf("reading CronJob %s: %w", key, err)
+	}
+	owners := []client.Object{check}
+	if metav1.IsControlledBy(cron, check) {
+		owners = append(owners, cron)
+	} else {
+		cron = nil // somebody else's, which is noticed when ours is to be made
+	}
+	var jobs []batchv1.Job
+	for _, owner := range owners {
+		var list batchv1.JobList
+		err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.MatchingFields{kube.OwnerIndex: string(owner.GetUID())},
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listing the Jobs of ActiveCheck %s: %w", key, err)
+		}
+		jobs = append(jobs, list.Items...)
+	}
+	return cron, jobs, nil
+}
+
+// template reads the PodTemplate that a check names; nil if it names none. One that is missing is a problem that heals when it appears.
+func (r *reconciler) template(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (*corev1.PodTemplate, error) {
+	name := check.Spec.PodTemplateNameRef
+	if name == "" {
+		return nil, nil //nolint:nilnil // none is named
+	}
+	template := &corev1.PodTemplate{}
+	switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: check.Namespace, Name: name}, template); {
+	case apierrors.IsNotFound(err):
+		return nil, problem.Waitingf("spec.podTemplateNameRef", slinkyv1beta1.ReasonReferenceNotFound,
+			"PodTemplate %s does not exist; create it or remove the reference", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading PodTemplate %s/%s: %w", check.Namespace, name, err)
+	}
+	return template, nil
+}
+
+// script looks whether the script of a check is there, without which its pods would not start.
+func (r *reconciler) script(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) error {
+	job := check.Spec.K8sJobSpec
+	if job == nil || job.ScriptRefName == "" {
+		return nil
+	}
+	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.ScriptRefName}, Key: checks.ScriptKey}
+	_, err := r.ConfigMapValue(ctx, check.Namespace, ref, "spec.k8sJobSpec.scriptRefName")
+	return err
+}

@@ -1,0 +1,71 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+)
+
+// plan is what is to be done for an ActiveCheck.
+type plan struct {
+	reconcile.Plan
+	gate checks.Gate
+	// firstRunDue says that the check is to run after creation, and has not run yet.
+	firstRunDue bool
+}
+
+func decide(f facts) *plan {
+	out := checks.Decide(f.Input)
+	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue}
+	p.Problems = append(p.Problems, f.problems...)
+	if f.CronJob != nil && f.Check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob {
+		p.Delete = append(p.Delete, f.CronJob) // of the time when it was a Kubernetes Job
+	}
+	return p
+}
+
+func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
+	before := check.Status.K8sJobsStatus
+	after := checks.JobsStatus(o.Facts.Input, before, o.Now)
+	check.Status.K8sJobsStatus = after
+	out := reconcile.Report{Parts: []kube.Part{part(check, o.Facts, o.Plan)}}
+	if failedAnew(before, after) {
+		out.Events = append(out.Events, reconcile.Event{
+			Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
+			Note: fmt.Sprintf("Job %s failed: %s", after.LastJobName, checks.Failure(o.Facts.Jobs, after.LastJobName)),
+		})
+	}
+	return out
+}
+
+// failedAnew says whether the last Job has failed, and the status did not say so before.
+func failedAnew(before, after *nebiusv1alpha1.K8sJobsStatus) bool {
+	return after != nil && after.LastJobStatus == nebiusv1alpha1.K8sJobFailed &&
+		(before == nil || before.LastJobStatus != after.LastJobStatus || before.LastJobName != after.LastJobName)
+}
+
+// part says whether the check runs as its spec says. How its runs go is no matter of that.
+func part(check *nebiusv1alpha1.ActiveCheck, f facts, p *plan) kube.Part {
+	gate := p.gate
+	waits := kube.Part{Name: gate.Part, Reason: kube.ReasonWaiting, Message: gate.Waits}
+	cron := kube.Part{Name: "CronJob " + check.Name, Ready: true}
+	switch {
+	case !gate.Open() && (f.CronJob == nil || p.firstRunDue || f.Cluster == nil):
+		return waits
+	case gate.Rests:
+		cron.Message = "runs by schedule rest, since " + gate.Part + " " + gate.Waits
+	case check.Spec.Suspend == nil || *check.Spec.Suspend:
+		cron.Message = "runs by hand only, since spec.suspend is true"
+	default:
+		cron.Message = "runs by schedule " + check.Spec.Schedule
+	}
+	return cron
+}

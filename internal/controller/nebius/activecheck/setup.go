@@ -1,0 +1,131 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package activecheck reconciles ActiveChecks: each becomes a CronJob and a Job that runs once after creation, and the status says how
+// the last Job went.
+package activecheck
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+)
+
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status,verbs=patch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/finalizers,verbs=update
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=podtemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+type reconciler struct{ reconcile.Base }
+
+// Index adds the index by which ActiveChecks are found by what they refer to.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	return reference.AddIndex(ctx, mgr, &nebiusv1alpha1.ActiveCheck{}, references)
+}
+
+// references are what the pods of a check are made of beside its spec.
+func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
+	if c.Spec.PodTemplateNameRef != "" {
+		out = append(out, reference.To("PodTemplate", c.Spec.PodTemplateNameRef))
+	}
+	if job := c.Spec.K8sJobSpec; job != nil && job.ScriptRefName != "" {
+		out = append(out, reference.To("ConfigMap", job.ScriptRefName))
+	}
+	return out
+}
+
+// Setup registers the controller of ActiveChecks.
+func Setup(mgr ctrl.Manager, base reconcile.Base) error {
+	r := &reconciler{Base: base}
+	kind := &reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}]{
+		Base:   &r.Base,
+		New:    func() *nebiusv1alpha1.ActiveCheck { return &nebiusv1alpha1.ActiveCheck{} },
+		Effect: compose.Effect,
+		Gather: r.gather,
+		Decide: decide,
+		Report: report,
+	}
+	return kind.Setup(mgr, reconcile.Watches{
+		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
+		Owns: []client.Object{&batchv1.CronJob{}, &batchv1.Job{}},
+		Other: func(b *builder.Builder) {
+			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
+			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
+			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(r.beside), builder.WithPredicates(dependencyChanges()))
+		},
+	})
+}
+
+// checkOfRun maps a Job that a CronJob owns to the check, which has the name of the CronJob.
+func checkOfRun(_ context.Context, o client.Object) []ctrl.Request {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || owner.Kind != "CronJob" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}}}
+}
+
+// ofCluster maps a SlurmCluster to its checks.
+func (r *reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.requests(ctx, o.GetNamespace(), func(c *nebiusv1alpha1.ActiveCheck) bool { return c.Spec.SlurmClusterRefName == o.GetName() })
+}
+
+// beside maps a check to the others of its namespace, any of which may depend on it, or be in a cycle with it.
+func (r *reconciler) beside(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.requests(ctx, o.GetNamespace(), func(c *nebiusv1alpha1.ActiveCheck) bool { return len(c.Spec.DependsOn) > 0 && c.Name != o.GetName() })
+}
+
+// requests are the checks of a namespace that a change concerns.
+func (r *reconciler) requests(ctx context.Context, namespace string, concerned func(*nebiusv1alpha1.ActiveCheck) bool) (out []ctrl.Request) {
+	var list nebiusv1alpha1.ActiveCheckList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the ActiveChecks of a namespace", "namespace", namespace)
+		return nil
+	}
+	for i := range list.Items {
+		if concerned(&list.Items[i]) {
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// gateChanges are the changes of a SlurmCluster on which depends whether its checks run.
+func gateChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*nebiusv1.SlurmCluster)
+		after, also := e.ObjectNew.(*nebiusv1.SlurmCluster)
+		return ok && also && (before.Status.Phase != after.Status.Phase || before.Spec.Maintenance != after.Spec.Maintenance ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil))
+	}}
+}
+
+// dependencyChanges are the changes of a check on which others may depend.
+func dependencyChanges() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*nebiusv1alpha1.ActiveCheck)
+		after, also := e.ObjectNew.(*nebiusv1alpha1.ActiveCheck)
+		return ok && also && checks.Last(before) != checks.Last(after)
+	}})
+}
