@@ -18,6 +18,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
 )
 
+// ImagePath is the field with the image of a check. A PodTemplate may bring it instead.
+const ImagePath = containerPath + ".image"
+
 // ScriptKey is the key of the ConfigMap of spec.k8sJobSpec.scriptRefName that has the script.
 const ScriptKey = "script.sh"
 
@@ -46,7 +49,7 @@ func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 	out.Annotations = label.Merge(user.Annotations, annotations(check), map[string]string{label.DefaultContainer: name(check)})
 	for i := range out.Spec.Containers {
 		if c := &out.Spec.Containers[i]; c.Name == name(check) && c.Image == "" {
-			o.Problems = append(o.Problems, problem.Errorf(containerPath+".image", nebiusv1alpha1.ReasonInvalidSpec, "must be given"))
+			o.Problems = append(o.Problems, problem.Errorf(ImagePath, nebiusv1alpha1.ReasonInvalidSpec, "must be given"))
 		}
 	}
 	return out

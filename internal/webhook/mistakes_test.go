@@ -24,7 +24,9 @@ func (s *scene) object(kind, text string) *unstructured.Unstructured {
 	s.t.Helper()
 	u := &unstructured.Unstructured{}
 	must(s.t, yaml.Unmarshal([]byte(text), &u.Object))
-	version := map[string]string{"SlurmCluster": "slurm.nebius.ai/v1", "Workers": "slurm.nebius.ai/v1alpha1", "NodeConfigurator": "slurm.nebius.ai/v1alpha1"}[kind]
+	version := map[string]string{
+		"SlurmCluster": "slurm.nebius.ai/v1", "Workers": "slurm.nebius.ai/v1alpha1", "ActiveCheck": "slurm.nebius.ai/v1alpha1", "NodeConfigurator": "slurm.nebius.ai/v1alpha1",
+	}[kind]
 	switch {
 	case version == "":
 		version = slinkyv1beta1.GroupVersion.String()
@@ -64,6 +66,8 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 		manifest.Parse[corev1.PersistentVolumeClaim](t, `{metadata: {name: rwo}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
 		manifest.Parse[corev1.PersistentVolumeClaim](t, `{metadata: {name: rwx}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`),
 		s.object("SlurmCluster", minimalCluster),
+		s.object("ActiveCheck", `{metadata: {name: waits}, spec: {slurmClusterRefName: alpha, dependsOn: [demo], k8sJobSpec: {jobContainer: {image: i}}}}`),
+		manifest.Parse[corev1.PodTemplate](t, `{metadata: {name: image}, template: {spec: {containers: [{name: demo, image: i}]}}}`),
 	)
 	tests := []struct {
 		name, kind, object string
@@ -160,6 +164,22 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 			warnings: []string{"spec.taintKubeNodes has no effect in this version"}},
 		{name: "a key that may be missing, and may not", kind: "Controller", object: `{spec: {jwtKeyRef: {name: a, key: b, optional: true}}}`,
 			warnings: []string{"spec.jwtKeyRef.optional has no effect in this version"}},
+		{name: "a check is fine", kind: "ActiveCheck", object: `{spec: {slurmClusterRefName: alpha, k8sJobSpec: {jobContainer: {image: i}}}}`},
+		{name: "a check of a cluster that comes later, after a check and with a PodTemplate that do", kind: "ActiveCheck",
+			object: `{spec: {slurmClusterRefName: later, dependsOn: [first], podTemplateNameRef: mine}}`,
+			warnings: []string{`SlurmCluster "later" does not exist yet; the check does not run before it does`, `ActiveCheck "first" does not exist yet`,
+				`PodTemplate "mine" does not exist yet`}},
+		{name: "a check that waits for itself by way of another", kind: "ActiveCheck",
+			object:  `{spec: {slurmClusterRefName: alpha, dependsOn: [waits], k8sJobSpec: {jobContainer: {image: i}}}}`,
+			refusal: "spec.dependsOn: Invalid value: demo -> waits -> demo: each waits for the next"},
+		{name: "a check without an image", kind: "ActiveCheck", object: `{spec: {slurmClusterRefName: alpha}}`,
+			refusal: "spec.k8sJobSpec.jobContainer.image: Invalid value: must be given"},
+		{name: "a check with a PodTemplate that has the image", kind: "ActiveCheck", object: `{spec: {slurmClusterRefName: alpha, podTemplateNameRef: image}}`},
+		{name: "a check of Slurm jobs", kind: "ActiveCheck", object: `{spec: {slurmClusterRefName: alpha, checkType: slurmJob, slurmJobSpec: {sbatchScript: "true"}}}`,
+			warnings: []string{"spec.checkType: this version runs checks of type k8sJob, and submits no Slurm jobs"}},
+		{name: "what a check of Kubernetes says of Slurm nodes", kind: "ActiveCheck",
+			object:   `{spec: {slurmClusterRefName: alpha, failureReactions: {drainSlurmNode: true}, k8sJobSpec: {jobContainer: {image: i}}}}`,
+			warnings: []string{"spec.failureReactions has no effect in this version"}},
 		{name: "parameters of a node of a SlurmCluster that are the operator's", kind: "Workers", object: `{spec: {clusterName: alpha, nodeConfig: {static: "NodeAddr=x"}, slurmd: {}}}`,
 			refusal: "spec.nodeConfig.static: Invalid value: NodeAddr: it is set by the operator and cannot be set to something else; remove the line"},
 	}

@@ -37,6 +37,7 @@ import (
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1-slurmcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=slurmclusters,verbs=create;update,versions=v1,name=slurmcluster-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=nodesets,verbs=create;update,versions=v1alpha1,name=nodeset-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-nodeconfigurator,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=nodeconfigurators,verbs=create;update,versions=v1alpha1,name=nodeconfigurator-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
+// +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-activecheck,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=activechecks,verbs=create;update,versions=v1alpha1,name=activecheck-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate--v1-secret,mutating=false,failurePolicy=fail,sideEffects=None,groups="",resources=secrets,verbs=create;update;delete,versions=v1,name=validate.secrets.nebius.ai,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10,patch=`{"objectSelector":{"matchLabels":{"slurm.nebius.ai/webhook":"true"}}}`
 // +kubebuilder:webhook:path=/mutate--v1-binding,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods/binding,verbs=create,versions=v1,name=podsbinding-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=2,patch=`{"matchConditions":[{"name":"to-a-node","expression":"!has(object.target.kind) || object.target.kind in ['', 'Node']"}]}`
 
@@ -66,6 +67,7 @@ func Register(mgr ctrl.Manager, o Options) error {
 		validate(mgr, o, &nebiusv1.SlurmCluster{}, look.slurmCluster),
 		validate(mgr, o, &nebiusv1alpha1.NodeSet{}, look.nebiusNodeSet),
 		validate(mgr, o, &nebiusv1alpha1.NodeConfigurator{}, look.nodeConfigurator),
+		validate(mgr, o, &nebiusv1alpha1.ActiveCheck{}, look.activeCheck),
 		register(ctrl.NewWebhookManagedBy(mgr, &corev1.Secret{}).WithValidator(&protector{live: mgr.GetAPIReader(), options: o}), "Secrets"),
 		register(bindings, "Bindings"),
 	)
