@@ -24,7 +24,8 @@ const (
 	ReasonReconciling = "Reconciling"
 	// ReasonInvalidSpec goes with Stalled True: the message names the field and what to change.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNotServed goes with Ready False and Stalled True of an object whose kind this version stores, and nothing more.
+	// ReasonNotServed goes with Ready False and Stalled True of an object whose kind, or type of check, this version stores, and
+	// nothing more.
 	ReasonNotServed = "NotServed"
 )
 
