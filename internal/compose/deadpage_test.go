@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// deadPage is docs/users/without-effect.md: for each kind all leaves of its spec, and whether they are without effect; none for a
-// kind that nothing acts on.
+// deadPage is docs/users/without-effect.md: for each kind all leaves of its spec, and whether they are without effect.
 type deadPage map[string]map[string]bool
 
 // markdown is the text of the page.
@@ -26,10 +25,6 @@ Such fields are accepted, so that existing manifests can be applied. As soon as 
 `)
 	for _, kind := range slices.Sorted(maps.Keys(p)) {
 		fmt.Fprintf(&out, "\n## %s\n\n", kind)
-		if p[kind] == nil {
-			out.WriteString("Nothing acts on this kind: no field has an effect, and condition `Ready` is False with reason `NotServed`.\n")
-			continue
-		}
 		for _, path := range p.shortest(kind) {
 			fmt.Fprintf(&out, "* `%s`\n", path)
 		}
