@@ -127,7 +127,7 @@ func CloudRecords(in Input) (out Clouds) {
 	sample := in.PowerSaving.sample(in.Replicas)
 	last := in.lastSample(pods, sample)
 	for ordinal := range in.Replicas {
-		f := in.recordOf(ordinal, pods, sample)
+		f := in.PowerSaving.facts(ordinal, pods[ordinal], sample)
 		f.last = ordinal == last
 		name := in.PowerSaving.Names[ordinal]
 		switch recordSteps.Decide(f) {
@@ -146,18 +146,12 @@ func CloudRecords(in Input) (out Clouds) {
 	return out
 }
 
-func (in *Input) recordOf(ordinal int, pods map[int]bool, sample string) *powerFacts {
-	f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal], sample: sample}
-	f.node, f.known = in.PowerSaving.Nodes[ordinal]
-	return f
-}
-
 // lastSample is the first ordinal whose record would be made anew, if others are made in the same pass and no other record of the present
 // spec stays; -1 for none.
 func (in *Input) lastSample(pods map[int]bool, sample string) int {
 	first, others := -1, 0
 	for ordinal := range in.Replicas {
-		f := in.recordOf(ordinal, pods, sample)
+		f := in.PowerSaving.facts(ordinal, pods[ordinal], sample)
 		switch step := recordSteps.Decide(f); {
 		case step == remakeRecord && first < 0:
 			first = ordinal

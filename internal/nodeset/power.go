@@ -151,9 +151,13 @@ func (in *Input) ordinalsWithPods() map[int]bool {
 }
 
 func (in *Input) powerOf(ordinal int, pod bool, sample string) powerFate {
-	f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pod, sample: sample}
-	f.node, f.known = in.PowerSaving.Nodes[ordinal]
-	return powerFates.Decide(f)
+	return powerFates.Decide(in.PowerSaving.facts(ordinal, pod, sample))
+}
+
+func (p *PowerSaving) facts(ordinal int, pod bool, sample string) *powerFacts {
+	f := &powerFacts{PowerSaving: p, ordinal: ordinal, pod: pod, sample: sample}
+	f.node, f.known = p.Nodes[ordinal]
+	return f
 }
 
 //nolint:gochecknoglobals // a constant list
@@ -190,8 +194,7 @@ func NodesToResume(in Input) (names []string) {
 	}
 	pods := in.ordinalsWithPods()
 	for ordinal := range in.Replicas {
-		f := &powerFacts{PowerSaving: in.PowerSaving, ordinal: ordinal, pod: pods[ordinal]}
-		if f.node, f.known = in.PowerSaving.Nodes[ordinal]; f.known && powerResumes.Decide(f) {
+		if f := in.PowerSaving.facts(ordinal, pods[ordinal], ""); f.known && powerResumes.Decide(f) {
 			names = append(names, f.node.Name)
 		}
 	}
