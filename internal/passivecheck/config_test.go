@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // someBuiltins are the built-in checks of these tests.
@@ -99,7 +101,7 @@ func FuzzParse(f *testing.F) {
 			if err := c.validate(someBuiltins); err != nil {
 				t.Errorf("%q: a check with a mistake was taken: %v", text, err)
 			}
-			if reason := c.Reason(Prolog, text); strings.ContainsAny(reason, "\n\r\x00") || len([]rune(reason)) > maxReason {
+			if reason := c.Reason(Prolog, text); strings.ContainsAny(reason, "\n\r\x00") || len([]rune(reason)) > node.MaxReason {
 				t.Errorf("%q: the reason is %q", text, reason)
 			}
 		}

@@ -70,11 +70,8 @@ func (c Check) Reason(context Context, details string) string {
 	}
 	// Who reads the reason looks for the context at its end, so the details are what is cut.
 	room := []rune(base)
-	return strings.TrimSpace(string(room[:min(len(room), maxReason-len(end))])) + end
+	return strings.TrimSpace(string(room[:min(len(room), node.MaxReason-len(end))])) + end
 }
-
-// maxReason is how long a reason may be, in runes.
-const maxReason = 256
 
 // LogPath is the file for the check's output, below the directory for outputs.
 func (c Check) LogPath(worker string, context Context) string {

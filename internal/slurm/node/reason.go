@@ -21,8 +21,8 @@ const MaintenanceReason = "[compute_maintenance] node replacement process"
 // formerMaintenanceReason is the one of Soperator before.
 const formerMaintenanceReason = "[node_problem] compute_maintenance: node replacement process"
 
-// maxReason is the length in runes to which SanitizeReason cuts.
-const maxReason = 256
+// MaxReason is the length in runes to which SanitizeReason cuts.
+const MaxReason = 256
 
 // reasonTime is how scontrol writes the time of a reason, in the time zone of the machine.
 const reasonTime = "2006-01-02T15:04:05"
@@ -89,7 +89,7 @@ func SanitizeReason(text string) string {
 		if !unicode.IsGraphic(r) || r == utf8.RuneError {
 			continue
 		}
-		if kept == maxReason {
+		if kept == MaxReason {
 			break
 		}
 		b.WriteRune(r)
