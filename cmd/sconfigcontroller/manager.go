@@ -36,7 +36,7 @@ const (
 	// slurmUser is whom slurmrestd is asked for.
 	slurmUser = "slurm"
 	// callTimeout bounds a call of slurmrestd, during which a group is not worked on otherwise.
-	callTimeout = 30 * time.Second
+	callTimeout = time.Minute
 )
 
 // newManager makes the manager with its controller, ready to start, and a function that ends what it has opened.
@@ -81,7 +81,7 @@ func startable(o *options, logger logr.Logger, w *batch.Writer) (ctrl.Manager, e
 	}
 	err = jailedconfig.Setup(mgr, jailedconfig.Options{
 		Writer: w, Slurm: slurm(o, mgr.GetAPIReader()), Wait: o.wait, Poll: o.poll,
-		RetryFirst: 15 * time.Second, RetryLast: time.Minute, Concurrency: o.concurrency, Clock: clock.RealClock{},
+		RetryFirst: time.Second, RetryLast: time.Minute, Concurrency: o.concurrency, Clock: clock.RealClock{},
 	})
 	return mgr, errors.Join(err, mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 }

@@ -57,7 +57,7 @@ const maxSingleQueries = 2
 
 // askAbout asks about each of a few nodes, and returns what was answered up to the first failure.
 func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest.Node, error) {
-	limited, cancel := context.WithTimeout(ctx, pollTimeout(0, 0))
+	limited, cancel := context.WithTimeout(ctx, rest.ListTimeout(0, 0, callTimeout))
 	defer cancel()
 	answers := make(map[string]*rest.Node, len(names))
 	for _, name := range names {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
@@ -217,7 +218,7 @@ func TestADrainLeavesWithoutAnAnswer(t *testing.T) {
 		})
 		began := time.Now()
 		failures := l.Drain(t.Context(), []string{"worker-0", "worker-1", "worker-2", "worker-3"}, "slurm-operator: gone")
-		if took := time.Since(began); failures != nil || took > 2*pollTimeout(0, 0) {
+		if took := time.Since(began); failures != nil || took > 2*rest.ListTimeout(0, 0, callTimeout) {
 			t.Errorf("after %s it ends with %v", took, failures)
 		}
 		n, _ := s.Node("worker-3")

@@ -182,7 +182,7 @@ func (p *nodePoller) pollInTurn(ctx context.Context) {
 func (p *nodePoller) poll(ctx context.Context) error {
 	p.mu.Lock()
 	p.begun++
-	number, client, since, timeout := p.begun, p.connection.get(), p.since, pollTimeout(p.lists.median(), p.failures)
+	number, client, since, timeout := p.begun, p.connection.get(), p.since, rest.ListTimeout(p.lists.median(), p.failures, callTimeout)
 	p.mu.Unlock()
 	asked := p.view.now()
 	list, err := nodes(ctx, client, since, timeout)
@@ -241,19 +241,6 @@ func nodes(ctx context.Context, client *rest.Client, since time.Time, timeout ti
 		err = &rest.Error{Kind: rest.Unavailable, Err: fmt.Errorf("no answer within %s", timeout)}
 	}
 	return list, err
-}
-
-const (
-	// minPollTimeout bounds the waiting for short lists, and pollTimeoutFactor is how many times as long as usual others may take.
-	minPollTimeout    = 5 * time.Second
-	pollTimeoutFactor = 10
-)
-
-// pollTimeout is how long to wait for an answer when a list usually takes so long and so many in a row failed. A slurmrestd
-// that was asked before slurmctld was up keeps the request for minutes, and answers another one at once. A large cluster on a
-// slow machine is given its time in the end.
-func pollTimeout(took time.Duration, failures int) time.Duration {
-	return min(callTimeout, max(minPollTimeout, pollTimeoutFactor*took)<<min(failures, 4))
 }
 
 // The calls that list nodes and jobs, or the states of jobs, as rest names them.

@@ -36,6 +36,8 @@ type waiting struct {
 	rounds map[string]*round
 	// latest is when a round of any group began.
 	latest time.Time
+	// silent is how many lists of nodes in a row had no answer.
+	silent int
 }
 
 // pause is how long no round is to begin yet.
@@ -63,6 +65,26 @@ func (w *waiting) end(key string) {
 	delete(w.rounds, key)
 }
 
+// longestList bounds the waiting for a list; 10,000 nodes took 2.2 s.
+const longestList = time.Minute
+
+// listTimeout is how long to wait for a list of nodes.
+func (w *waiting) listTimeout() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return rest.ListTimeout(0, w.silent, longestList)
+}
+
+// answered notes whether Slurm answered.
+func (w *waiting) answered(yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent++
+	if yes {
+		w.silent = 0
+	}
+}
+
 // reconfigure has Slurm reread its configuration, or looks whether all slurmds have. A slurmd that rereads starts anew. It says
 // what is waited for, and nothing when all is done.
 func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Duration, waits string, err error) {
@@ -74,7 +96,7 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 	if err != nil {
 		return 0, "", err
 	}
-	list, err := slurm.Nodes(ctx, time.Time{})
+	list, err := r.nodes(ctx, slurm)
 	if err != nil {
 		return 0, "", err
 	}
@@ -104,6 +126,15 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 	r.waiting.end(key)
 	return 0, "", fmt.Errorf("%d of %d slurmds have not reread their configuration within %s, and are asked again: %s",
 		len(late), len(w.before), r.Wait, few(late))
+}
+
+// nodes lists the nodes of Slurm, and waits longer for the answer the more often none came.
+func (r *reconciler) nodes(ctx context.Context, slurm Slurm) (rest.NodeList, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.waiting.listTimeout())
+	defer cancel()
+	list, err := slurm.Nodes(ctx, time.Time{})
+	r.waiting.answered(err == nil)
+	return list, err
 }
 
 // late are the nodes that have not started anew, of those that were there and still count.

@@ -1,14 +1,14 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package link
+package rest
 
 import (
 	"testing"
 	"time"
 )
 
-func TestPollTimeout(t *testing.T) {
+func TestListTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		took     time.Duration
 		failures int
@@ -18,12 +18,12 @@ func TestPollTimeout(t *testing.T) {
 		"a fast cluster gets the least":                   {took: 20 * time.Millisecond, want: 5 * time.Second},
 		"a slow cluster gets ten times its last answer":   {took: 2 * time.Second, want: 20 * time.Second},
 		"each failure doubles it":                         {failures: 2, want: 20 * time.Second},
-		"many failures get no more than the longest":      {failures: 40, want: callTimeout},
-		"a very slow cluster gets no more than that also": {took: time.Minute, want: callTimeout},
+		"many failures get no more than the longest":      {failures: 40, want: time.Minute},
+		"a very slow cluster gets no more than that also": {took: time.Minute, want: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := pollTimeout(tc.took, tc.failures); got != tc.want {
-				t.Errorf("pollTimeout(%s, %d) = %s, want %s", tc.took, tc.failures, got, tc.want)
+			if got := ListTimeout(tc.took, tc.failures, time.Minute); got != tc.want {
+				t.Errorf("ListTimeout(%s, %d) = %s, want %s", tc.took, tc.failures, got, tc.want)
 			}
 		})
 	}

@@ -1,0 +1,47 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jailedconfig
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// keeper is a slurmrestd that keeps so many requests, and answers all others at once.
+type keeper struct{ keeps int }
+
+func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) {
+	if k.keeps == 0 {
+		return rest.NodeList{}, nil
+	}
+	k.keeps--
+	<-ctx.Done()
+	return rest.NodeList{}, ctx.Err()
+}
+
+func (*keeper) Reconfigure(context.Context) error { return nil }
+
+func TestARequestThatSlurmrestdKeepsIsGivenUpAndMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reconciler{waiting: waiting{rounds: map[string]*round{}}}
+		slurm := &keeper{keeps: 2}
+		for _, want := range []time.Duration{5 * time.Second, 10 * time.Second, 0} {
+			began := time.Now()
+			if _, err := r.nodes(t.Context(), slurm); (err != nil) != (want > 0) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("a list ended with error %v", err)
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("a list was waited for for %s, want %s", took, want)
+			}
+		}
+		if got := r.waiting.listTimeout(); got != 5*time.Second {
+			t.Errorf("after an answer, the next list is waited for for %s, want 5 s", got)
+		}
+	})
+}

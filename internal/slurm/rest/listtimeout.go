@@ -1,0 +1,19 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import "time"
+
+const (
+	// minListTimeout bounds the waiting for short lists, and listTimeoutFactor is how many times as long as usual others may take.
+	minListTimeout    = 5 * time.Second
+	listTimeoutFactor = 10
+)
+
+// ListTimeout is how long to wait for a list when one usually takes so long and so many in a row failed, and no longer than longest. A
+// slurmrestd that was asked before slurmctld was up keeps the request for minutes, and answers another one at once. A large cluster
+// on a slow machine is given its time in the end.
+func ListTimeout(usual time.Duration, failures int, longest time.Duration) time.Duration {
+	return min(longest, max(minListTimeout, listTimeoutFactor*usual)<<min(failures, 4))
+}
