@@ -37,6 +37,7 @@ func TestKubernetesNodes(t *testing.T) {
 	}{
 		{"topology and features of the Kubernetes nodes arrive in Slurm", describesNodes},
 		{"an announced maintenance drains a worker and costs no job", drainsForMaintenance},
+		{"a rebooter drains a Kubernetes node when its job has ended, and gives it back", drainsByRebooter},
 		{"a frozen kubelet and a drained node cost no job", losesNothing},
 		{"a retirement goes on after a restart of slurmctld", retiresThroughRestart},
 		{"a worker in the network of a node with a domain registers and stays", staysOnDottedNode},
