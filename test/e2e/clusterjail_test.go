@@ -36,17 +36,20 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	s.awaitCondition(t, soon, cluster, "SConfigControllerAvailable", metav1.ConditionTrue)
 	t.Run("a job runs in each partition, on each kind of worker that it has", s.runsInEachPartition)
 	t.Run("slurmctld and a worker have munged, as the SlurmCluster asks", s.answersMunge)
+	t.Run("checks of the spec run before and after a job, and a drain of theirs ends with its cause", s.runsChecks)
+	t.Run("an ActiveCheck has run after its creation, and runs by hand", func(t *testing.T) { s.runsActiveCheck(t, m) })
 	t.Run("files of a JailedConfig are there for jobs, and follow the ConfigMap", func(t *testing.T) { s.hasFiles(t, m) })
 	t.Run("a writer that is killed leaves each file old or new, and its successor ends the work", s.writesInSpiteOfKills)
 }
 
-// runsInEachPartition runs a job on every node of every partition.
+// runsInEachPartition runs a job on every node of every partition. An srun in slurmctld's own pod that has to wait for the Epilog of the
+// job before it never hears of its allocation: slurmctld sees the address of the Kubernetes node. So it waits for a short time.
 func (s *scene) runsInEachPartition(t *testing.T) {
 	ran := map[string]string{}
 	for partition, nodes := range map[string]int{"main": 2, "second": 1, "unseen": 2} {
 		eventually(t, soon, "a job to run in partition "+partition, func(ctx context.Context) error {
 			out, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld",
-				"srun", "--partition="+partition, fmt.Sprintf("--nodes=%d", nodes), "--immediate=20", "sh", "-c",
+				"srun", "--partition="+partition, fmt.Sprintf("--nodes=%d", nodes), "--immediate=5", "sh", "-c",
 				"test -e /etc/soperator-jail-populated && echo $SLURM_JOB_PARTITION $(hostname)")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			slices.Sort(lines)
@@ -88,7 +91,7 @@ func (s *scene) jobPrints(t *testing.T, want string) {
 	t.Helper()
 	const look = "echo $(cat /etc/slurm/greeting; echo; stat -c %a /etc/slurm/greeting /etc/slurm/tool.sh; /etc/slurm/tool.sh)"
 	eventually(t, soon, "a job to print "+want, func(ctx context.Context) error {
-		out, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=20", "sh", "-c", look)
+		out, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=5", "sh", "-c", look)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (s *scene) answersMunge(t *testing.T) {
 		return err
 	})
 	eventually(t, soon, "a job to find munged", func(ctx context.Context) error {
-		_, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=20", "--nodelist=big-0", "test", "-S", "/run/munge/munge.socket.2")
+		_, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=5", "--nodelist=big-0", "test", "-S", "/run/munge/munge.socket.2")
 		return err
 	})
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -57,19 +58,20 @@ func (s *scene) announce(ctx context.Context, node string, status corev1.Conditi
 func (s *scene) saysOutOfService(t *testing.T, worker, reason string) {
 	t.Helper()
 	eventually(t, soon, worker+" to be out of service by "+reason, func(ctx context.Context) error {
-		said := ""
-		for _, c := range s.pod(t, worker).Status.Conditions {
+		said, p := "", s.pod(t, worker)
+		for _, c := range p.Status.Conditions {
 			if c.Type == slinkyv1beta1.PodConditionOutOfService && c.Status == corev1.ConditionTrue {
 				said = c.Reason
 			}
 		}
 		var set slinkyv1beta1.NodeSet
-		if err := s.Get(ctx, s.name("cpu"), &set); err != nil {
-			return fmt.Errorf("reading NodeSet cpu: %w", err)
+		name := worker[:strings.LastIndex(worker, "-")]
+		if err := s.Get(ctx, s.name(name), &set); err != nil {
+			return fmt.Errorf("reading NodeSet %s: %w", name, err)
 		}
 		grouped := ""
 		for _, g := range set.Status.OutOfService {
-			if strings.Contains(g.Nodes, worker) {
+			if strings.Contains(g.Nodes, cmp.Or(p.Spec.Hostname, p.Name)) {
 				grouped = g.Reason
 			}
 		}
