@@ -79,11 +79,28 @@ func (s *scene) hasFiles(t *testing.T, m walk.Manifest) {
 	if err := unstructured.SetNestedField(files.Object, "good evening", "data", "greeting"); err != nil {
 		t.Fatal(err)
 	}
+	s.keepsConnections(t)
 	changed := time.Now()
 	s.apply(t, m)
 	s.jobPrints(t, "good evening 644 755 a tool")
 	t.Logf("a job sees the new file %.1f s after the ConfigMap was changed", time.Since(changed).Seconds())
 	s.awaitCondition(t, soon, config, "UpdateActionsCompleted", metav1.ConditionTrue)
+}
+
+// keepsConnections has somebody keep connections to slurmrestd for some seconds, and ask nothing. slurmrestd would let others wait when
+// ten do, if it were not told otherwise.
+func (s *scene) keepsConnections(t *testing.T) {
+	t.Helper()
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		const hold = `for i in {1..40}; do exec {fd}<>/dev/tcp/demo-restapi/6820 || exit; done; sleep 15; echo held`
+		out, err := s.Exec(context.WithoutCancel(t.Context()), s.name("demo-controller-0"), "slurmctld", "bash", "-c", hold)
+		if err != nil || strings.TrimSpace(out) != "held" {
+			t.Errorf("keeping connections to slurmrestd: %v: %s", err, out)
+		}
+	}()
+	t.Cleanup(func() { <-held })
 }
 
 // jobPrints waits until a job sees the files of the JailedConfig so.

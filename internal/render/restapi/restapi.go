@@ -97,6 +97,8 @@ func container(in Input) (corev1.Container, error) {
 			{Name: "SLURM_JWT", Value: "daemon"},
 			{Name: "SLURMRESTD_SECURITY", Value: "disable_unshare_files,disable_unshare_sysv"},
 			{Name: "SLURMRESTD_JSON", Value: "compact"},
+			// One that is idle takes the place of another; by itself slurmrestd lets everybody else wait when it has ten.
+			{Name: "SLURMRESTD_MAX_CONNECTIONS", Value: "256"},
 			// Each thread's arena keeps the memory of its largest answer otherwise, gigabytes on a large cluster.
 			{Name: "MALLOC_ARENA_MAX", Value: "2"},
 		},

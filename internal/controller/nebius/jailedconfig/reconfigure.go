@@ -96,6 +96,7 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 	if err != nil {
 		return 0, "", err
 	}
+	defer slurm.Close()
 	list, err := r.nodes(ctx, slurm)
 	if err != nil {
 		return 0, "", err

@@ -10,11 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // keeper is a slurmrestd that keeps so many requests, and answers all others at once.
-type keeper struct{ keeps int }
+type keeper struct{ keeps, closed int }
 
 func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) {
 	if k.keeps == 0 {
@@ -24,6 +26,8 @@ func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) 
 	<-ctx.Done()
 	return rest.NodeList{}, ctx.Err()
 }
+
+func (k *keeper) Close() { k.closed++ }
 
 func (*keeper) Reconfigure(context.Context) error { return nil }
 
@@ -44,4 +48,20 @@ func TestARequestThatSlurmrestdKeepsIsGivenUpAndMadeAgain(t *testing.T) {
 			t.Errorf("after an answer, the next list is waited for for %s, want 5 s", got)
 		}
 	})
+}
+
+// slurmrestd has ten connections for all who ask, unless it is told otherwise, and an idle one is kept for a minute and a half.
+func TestEachLookAtSlurmGivesItsConnectionsBack(t *testing.T) {
+	slurm := &keeper{}
+	r := &reconciler{waiting: waiting{rounds: map[string]*round{}}, Options: Options{
+		Slurm: func(context.Context) (Slurm, error) { return slurm, nil }, Wait: time.Minute, Poll: time.Second, Clock: clock.RealClock{},
+	}}
+	for range 2 { // one has the configuration reread, the other one looks whether it was
+		if _, _, err := r.reconfigure(t.Context(), "group"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if slurm.closed != 2 {
+		t.Errorf("connections were given back %d times, want 2", slurm.closed)
+	}
 }

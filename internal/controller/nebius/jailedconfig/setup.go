@@ -37,6 +37,8 @@ import (
 type Slurm interface {
 	Nodes(ctx context.Context, since time.Time) (rest.NodeList, error)
 	Reconfigure(ctx context.Context) error
+	// Close gives the connections back, of which slurmrestd has few.
+	Close()
 }
 
 // Options say what the controller works with.
