@@ -26,7 +26,7 @@ type DrainLimit struct {
 // DefaultDrainLimit is the limit unless --max-nodes-drained-by-checks says otherwise.
 const DefaultDrainLimit = "10%"
 
-// ParseDrainLimit reads "10%" or "3". Nothing is not allowed: without checks there is no limit to set.
+// ParseDrainLimit reads "10%" or "3". A limit of nothing is refused: whoever wants no drains by checks turns off the checks.
 func ParseDrainLimit(text string) (DrainLimit, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(number)

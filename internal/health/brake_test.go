@@ -138,7 +138,7 @@ func TestTheBrakeIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := health.DrainLimit{Number: rapid.IntRange(1, 100).Draw(t, "limit"), Percent: rapid.Bool().Draw(t, "percent")}
 		workers := rapid.IntRange(1, 40).Draw(t, "workers")
-		out, wanted, byOthers := map[string]bool{}, map[string]bool{}, 0
+		out, wanted := map[string]bool{}, map[string]bool{}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			name := fmt.Sprintf("w-%d", rapid.IntRange(0, workers-1).Draw(t, "node"))
 			switch rapid.SampledFrom([]string{"fails", "passes", "drained by others", "scaled"}).Draw(t, "step") {
@@ -157,8 +157,7 @@ func TestTheBrakeIsNeverExceeded(t *testing.T) {
 			for _, n := range d.Go {
 				out[n] = true
 			}
-			byOthers = max(before, limit.Of(workers))
-			if len(out) > byOthers || d.Out != len(out) {
+			if len(out) > max(before, limit.Of(workers)) || d.Out != len(out) {
 				t.Fatalf("%d of %d are out with limit %s, %d were; it says %d", len(out), workers, limit, before, d.Out)
 			}
 			if len(d.Go)+len(d.Wait) != len(wanted) {

@@ -166,6 +166,13 @@ var stayingMessages = rule.List[*facts, string]{
 			},
 		},
 		{
+			Name: "its ephemeral storage is nearly used up", Does: "say so", Why: "that is why its Slurm node drains",
+			When: func(f *facts) bool {
+				return f.drainedForStorage() || f.change.Drain != "" && f.change.Drain == f.Storage.DrainReason()
+			},
+			Then: rule.Is[*facts]("the ephemeral storage of the pod is nearly used up"),
+		},
+		{
 			Name: "its Kubernetes node is cordoned", Does: "say so", Why: "that is why its Slurm node drains",
 			When: func(f *facts) bool { return f.Host.Cordoned == node.Yes },
 			Then: func(f *facts) string { return "Kubernetes node " + f.Host.Name + " is cordoned" },

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -69,6 +70,13 @@ var outOfService = rule.List[*facts, OutOfService]{
 			},
 		},
 		{
+			Name: "its ephemeral storage is nearly used up", Does: "EphemeralStorage", Why: "nobody has said that enough of it is free again, and no maintenance is announced",
+			When: func(f *facts) bool { return f.drainedForStorage() && !f.Host.Maintenance.Announced() },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonEphemeralStorage, f.untilStorageIsFree())
+			},
+		},
+		{
 			Name: "its machine is to be replaced", Does: "Maintenance", Why: "a condition of the Kubernetes node says so",
 			When: func(f *facts) bool { return f.Host.Maintenance.Announced() || f.Host.Maintenance.Unknown },
 			Then: func(f *facts) OutOfService {
@@ -100,6 +108,14 @@ var outOfService = rule.List[*facts, OutOfService]{
 
 // heldByOthers says that neither we nor Slurm itself have drained the node or set it DOWN.
 func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == node.SomebodyElse }
+
+// untilStorageIsFree is what brings a node back that is drained for the ephemeral storage of its pod.
+func (f *facts) untilStorageIsFree() string {
+	if f.Storage.Resume == 0 {
+		return "nothing is known of the pod's ephemeral storage; " + f.resume()
+	}
+	return fmt.Sprintf("it is undrained when the pod uses less than %v %% of its ephemeral storage", f.Storage.Resume)
+}
 
 // resume is how a person brings the node back.
 func (f *facts) resume() string { return "scontrol update nodename=" + f.Slurm + " state=resume" }

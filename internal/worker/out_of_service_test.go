@@ -18,6 +18,7 @@ import (
 
 func TestWhoKeepsJobsFromANode(t *testing.T) {
 	const ours = "slurm-operator: Node was cordoned"
+	const full = node.StorageReason + " 90 % of its limit used"
 	plain := worker.Host{Name: "node-1", Cordoned: node.No}
 	with := func(edit func(*worker.Host)) worker.Host {
 		h := plain
@@ -29,6 +30,7 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 		name, state, reason, by string
 		pod                     nodeset.Pod
 		host                    worker.Host
+		storage                 health.Storage
 		want, message           string
 	}{
 		{name: "nobody from one that takes jobs", state: "MIXED", reason: "left over", pod: aPod(1), host: plain},
@@ -50,6 +52,14 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 			message: "down since 2026-11-20T11:00:00Z: no reason given; nothing of ours undoes that: scontrol update nodename=w-1 state=resume"},
 		{name: "maintenance", state: "IDLE DRAIN", reason: node.MaintenanceReason, by: "slurm", pod: aPod(1), host: announced, want: "Maintenance",
 			message: "drained by slurm since 2026-11-20T11:00:00Z: [compute_maintenance] node replacement process; it is undrained when no condition of Kubernetes node node-1 announces maintenance any more"},
+		{name: "ephemeral storage", state: "IDLE DRAIN", reason: full, by: "slurm", pod: aPod(1), host: plain, storage: health.Storage{Full: node.Yes, Resume: 80}, want: "EphemeralStorage",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + full + "; it is undrained when the pod uses less than 80 % of its ephemeral storage"},
+		{name: "the same while the kubelet does not answer", state: "IDLE DRAIN", reason: full, by: "slurm", pod: aPod(1), host: plain, storage: health.Storage{Resume: 80}, want: "EphemeralStorage",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + full + "; it is undrained when the pod uses less than 80 % of its ephemeral storage"},
+		{name: "ephemeral storage that nobody measures", state: "IDLE DRAIN", reason: full, by: "slurm", pod: aPod(1), host: plain, want: "EphemeralStorage",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + full + "; nothing is known of the pod's ephemeral storage; scontrol update nodename=w-1 state=resume"},
+		{name: "ephemeral storage of which enough is free", state: "IDLE DRAIN", reason: full, by: "slurm", pod: aPod(1, unready), host: plain, storage: health.Storage{Full: node.No, Resume: 80}, want: "Returning",
+			message: "drained by slurm since 2026-11-20T11:00:00Z: " + full + "; it is used again when the pod is ready and slurmd answers"},
 		{name: "a cordon", state: "IDLE DRAIN", reason: ours, by: "slurm", pod: aPod(1), host: with(func(h *worker.Host) { h.Cordoned = node.Yes }), want: "Cordoned",
 			message: "drained by slurm since 2026-11-20T11:00:00Z: " + ours + "; it is undrained when neither Kubernetes node node-1 nor the pod is cordoned"},
 		{name: "a cordon of the pod", state: "IDLE DRAIN", reason: cordonReason, by: "slurm", pod: aPod(1, cordoned), host: plain, want: "Cordoned",
@@ -63,7 +73,7 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 			at := noon.Add(-time.Hour)
 			w := worker.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at},
-				Pod: tt.pod, Slurm: "w-1", Host: tt.host,
+				Pod: tt.pod, Slurm: "w-1", Host: tt.host, Storage: tt.storage,
 			}
 			want := worker.OutOfService{Reason: tt.want, Message: tt.message}
 			if tt.want != "" {

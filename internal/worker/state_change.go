@@ -70,8 +70,8 @@ var retiredStates = rule.List[*facts, StateChange]{
 	},
 }
 
-// stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node and with the mark on the pod,
-// unless somebody else has said something about the Slurm node: contract slinky.md §4.5, soperator.md §6.2.
+// stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node, with the mark on the pod and with
+// its ephemeral storage. What somebody else has said about the Slurm node stays: contract slinky.md §4.5, soperator.md §6.2, §6.5.
 //
 //nolint:gochecknoglobals // a constant list
 var stayingStates = rule.List[*facts, StateChange]{
@@ -92,7 +92,7 @@ var stayingStates = rule.List[*facts, StateChange]{
 		},
 		{
 			Name: "it is wanted drained and is not", Does: "drain",
-			Why:  "its machine is to be replaced, or who cordons a Kubernetes node or a pod wants no new jobs there",
+			Why:  "its machine is to be replaced, or who cordons a Kubernetes node or a pod wants no new jobs there, or its ephemeral storage is nearly used up",
 			When: func(f *facts) bool { return f.wantedDrain() != "" && f.State.Drain() == node.No },
 			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
@@ -105,7 +105,7 @@ var stayingStates = rule.List[*facts, StateChange]{
 			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
 		{
-			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, and no maintenance is announced",
+			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, no maintenance is announced, and enough of its ephemeral storage is free",
 			When: func(f *facts) bool {
 				return f.wantedDrain() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
 			},
@@ -135,15 +135,24 @@ func (w *Worker) wantedDrain() string {
 	switch {
 	case w.Host.Maintenance.Announced():
 		return w.Host.Maintenance.DrainReason()
+	case w.drainedForStorage():
+		return w.Reason.Text // with the percentage that it was drained for
 	case w.Host.Cordoned == node.Yes:
 		return node.OurReason(cmp.Or(node.SanitizeReason(w.Host.CordonReason), nodeCordonReason))
 	case w.Pod.Cordoned:
 		return node.OurReason(podCordonedReason)
 	}
-	return ""
+	return w.Storage.DrainReason()
 }
 
-// drainedForOther says that we have drained the node for something else than a wanted reason is about: its going, or a maintenance.
+// drainedForStorage says that the node is drained because of the pod's ephemeral storage, and that nobody has said that enough of it is
+// free again.
+func (w *Worker) drainedForStorage() bool {
+	return w.State.Drain() == node.Yes && w.Reason.OfStorage() && w.Storage.Full != node.No
+}
+
+// drainedForOther says that we have drained the node for something else than a wanted reason is about: its going, a maintenance, or the
+// ephemeral storage of its pod.
 // Other words for a cordon are no other reason.
 func (w *Worker) drainedForOther(wanted node.Reason) bool {
 	switch {
@@ -151,6 +160,8 @@ func (w *Worker) drainedForOther(wanted node.Reason) bool {
 		return false
 	case wanted.OfMaintenance() || w.Reason.OfMaintenance():
 		return wanted.OfMaintenance() != w.Reason.OfMaintenance()
+	case wanted.OfStorage() || w.Reason.OfStorage():
+		return wanted.OfStorage() != w.Reason.OfStorage()
 	}
 	return w.drainedToGo() && !strings.Contains(wanted.Plain(), pendingTermination)
 }

@@ -9,6 +9,7 @@ package worker
 import (
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -25,6 +26,8 @@ type Worker struct {
 	Gone time.Time
 	// Host is the Kubernetes node that the pod runs on.
 	Host Host
+	// Storage is what is known of the pod's ephemeral storage.
+	Storage health.Storage
 	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
 	// Asked is when Slurm was asked for what follows.

@@ -48,6 +48,9 @@ const (
 	// ConditionWorkersUnknown, on NodeSet, is True when Slurm lacks workers that run and seems to have lost its state. It stays True
 	// until Slurm has all of them. Meanwhile the operator deletes none of those.
 	ConditionWorkersUnknown = "WorkersUnknown"
+	// ConditionDrainsByChecksPaused, on NodeSet, is True while checks want more workers out of service than may be so at the same time.
+	// It is there once that has happened.
+	ConditionDrainsByChecksPaused = "DrainsByChecksPaused"
 )
 
 // Reasons of ConditionReady.
@@ -212,6 +215,15 @@ const (
 	ReasonWithinBudget = "WithinBudget"
 	// ReasonBudgetSpent (True): a minute has seen as many deletions as it may; the others follow.
 	ReasonBudgetSpent = "BudgetSpent"
+)
+
+// Reasons of ConditionDrainsByChecksPaused.
+const (
+	// ReasonWithinLimit (False): nobody waits.
+	ReasonWithinLimit = "WithinLimit"
+	// ReasonLimitReached (True): as many workers are out of service for checks as --max-nodes-drained-by-checks allows; the message names
+	// those that checks want out as well.
+	ReasonLimitReached = "LimitReached"
 )
 
 // Reasons of ConditionDatabaseReachable.

@@ -93,7 +93,7 @@ type NodeSetStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, ReservationCreated and WorkersUnknown.
+	// Conditions are Ready, Reconciling, Stalled, FieldsIgnored, ReservationCreated, WorkersUnknown and DrainsByChecksPaused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -102,8 +102,8 @@ type NodeSetStatus struct {
 
 // NodeSetOutOfService tells of the workers whose Slurm nodes get no new jobs for the same reason.
 type NodeSetOutOfService struct {
-	// Reason is that of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, Cordoned, KubernetesNodeUnknown, Returning,
-	// NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
+	// Reason is that of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, EphemeralStorage, Cordoned,
+	// KubernetesNodeUnknown, Returning, NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
 	Reason string `json:"reason"`
 
 	// Count is the number of workers.

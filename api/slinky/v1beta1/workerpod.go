@@ -69,6 +69,8 @@ const (
 	ReasonRetiring = "Retiring"
 	// ReasonMaintenance: a condition of the Kubernetes node announces that its machine is replaced.
 	ReasonMaintenance = "Maintenance"
+	// ReasonEphemeralStorage: the pod uses nearly all of its ephemeral storage.
+	ReasonEphemeralStorage = "EphemeralStorage"
 	// ReasonCordoned: the Kubernetes node or the pod is cordoned.
 	ReasonCordoned = "Cordoned"
 	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.

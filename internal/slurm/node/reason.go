@@ -21,6 +21,10 @@ const MaintenanceReason = "[compute_maintenance] node replacement process"
 // formerMaintenanceReason is the one of Soperator before.
 const formerMaintenanceReason = "[node_problem] compute_maintenance: node replacement process"
 
+// StorageReason begins the reasons for which nodes are drained because a worker pod uses nearly all of its ephemeral storage. It is the
+// one of Soperator, so that drains made by it are recognised.
+const StorageReason = "[user_problem] pod_ephemeral_storage"
+
 // MaxReason is the length in runes to which SanitizeReason cuts.
 const MaxReason = 256
 
@@ -44,14 +48,21 @@ func OurReason(text string) string {
 
 // Ours reports whether the operator set the reason. An empty reason is not ours: an administrator can drain a node without
 // one through the REST API, and that drain must be kept.
-func (r Reason) Ours() bool { return strings.HasPrefix(r.Text, reasonPrefix) || r.OfMaintenance() }
+func (r Reason) Ours() bool {
+	return strings.HasPrefix(r.Text, reasonPrefix) || r.OfMaintenance() || r.OfStorage()
+}
+
+// OfStorage reports whether it is the reason for which the operator, or Soperator, drains nodes whose pods use nearly all of their ephemeral
+// storage.
+func (r Reason) OfStorage() bool { return strings.HasPrefix(r.Text, StorageReason) }
 
 // OfMaintenance reports whether it is the reason for which the operator, or Soperator, drains nodes whose machines are replaced.
 func (r Reason) OfMaintenance() bool {
 	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
 }
 
-// OfCheck reports whether it is the reason of a check of nodes: contract soperator.md §6.2 and §6.6.1.
+// OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.5 and
+// §6.6.1.
 func (r Reason) OfCheck() bool {
 	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {
 		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() {

@@ -1,0 +1,102 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+const (
+	// DefaultStorageThreshold is above how many percent of its limit of ephemeral storage a worker is drained.
+	DefaultStorageThreshold = 85
+	// DefaultStorageResumeThreshold is below how many percent it is undrained.
+	DefaultStorageResumeThreshold = 80
+)
+
+// StorageThresholds say when the use of ephemeral storage takes a worker out of service and when it comes back, in percent of the
+// limits of its pod.
+type StorageThresholds struct {
+	Drain, Resume float64
+}
+
+// Validate says what is wrong with the thresholds.
+func (t StorageThresholds) Validate() error {
+	var errs []error
+	if !(t.Drain >= 0 && t.Drain <= 100) { // NaN is neither
+		errs = append(errs, fmt.Errorf("--ephemeral-storage-threshold is %v: it must be from 0 to 100", t.Drain))
+	}
+	if !(t.Resume > 0 && t.Resume < t.Drain) {
+		errs = append(errs, fmt.Errorf("--ephemeral-storage-resume-threshold is %v: it must be above 0, and below --ephemeral-storage-threshold, which is %v", t.Resume, t.Drain))
+	}
+	return errors.Join(errs...)
+}
+
+// StorageUse is how much ephemeral storage a pod uses, as a kubelet says. Unless Known it did not say so.
+type StorageUse struct {
+	// Used and Limit are in bytes. A limit of 0 is that the pod has none.
+	Used  uint64
+	Limit int64
+	Known bool
+}
+
+// StorageLimit is the sum of the limits of ephemeral storage of all containers and init containers of a pod, in bytes; 0 for none.
+func StorageLimit(spec *corev1.PodSpec) (limit int64) {
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			limit += list[i].Resources.Limits.StorageEphemeral().Value()
+		}
+	}
+	return limit
+}
+
+// Storage is what is known of the ephemeral storage of a worker pod. The zero value is that nothing is. It can be compared, and does not
+// change with each measurement.
+type Storage struct {
+	// Full is Yes once more was used than the upper threshold, until less is used than the lower one: No. Unknown is that no kubelet said
+	// it, or that it is between the two, and nobody knows what was before.
+	Full node.Answer
+	// Percent is how much of the limit was used when it became full, in steps of five, so that one text is about many nodes.
+	Percent int
+	// Waits says that the brake does not let the worker be drained for it now.
+	Waits bool
+	// Resume is the lower threshold in percent.
+	Resume float64
+}
+
+// percentStep is in which steps the reason of a drain tells the percentage.
+const percentStep = 5
+
+// After is what is known after a measurement, when before was known.
+func (t StorageThresholds) After(before Storage, use StorageUse) Storage {
+	out := Storage{Full: before.Full, Percent: before.Percent, Resume: t.Resume}
+	if !use.Known {
+		return out
+	}
+	if use.Limit <= 0 {
+		return Storage{Full: node.No, Resume: t.Resume}
+	}
+	switch percent := 100 * float64(use.Used) / float64(use.Limit); {
+	case percent > t.Drain && out.Full != node.Yes:
+		out.Full, out.Percent = node.Yes, int(min(percent, 100))/percentStep*percentStep
+	case percent < t.Resume:
+		out.Full, out.Percent = node.No, 0
+	}
+	return out
+}
+
+// storageHint is what whoever reads the reason may do.
+const storageHint = "of its limit used: delete files of the pod outside of the jail, or unused containers"
+
+// DrainReason is the reason to drain the Slurm node with; empty for none.
+func (s Storage) DrainReason() string {
+	if s.Full != node.Yes || s.Waits {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %% %s", node.StorageReason, s.Percent, storageHint)
+}
