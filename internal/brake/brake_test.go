@@ -1,0 +1,154 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package brake_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func demo() types.NamespacedName { return types.NamespacedName{Namespace: "slurm", Name: "demo"} }
+
+// world is a NodeSet as Slurm shows it: the reason of each node that is drained.
+type world map[string]string
+
+func (w world) workers() (out []brake.Worker) {
+	for name, reason := range w {
+		words := []string{"IDLE"}
+		if reason != "" {
+			words = append(words, "DRAIN")
+		}
+		out = append(out, brake.Worker{Node: name, State: node.Parse(words), Reason: node.Reason{Text: reason}})
+	}
+	return out
+}
+
+func (w world) ask(b *brake.Brakes, by string, wanted ...string) health.Braked {
+	return b.Ask(brake.Request{NodeSet: demo(), By: by, Workers: w.workers(), Wanted: wanted})
+}
+
+func TestChecksShareTheBrakeOfANodeSet(t *testing.T) {
+	b, w := brake.New(health.DrainLimit{Number: 2}), world{"w-0": "", "w-1": "", "w-2": "", "w-3": "bad disk"}
+	var told []string
+	b.Notify(func(set types.NamespacedName) { told = append(told, set.String()) })
+
+	if got := w.ask(b, "storage", "w-2"); !slices.Equal(got.Go, []string{"w-2"}) {
+		t.Fatalf("the first drain is %+v", got)
+	}
+	got := w.ask(b, "gpu", "w-0", "w-1")
+	if want := (health.Braked{Go: []string{"w-0"}, Wait: []string{"w-1"}, Out: 2, Limit: 2}); !cmp.Equal(want, got) {
+		t.Errorf("another check does not see the drain that is under way: %s", cmp.Diff(want, got))
+	}
+	if got := b.Of(demo()); !cmp.Equal(brake.Status{Known: true, Waiting: []string{"w-1"}, Out: 2, Workers: 4, Limit: 2}, got) {
+		t.Errorf("the status is %+v", got)
+	}
+	if got := w.ask(b, "gpu", "w-0", "w-1"); !slices.Equal(got.Go, []string{"w-0"}) {
+		t.Errorf("asked again, the check gets %+v", got)
+	}
+	if len(told) != 1 {
+		t.Errorf("it was told %d times that others wait", len(told))
+	}
+
+	// Slurm shows both drains, and the check gives up one of them: it counts until Slurm shows that the node is back.
+	w["w-0"], w["w-2"] = "[node_problem] gpu", node.StorageReason
+	w.ask(b, "storage")
+	if got := w.ask(b, "gpu", "w-0", "w-1"); !slices.Equal(got.Wait, []string{"w-1"}) {
+		t.Errorf("while w-2 is still drained: %+v", got)
+	}
+	w["w-2"] = ""
+	if got := w.ask(b, "gpu", "w-0", "w-1"); !slices.Equal(got.Go, []string{"w-0", "w-1"}) {
+		t.Errorf("after w-2 came back: %+v", got)
+	}
+	if got := b.Of(demo()); len(got.Waiting) != 0 || len(told) != 2 {
+		t.Errorf("%v wait, told %v", got.Waiting, told)
+	}
+	b.Forget(demo())
+	if got := b.Of(demo()); got.Workers != 0 || !got.Known || len(told) != 3 {
+		t.Errorf("it is not forgotten: %+v, told %v", got, told)
+	}
+}
+
+func TestWhoWaitsIsNotKnownBeforeEveryCheckHasAsked(t *testing.T) {
+	b, w := brake.New(health.DrainLimit{Number: 1}), world{"w-0": "", "w-1": ""}
+	b.Await("storage")
+	if b.Of(demo()).Known {
+		t.Error("known before anybody asked")
+	}
+	w.ask(b, "gpu", "w-0", "w-1")
+	if b.Of(demo()).Known {
+		t.Error("known before the awaited check asked")
+	}
+	told := 0
+	b.Notify(func(types.NamespacedName) { told++ })
+	w.ask(b, "storage")
+	w.ask(b, "storage")
+	if !b.Of(demo()).Known || told != 1 {
+		t.Errorf("after it asked: %+v, told %d times", b.Of(demo()), told)
+	}
+}
+
+// TestTheBrakeIsNeverExceededByChecks has two checks ask for random nodes. Slurm shows their drains, and the ends of these, at random times.
+func TestTheBrakeIsNeverExceededByChecks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := health.DrainLimit{Number: rapid.IntRange(1, 60).Draw(t, "limit"), Percent: rapid.Bool().Draw(t, "percent")}
+		b, w := brake.New(limit), world{}
+		for i := range rapid.IntRange(1, 20).Draw(t, "workers") {
+			w[fmt.Sprintf("w-%d", i)] = ""
+		}
+		names := slices.Sorted(func(yield func(string) bool) {
+			for name := range w {
+				if !yield(name) {
+					return
+				}
+			}
+		})
+		wants := map[string]map[string]bool{"storage": {}, "gpu": {}}
+		drained := map[string]bool{} // by checks, whether or not Slurm shows it
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			by := rapid.SampledFrom([]string{"storage", "gpu"}).Draw(t, "by")
+			name := rapid.SampledFrom(names).Draw(t, "node")
+			switch rapid.SampledFrom([]string{"fail", "pass", "show"}).Draw(t, "step") {
+			case "fail":
+				wants[by][name] = true
+			case "pass": // a check gives up what Slurm shows, and then Slurm shows the node without the drain
+				if !wants["storage"][name] || w[name] != "" {
+					delete(wants[by], name)
+				}
+				if !wants["storage"][name] && !wants["gpu"][name] && w[name] != "" {
+					w[name] = ""
+					delete(drained, name)
+				}
+			case "show":
+				if drained[name] {
+					w[name] = "[node_problem] " + by
+				}
+			}
+			// A node that a check gave up before Slurm showed it was never drained.
+			for n := range drained {
+				if w[n] == "" && !wants["storage"][n] && !wants["gpu"][n] {
+					delete(drained, n)
+				}
+			}
+			var wanted []string
+			for n := range wants[by] {
+				wanted = append(wanted, n)
+			}
+			for _, n := range w.ask(b, by, wanted...).Go {
+				drained[n] = true
+			}
+			if most := limit.Of(len(w)); len(drained) > most {
+				t.Fatalf("%d of %d are drained by checks, with limit %s", len(drained), len(w), limit)
+			}
+		}
+	})
+}
