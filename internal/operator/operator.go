@@ -27,6 +27,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
@@ -45,6 +46,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
@@ -69,11 +71,15 @@ type Options struct {
 	PropagatedNodeConditions []string
 	// Health says which conditions of Kubernetes nodes take their workers out of service.
 	Health health.Conditions
+	// DrainLimit is how many workers of a NodeSet checks may take out of service at the same time.
+	DrainLimit health.DrainLimit
+	// Storage says how the ephemeral storage of workers is measured; nil is not at all.
+	Storage *podstorage.Options
 	// TopologyLabelPrefix is that of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
 	// Links are the options of the links to Slurm.
 	Links link.Options
-	// Metrics is where the metrics of the links are registered; nil registers none.
+	// Metrics is where the metrics of the links and of the NodeSets are registered; nil registers none.
 	Metrics prometheus.Registerer
 }
 
@@ -132,23 +138,44 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	)
 }
 
-// running keeps the links open, and their metrics registered, while the manager leads.
-func running(links *link.Registry, metrics prometheus.Registerer) manager.RunnableFunc {
+// running keeps the links open, and the metrics of the links and of others registered, while the manager leads.
+func running(links *link.Registry, metrics prometheus.Registerer, others ...prometheus.Collector) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if metrics != nil {
-			if err := metrics.Register(links); err != nil {
-				return fmt.Errorf("registering the metrics of links to Slurm: %w", err)
+			for _, c := range append(others, links) {
+				if err := metrics.Register(c); err != nil {
+					return fmt.Errorf("registering metrics: %w", err)
+				}
+				defer metrics.Unregister(c)
 			}
-			defer metrics.Unregister(links)
 		}
 		return links.Start(ctx)
 	}
 }
 
+// measuring measures the ephemeral storage of workers while the manager leads, if that is asked for.
+func measuring(mgr ctrl.Manager, links *link.Registry, brakes *brake.Brakes, o *podstorage.Options) (*podstorage.Meter, error) {
+	if o == nil {
+		return nil, nil //nolint:nilnil // a nil Meter knows nothing
+	}
+	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), links, brakes, clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(meter); err != nil {
+		return nil, fmt.Errorf("adding the measurement of ephemeral storage: %w", err)
+	}
+	return meter, nil
+}
+
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links := link.NewRegistry(o.Links)
-	if err := mgr.Add(running(links, o.Metrics)); err != nil {
+	links, brakes := link.NewRegistry(o.Links), brake.New(o.DrainLimit)
+	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), brakes))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
+	}
+	meter, err := measuring(mgr, links, brakes, o.Storage)
+	if err != nil {
+		return err
 	}
 	applier := kube.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 	process := string(uuid.NewUUID())
@@ -173,9 +200,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"loginset":         {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},
 		"nodeset": {
-			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links) },
+			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links, brakes) },
 			func(b reconcile.Base) error {
-				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health)
+				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health, meter)
 			},
 			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
 		},

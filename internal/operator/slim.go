@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
@@ -23,14 +24,21 @@ func slimPod(o any) (any, error) {
 	if p.Labels[slinkyv1beta1.LabelCluster] == "" {
 		return p, nil
 	}
+	host := ""
+	if health.StorageLimit(&p.Spec) > 0 {
+		host = p.Status.HostIP // where its kubelet is asked
+	}
 	p.Spec = corev1.PodSpec{
-		NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, HostNetwork: p.Spec.HostNetwork, Containers: slurmd(p.Spec.Containers),
+		NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, HostNetwork: p.Spec.HostNetwork,
+		Containers: append(slurmd(p.Spec.Containers), limited(p.Spec.Containers)...), InitContainers: limited(p.Spec.InitContainers),
 		Volumes: slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil }),
 	}
 	if len(p.Spec.Volumes) == 0 {
 		p.Spec.Volumes = nil // with room for all
 	}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP, ContainerStatuses: lastWords(p.Status.ContainerStatuses)}
+	p.Status = corev1.PodStatus{
+		Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP, HostIP: host, ContainerStatuses: lastWords(p.Status.ContainerStatuses),
+	}
 	return p, nil
 }
 
@@ -50,10 +58,28 @@ func slurmd(all []corev1.Container) []corev1.Container {
 	for _, c := range all {
 		if c.Name == slinkyv1beta1.NameSlurmd {
 			plain := slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })
-			return []corev1.Container{{Name: c.Name, Args: c.Args, Env: slices.Clone(plain)}}
+			return []corev1.Container{{Name: c.Name, Args: c.Args, Env: slices.Clone(plain), Resources: storageLimit(&c)}}
 		}
 	}
 	return nil
+}
+
+// limited are the other containers with a limit of ephemeral storage, with nothing but that.
+func limited(all []corev1.Container) (out []corev1.Container) {
+	for i := range all {
+		if limits := storageLimit(&all[i]); limits.Limits != nil && all[i].Name != slinkyv1beta1.NameSlurmd {
+			out = append(out, corev1.Container{Name: all[i].Name, Resources: limits})
+		}
+	}
+	return out
+}
+
+// storageLimit is the limit of ephemeral storage of a container.
+func storageLimit(c *corev1.Container) (out corev1.ResourceRequirements) {
+	if limit, is := c.Resources.Limits[corev1.ResourceEphemeralStorage]; is {
+		out.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}
+	}
+	return out
 }
 
 // slimNode is the form in which the cache keeps a Kubernetes node. Every kubelet lists its images and volumes there, and what the

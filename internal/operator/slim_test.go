@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
@@ -53,6 +54,30 @@ status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Ready, status: "Tr
 	whole.ManagedFields = nil
 	if diff := cmp.Diff(whole, slim(other)); diff != "" {
 		t.Errorf("of slurmctld's pod, whose containers say how it is:\n%s", diff)
+	}
+}
+
+func TestTheCacheKeepsTheLimitsOfEphemeralStorage(t *testing.T) {
+	p := manifest.Parse[corev1.Pod](t, `
+metadata: {name: w-0, labels: {slinky.slurm.net/cluster: demo}}
+spec:
+  initContainers: [{name: prepare, image: i, resources: {limits: {ephemeral-storage: 1Gi, cpu: "1"}}}, {name: logs, image: i}]
+  containers: [{name: side, image: i, resources: {limits: {ephemeral-storage: 2Gi}}}, {name: slurmd, image: i, resources: {limits: {ephemeral-storage: 4Gi, memory: 1Gi}}}]
+status: {hostIP: 10.0.0.9}
+`)
+	before := health.StorageLimit(&p.Spec)
+	if _, err := slimPod(p); err != nil {
+		t.Fatal(err)
+	}
+	want := manifest.Parse[corev1.Pod](t, `
+metadata: {name: w-0, labels: {slinky.slurm.net/cluster: demo}}
+spec:
+  initContainers: [{name: prepare, resources: {limits: {ephemeral-storage: 1Gi}}}]
+  containers: [{name: slurmd, resources: {limits: {ephemeral-storage: 4Gi}}}, {name: side, resources: {limits: {ephemeral-storage: 2Gi}}}]
+status: {hostIP: 10.0.0.9}
+`)
+	if diff := cmp.Diff(want, p); diff != "" || health.StorageLimit(&p.Spec) != before || before != 7<<30 {
+		t.Errorf("the limit was %d and is %d:\n%s", before, health.StorageLimit(&p.Spec), diff)
 	}
 }
 

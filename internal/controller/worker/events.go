@@ -38,6 +38,8 @@ type eventText struct {
 	// what is told with a name in it, as "Slurm node %s drains", and many of several, as "%d Slurm nodes %s drain". text is added
 	// to both.
 	one, many, text string
+	// warning says that somebody has to do something about it.
+	warning bool
 	// gone says that the pod is no more, so that the Event is one of the NodeSet even of a single worker.
 	gone bool
 }
@@ -88,7 +90,11 @@ func (n *eventJoiner) publish() {
 		} else if !r.gone {
 			regarding, related = r.first, r.set
 		}
-		n.recorder.Eventf(regarding, related, corev1.EventTypeNormal, r.reason, r.action, "%s", kube.Note(text+r.text))
+		kind := corev1.EventTypeNormal
+		if r.warning {
+			kind = corev1.EventTypeWarning
+		}
+		n.recorder.Eventf(regarding, related, kind, r.reason, r.action, "%s", kube.Note(text+r.text))
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), maxWrites: maxWrites, version: pod.ResourceVersion}
 	s.worker = worker.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
-		Host: host, NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
 		Opening: worker.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{

@@ -38,3 +38,11 @@ func (r *reconciler) wakeWhenPermitted() source.Source {
 		return nil
 	})
 }
+
+// wakeByStorage wakes the pods whose ephemeral storage is nearly used up, or is so no more.
+func (r *reconciler) wakeByStorage() source.Source {
+	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
+		r.storage.Notify(func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) })
+		return nil
+	})
+}

@@ -41,6 +41,8 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		case s.worker.Pod.Retired != "":
 		case host.Maintenance.Announced():
 			c.told.reason = "NodeMaintenance"
+		case node.Reason{Text: a.Drain}.OfStorage():
+			c.told.reason, c.told.warning = "HighEphemeralStorageUsage", true
 		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}

@@ -24,6 +24,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -52,7 +53,9 @@ type reconciler struct {
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
 	// health says which conditions of Kubernetes nodes take workers out of service.
-	health     health.Conditions
+	health health.Conditions
+	// storage knows of the ephemeral storage of worker pods; nil where nobody measures it.
+	storage    *podstorage.Meter
 	memory     memory
 	writes     semaphore
 	confirming confirmations
@@ -60,9 +63,13 @@ type reconciler struct {
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
-// according to its conditions of the propagated types. Conditions that announce maintenance drain the workers by themselves.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions) error {
-	r := &reconciler{Base: base, links: links, propagated: propagated, health: conditions, memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder}}
+// according to its conditions of the propagated types. Conditions that announce maintenance, and what storage knows, drain the workers by
+// themselves.
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
+	r := &reconciler{
+		Base: base, links: links, propagated: propagated, health: conditions, storage: storage,
+		memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder},
+	}
 	if err := mgr.Add(r.events); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
 	}
@@ -94,6 +101,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).
 		WatchesRawSource(r.wakeWhenPermitted()).
+		WatchesRawSource(r.wakeByStorage()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
 		Complete(r)
 	if err != nil {

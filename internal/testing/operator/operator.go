@@ -32,6 +32,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
@@ -48,6 +49,10 @@ type Operator struct {
 	Slurm *fake.Slurm
 	// Budget is how many deletions a cluster may see within a minute, from the next Restart on; zero for the usual.
 	Budget int
+	// DrainLimit is how many workers of a NodeSet checks may take out of service, from the next Restart on; the zero value is one.
+	DrainLimit health.DrainLimit
+	// Storage says how ephemeral storage is measured, from the next Restart on; nil is not at all.
+	Storage *podstorage.Options
 
 	t       testing.TB
 	enabled map[string]bool
@@ -122,7 +127,8 @@ func (o *Operator) run() {
 	}, operator.Options{
 		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links:  link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
+		Links:      link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
+		DrainLimit: o.DrainLimit, Storage: o.Storage,
 		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"}},
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -33,6 +34,8 @@ type facts struct {
 	// workers is what the plan for them is made from, but for the revision, and registered are their names that Slurm has.
 	workers    plans.Input
 	registered hostlist.Set
+	// brake is who waits until checks may take more workers out of service.
+	brake brake.Status
 	// unfit are Kubernetes nodes that cannot be given a worker. They keep no other from having one.
 	unfit problem.List
 	// registration is the digest of what workers register with, where Slurm powers them up and down.
@@ -43,7 +46,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (facts, error) {
-	f := facts{set: n}
+	f := facts{set: n, brake: r.brakes.Of(client.ObjectKeyFromObject(n))}
 	var err error
 	f.input, err = r.input(ctx, n)
 	if err == nil {

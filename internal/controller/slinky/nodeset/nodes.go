@@ -26,6 +26,7 @@ import (
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
 	b.WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake))
+	b.WatchesRawSource(r.brakeChanges())
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

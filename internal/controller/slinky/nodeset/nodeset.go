@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
@@ -39,6 +40,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links    *link.Registry
+	brakes   *brake.Brakes
 	interest jobInterest
 	absences absences
 	pace     pace
@@ -54,8 +56,8 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links, sealed: lru.New(maxDigests), configs: lru.New(maxConfigs)}
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
+	r := &reconciler{Base: base, links: links, brakes: brakes, sealed: lru.New(maxDigests), configs: lru.New(maxConfigs)}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{
 		Base:     &r.Base,
 		New:      func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },

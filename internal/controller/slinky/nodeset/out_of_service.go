@@ -39,9 +39,7 @@ func outOfService(pods []corev1.Pod) []slinkyv1beta1.NodeSetOutOfService {
 	var out []slinkyv1beta1.NodeSetOutOfService
 	for _, reason := range slices.Sorted(maps.Keys(groups)) {
 		g := groups[reason]
-		if g.Nodes = hostlist.Compress(names[reason]); len(g.Nodes) > maxOutOfServiceNodes {
-			g.Nodes = g.Nodes[:maxOutOfServiceNodes-3] + "..."
-		}
+		g.Nodes = shortened(hostlist.Compress(names[reason]))
 		out = append(out, *g)
 	}
 	return out

@@ -36,6 +36,7 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 			out.Problems = append(out.Problems, problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown, "%s", c.Message))
 		}
 	}
+	drainsPaused(n, f.brake, &out)
 	out.Parts = []kube.Part{count(n, f.pods, s.NodeSetHash, o.Now)}
 	return out
 }

@@ -1,0 +1,58 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+)
+
+// brakeChanges wakes the NodeSets of which other workers wait for the brake.
+func (r *reconciler) brakeChanges() source.Source {
+	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
+		r.brakes.Notify(func(set types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: set}) })
+		return nil
+	})
+}
+
+// drainsPaused tells who waits until checks may take more workers out of service: by a condition, which a NodeSet of which nobody ever
+// waited has not, and by one event when the waiting begins.
+func drainsPaused(n *slinkyv1beta1.NodeSet, b brake.Status, out *reconcile.Report) {
+	before := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused)
+	if !b.Known || len(b.Waiting) == 0 && before == nil {
+		return
+	}
+	if len(b.Waiting) == 0 {
+		out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinLimit, "no worker waits to be drained by a check")
+		return
+	}
+	text := fmt.Sprintf("%d of %d workers are out of service for checks, and --max-nodes-drained-by-checks allows %d; checks want %d more out: %s",
+		b.Out, b.Workers, b.Limit, len(b.Waiting), shortened(hostlist.Compress(b.Waiting)))
+	out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonLimitReached, text)
+	if before == nil || before.Status != metav1.ConditionTrue {
+		out.Events = append(out.Events, reconcile.Event{
+			Type: corev1.EventTypeWarning, Reason: slinkyv1beta1.ConditionDrainsByChecksPaused, Action: "Brake", Note: text,
+		})
+	}
+}
+
+// shortened is a host list as it fits into a status.
+func shortened(list string) string {
+	if len(list) > maxOutOfServiceNodes {
+		return list[:maxOutOfServiceNodes-3] + "..."
+	}
+	return list
+}
