@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -56,13 +57,17 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 	if err != nil {
 		return nil, err
 	}
+	limit, err := health.ParseDrainLimit(o.maxDrainedByChecks)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := operator.NewManager(ctx, restConfig, base, operator.Options{
 		Namespace: o.ownNamespace(namespaceFile), Namespaces: o.namespaces, Enabled: enabled, Concurrency: o.concurrency,
 		Images:        image.Set{Registry: o.imageRegistry, Tag: o.imageTag, KeepSoperators: o.keepSoperatorImages, Operator: o.operatorImage},
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
-		Health: conditions,
-		Links:  link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
+		Health: conditions, DrainLimit: limit, Storage: o.storageOptions(),
+		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
@@ -44,6 +45,9 @@ type options struct {
 	propagatedNodeConditions []string
 	maintenanceTypes         []string
 	maintenanceIgnored       string
+	maxDrainedByChecks       string
+	measureStorage           bool
+	storage                  podstorage.Options
 	topologyLabelPrefix      string
 	destructive              int
 	profile                  bool
@@ -131,6 +135,33 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 	o.maintenanceIgnored = getenv("MAINTENANCE_IGNORE_NODE_LABELS")
 	fs.StringVar(&o.maintenanceIgnored, "maintenance-ignore-node-labels", o.maintenanceIgnored,
 		"comma-separated `labels`, as key=value, of Kubernetes nodes whose workers are not drained for maintenance (env MAINTENANCE_IGNORE_NODE_LABELS)")
+	fs.StringVar(&o.maxDrainedByChecks, "max-nodes-drained-by-checks", health.DefaultDrainLimit,
+		"`number` or percentage of the workers of a NodeSet that checks may take out of service at the same time; at least one")
+	o.bindStorage(fs)
+}
+
+// bindStorage declares the flags about the ephemeral storage of workers.
+func (o *options) bindStorage(fs *flag.FlagSet) {
+	fs.BoolVar(&o.measureStorage, "ephemeral-storage-check", false,
+		"ask kubelets once a minute how much of its limits of ephemeral storage each worker uses; needs the right to get nodes/stats")
+	fs.Float64Var(&o.storage.Thresholds.Drain, "ephemeral-storage-threshold", health.DefaultStorageThreshold,
+		"`percent` of its limit of ephemeral storage above which a worker is drained")
+	fs.Float64Var(&o.storage.Thresholds.Resume, "ephemeral-storage-resume-threshold", health.DefaultStorageResumeThreshold,
+		"`percent` below which it is undrained")
+	kubelet := &o.storage.Kubelet
+	fs.IntVar(&kubelet.Port, "kubelet-port", podstorage.DefaultKubeletPort, "`port` of kubelets")
+	fs.DurationVar(&kubelet.RequestTimeout, "kubelet-request-timeout", podstorage.DefaultRequestTimeout, "time within which a kubelet must answer")
+	fs.StringVar(&kubelet.CAFile, "kubelet-ca-file", "", "`file` with the authorities of kubelets' serving certificates; default: those of the API server's")
+	fs.BoolVar(&kubelet.InsecureSkipTLSVerify, "kubelet-insecure-skip-tls-verify", false,
+		"take any serving certificate of a kubelet: whoever answers at the address of a node gets the operator's token")
+}
+
+// storageOptions are how ephemeral storage is measured; nil for not at all.
+func (o *options) storageOptions() *podstorage.Options {
+	if !o.measureStorage {
+		return nil
+	}
+	return &o.storage
 }
 
 // health says which conditions of Kubernetes nodes take workers out of service.
@@ -151,6 +182,10 @@ func (o *options) validate() error {
 	if _, err := o.health(); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := health.ParseDrainLimit(o.maxDrainedByChecks); err != nil {
+		errs = append(errs, fmt.Errorf("--max-nodes-drained-by-checks: %w", err))
+	}
+	errs = append(errs, o.storage.Validate())
 	if _, err := o.enabled(); err != nil {
 		errs = append(errs, err)
 	}

@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 )
 
 func noEnv(string) string { return "" }
@@ -82,6 +84,26 @@ func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
 	}
 	if slinky.concurrency("nodeset") != 7 || slinky.concurrency("loginset") != 3 || slinky.concurrency("slurmcluster") != 4 {
 		t.Error("the numbers of workers are wrong")
+	}
+}
+
+// TestEphemeralStorageIsMeasuredWhereItIsAskedFor has the flags of contract soperator.md §2.2.
+func TestEphemeralStorageIsMeasuredWhereItIsAskedFor(t *testing.T) {
+	if o := parsed(t); o.storageOptions() != nil || o.maxDrainedByChecks != "10%" {
+		t.Errorf("without a flag: %+v, %s", o.storageOptions(), o.maxDrainedByChecks)
+	}
+	got := parsed(t, "--ephemeral-storage-check", "--ephemeral-storage-threshold=90.5", "--ephemeral-storage-resume-threshold=70", "--kubelet-port=1",
+		"--kubelet-request-timeout=3s", "--kubelet-insecure-skip-tls-verify=true").storageOptions()
+	want := &podstorage.Options{
+		Thresholds: health.StorageThresholds{Drain: 90.5, Resume: 70},
+		Kubelet:    podstorage.KubeletOptions{Port: 1, RequestTimeout: 3 * time.Second, InsecureSkipTLSVerify: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	want = &podstorage.Options{Thresholds: health.StorageThresholds{Drain: 85, Resume: 80}, Kubelet: podstorage.KubeletOptions{Port: 10250, RequestTimeout: 10 * time.Second}}
+	if diff := cmp.Diff(want, parsed(t, "--ephemeral-storage-check").storageOptions()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -156,6 +178,13 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"--slurmrestd-url=slurm"}, "--slurmrestd-url: reading the endpoint of slurmrestd: it is not like http://host:port"},
 		{[]string{"--image-tag="}, "--image-registry and --image-tag must not be empty"},
 		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
+		{[]string{"--max-nodes-drained-by-checks=0"}, `--max-nodes-drained-by-checks: "0": it must be at least 1, and at least 1 %`},
+		{[]string{"--ephemeral-storage-threshold=100.5"}, "--ephemeral-storage-threshold is 100.5: it must be from 0 to 100"},
+		{[]string{"--ephemeral-storage-threshold=70"}, "--ephemeral-storage-resume-threshold is 80: it must be above 0, and below --ephemeral-storage-threshold, which is 70"},
+		{[]string{"--kubelet-port=0"}, "--kubelet-port is 0: it must be from 1 to 65535"},
+		{[]string{"--kubelet-request-timeout=-1s"}, "--kubelet-request-timeout is -1s: it must be above 0"},
+		{[]string{"--kubelet-ca-file=/missing"}, "--kubelet-ca-file: stat /missing: no such file or directory"},
+		{[]string{"--kubelet-ca-file=/dev/null", "--kubelet-insecure-skip-tls-verify"}, "--kubelet-ca-file and --kubelet-insecure-skip-tls-verify exclude one another"},
 		{[]string{"start"}, `unexpected argument "start": the manager takes flags only, see --help`},
 		{[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag"},
 		{[]string{"--cache-sync-timeout=soon"}, `invalid value "soon" for flag -cache-sync-timeout: parse error`},
