@@ -278,7 +278,7 @@ func kindOfRead(err error) Kind {
 	var syntax *syntaxError
 	var bound Bound
 	if errors.As(err, &syntax) || errors.As(err, &bound) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
-		errors.Is(err, errOthers) || errors.Is(err, errNoStatistics) {
+		errors.Is(err, errOthers) || errors.Is(err, errNoStatistics) || errors.Is(err, errNoJob) {
 		return Malformed
 	}
 	return Unavailable
