@@ -1,0 +1,94 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// What the contract has for the jobs of checks (soperator.md §9.8).
+const (
+	// hiddenPartition is where jobs of checks run, and backgroundPartition where those of a job array did.
+	hiddenPartition     = "hidden"
+	backgroundPartition = "background"
+	jobDirectory        = "/opt/soperator-home/soperatorchecks"
+	jobOutput           = "/opt/soperator-outputs/slurm_jobs/%N.%x.%j.out"
+)
+
+// Run says which Slurm jobs a run of a check is.
+type Run struct {
+	// Check is the name of the check and of its jobs.
+	Check string
+	// Script is the batch script.
+	Script string
+	// Environment are variables of the jobs as NAME=value.
+	Environment []string
+	// Reservation is the reservation to run one job in; empty for none.
+	Reservation string
+	// EachWorker has one job for each healthy worker. Array says the same in the words of the first generation.
+	EachWorker, Array bool
+	// Max is the most jobs that are submitted; 0 is any number.
+	Max int
+}
+
+// Submissions are the jobs of a run. The cases in order:
+//
+//	case               jobs
+//	in a reservation   one, in partition hidden
+//	each worker        one for each healthy node in partition hidden, for at most Max of them, chosen by chance
+//	array              the same in partition background: the tasks of an array may meet on one node
+//	otherwise          one, in partition hidden
+func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submission {
+	one := rest.Submission{
+		Name: run.Check, Script: run.Script, Environment: run.Environment, Partition: hiddenPartition, Directory: jobDirectory, Output: jobOutput,
+	}
+	switch {
+	case run.Reservation != "":
+		one.Reservation = run.Reservation
+		return []rest.Submission{one}
+	case !run.EachWorker && !run.Array:
+		return []rest.Submission{one}
+	case !run.EachWorker:
+		one.Partition = backgroundPartition
+	}
+	var out []rest.Submission
+	for _, name := range chosen(nodes, run.Max, chance) {
+		job := one
+		job.Nodes = []string{name}
+		out = append(out, job)
+	}
+	return out
+}
+
+// chosen are the names of healthy nodes, at most limit of them if it is not 0, in order.
+func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
+	var names []string
+	for i := range nodes {
+		if healthy(node.Parse(nodes[i].State)) {
+			names = append(names, nodes[i].Name)
+		}
+	}
+	slices.Sort(names)
+	if limit > 0 && len(names) > limit {
+		chance.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:limit]
+		slices.Sort(names)
+	}
+	return names
+}
+
+// healthy says whether a job that must have the node would start there once others have ended. Where Slurm does not say, it is not.
+func healthy(state node.State) bool {
+	if !state.Certain() || state.Base() == node.Down || state.Base() == node.Error || state.Base() == node.Future {
+		return false
+	}
+	return !slices.ContainsFunc([]node.Word{
+		node.Drain, node.Fail, node.Reserved, node.Maintenance, node.InvalidReg, node.NotResponding, node.PoweredDown, node.PowerDown,
+		node.PoweringDown, node.PowerDrain, node.PowerDownASAP, node.PowerDownForce, node.RebootRequested, node.RebootIssued, node.Blocked,
+	}, state.Has)
+}

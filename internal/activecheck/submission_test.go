@@ -1,0 +1,78 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// nodesOf are nodes given as "name:STATE+FLAG".
+func nodesOf(specs ...string) (out []rest.Node) {
+	for _, spec := range specs {
+		name, state, _ := strings.Cut(spec, ":")
+		out = append(out, rest.Node{Name: name, State: strings.Split(state, "+")})
+	}
+	return out
+}
+
+func TestWhichJobsARunIs(t *testing.T) {
+	nodes := nodesOf("c:MIXED", "a:IDLE+DYNAMIC_NORM", "b:ALLOCATED", "drained:IDLE+DRAIN", "down:DOWN", "silent:IDLE+NOT_RESPONDING", "off:IDLE+POWERED_DOWN",
+		"new:IDLE+SOMETHING", "unknown:UNKNOWN", "reserved:IDLE+RESERVED", "boots:IDLE+REBOOT_ISSUED", "canceled:IDLE+REBOOT_CANCELED")
+	for name, test := range map[string]struct {
+		run  Run
+		want []string
+	}{
+		"a plain one":                        {Run{}, []string{"hidden"}},
+		"in a reservation":                   {Run{Reservation: "r"}, []string{"hidden in r"}},
+		"a reservation comes before workers": {Run{Reservation: "r", EachWorker: true}, []string{"hidden in r"}},
+		"each healthy worker":                {Run{EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
+		"a limit that does not bind":         {Run{EachWorker: true, Max: 4}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
+		"an array":                           {Run{Array: true}, []string{"background on a", "background on b", "background on c", "background on canceled"}},
+		"both":                               {Run{Array: true, EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.run.Check, test.run.Script, test.run.Environment = "gpu", "#!/bin/true", []string{"A=b"}
+			var got []string
+			for _, s := range Submissions(test.run, nodes, rand.New(rand.NewPCG(1, 2))) {
+				text := s.Partition
+				if s.Reservation != "" {
+					text += " in " + s.Reservation
+				}
+				if len(s.Nodes) > 0 {
+					text += fmt.Sprintf(" on %s", strings.Join(s.Nodes, ","))
+				}
+				got = append(got, text)
+				if s.Name != "gpu" || s.Script != "#!/bin/true" || s.Directory == "" || s.Output == "" || len(s.Environment) == 0 {
+					t.Errorf("%+v", s)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if jobs := Submissions(Run{EachWorker: true}, nil, nil); len(jobs) > 0 {
+		t.Errorf("without a node there are %v", jobs)
+	}
+}
+
+func TestALimitChoosesAmongHealthyNodesByChance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit, seed := rapid.IntRange(1, 5).Draw(t, "limit"), rapid.Uint64().Draw(t, "seed")
+		nodes := nodesOf("a:IDLE", "b:IDLE", "c:DOWN", "d:IDLE", "e:MIXED")
+		names := chosen(nodes, limit, rand.New(rand.NewPCG(seed, 0)))
+		if len(names) != min(limit, 4) || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) || slices.Contains(names, "c") {
+			t.Fatalf("chosen are %v", names)
+		}
+	})
+}
