@@ -134,6 +134,8 @@ type call struct {
 	path   string // below /slurm/VERSION/
 	query  url.Values
 	body   []byte
+	// as makes the tokens for this call; nil: the client's issuer.
+	as token.Issuer
 	// longest is how many bytes the answer may have; zero: as many as any that is not a list.
 	longest int64
 	// repeatable says that the call may be made twice without harm.
@@ -172,7 +174,11 @@ func (c *Client) attempt(ctx context.Context, version string, call call) (unchan
 func (c *Client) exchange(ctx context.Context, version string, call call, seen *Observation) (unchanged bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	secret, _, err := c.issuer.Token(c.options.Now())
+	as := c.issuer
+	if call.as != nil {
+		as = call.as
+	}
+	secret, _, err := as.Token(c.options.Now())
 	if err == nil && secret == "" {
 		err = errors.New("the issuer gave an empty token")
 	}
@@ -278,7 +284,7 @@ func kindOfRead(err error) Kind {
 	var syntax *syntaxError
 	var bound Bound
 	if errors.As(err, &syntax) || errors.As(err, &bound) || errors.Is(err, errNoList) || errors.Is(err, errUndated) || errors.Is(err, errNameless) ||
-		errors.Is(err, errOthers) || errors.Is(err, errNoStatistics) || errors.Is(err, errNoJob) {
+		errors.Is(err, errOthers) || errors.Is(err, errNoStatistics) || errors.Is(err, errNoJob) || errors.Is(err, errNoStatus) {
 		return Malformed
 	}
 	return Unavailable

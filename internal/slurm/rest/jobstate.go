@@ -6,6 +6,9 @@ package rest
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -29,6 +32,31 @@ func (c *Client) JobStates(ctx context.Context, wanted func(JobState) bool) ([]J
 		return nil, fmt.Errorf("listing the states of Slurm jobs of %s: %w", c, err)
 	}
 	return list, nil
+}
+
+// maxAsked is how many jobs StatesOfJobs asks for in one call: their numbers are part of the URL.
+const maxAsked = 500
+
+// StatesOfJobs lists the states of some jobs, 80 bytes for each, by one call for 500 of them. Jobs that slurmctld does not have are
+// left out. The numbers go as "job_id=1&job_id=2": of a list with commas, slurmrestd says that it is no query, or nothing at all.
+func (c *Client) StatesOfJobs(ctx context.Context, ids []int64) ([]JobState, error) {
+	var all []JobState
+	for asked := range slices.Chunk(ids, maxAsked) {
+		query := url.Values{}
+		for _, id := range asked {
+			query.Add("job_id", strconv.FormatInt(id, 10))
+		}
+		var list []JobState
+		_, err := c.do(ctx, call{method: http.MethodGet, path: "jobs/state/", query: query, repeatable: true, decode: func(r *reader) (errs []slurmError, err error) {
+			list, errs, err = decodeJobStates(r, nil)
+			return errs, err
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("listing the states of %d Slurm jobs of %s: %w", len(ids), c, err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
 }
 
 func decodeJobStates(r *reader, wanted func(JobState) bool) ([]JobState, []slurmError, error) {

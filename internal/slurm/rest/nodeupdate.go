@@ -121,16 +121,26 @@ func (c *Client) CreateNode(ctx context.Context, line string) error {
 
 // write makes a call that changes something and answers with nothing but errors[]. A nil body is none.
 func (c *Client) write(ctx context.Context, method, path string, body any) error {
-	var encoded bytes.Buffer
-	if body != nil {
-		encoder := json.NewEncoder(&encoded)
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(body); err != nil {
-			return err
-		}
+	encoded, err := encode(body)
+	if err != nil {
+		return err
 	}
-	_, err := c.do(ctx, call{method: method, path: path, body: encoded.Bytes(), decode: decodeResult})
+	_, err = c.do(ctx, call{method: method, path: path, body: encoded, decode: decodeResult})
 	return err
+}
+
+// encode writes a body; nil is none.
+func encode(body any) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return nil, err
+	}
+	return encoded.Bytes(), nil
 }
 
 // decodeResult reads an answer that has nothing but errors[].

@@ -10,9 +10,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// alice is the issuer of another user than the client's.
+const alice = fixed("the token of alice")
 
 func TestASubmissionSaysWhatTheJobIs(t *testing.T) {
 	var path string
@@ -22,26 +26,28 @@ func TestASubmissionSaysWhatTheJobIs(t *testing.T) {
 			_, _ = io.WriteString(w, pingAnswer)
 			return
 		}
-		path = r.Method + " " + r.URL.Path
+		path = r.Method + " " + r.URL.Path + " as " + r.Header.Get(tokenHeader)
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 			t.Error(err)
 		}
 		_, _ = io.WriteString(w, `{"job_id": 17, "step_id": "batch", "job_submit_user_msg": "", "errors": [], "warnings": []}`)
 	})
-	id, err := client.SubmitJob(t.Context(), Submission{
-		Name: "gpu", Script: "#!/bin/bash\ntrue <&1\n", Partition: "hidden", Nodes: []string{"a"}, Reservation: "r", Directory: "/", Output: "/o/%j", Environment: []string{"PATH=/bin"},
+	id, err := client.SubmitJob(t.Context(), alice, Submission{
+		Name: "gpu", Script: "#!/bin/bash\ntrue <&1\n", Partition: "hidden", Nodes: []string{"a"}, Reservation: "r", Comment: "run 1",
+		TimeLimit: 61 * time.Second, Directory: "/", Output: "/o/%j", Environment: []string{"PATH=/bin"},
 	})
-	if err != nil || id != 17 || path != "POST /slurm/v0.0.45/job/submit" {
+	if err != nil || id != 17 || path != "POST /slurm/v0.0.45/job/submit as the token of alice" {
 		t.Errorf("%s: job %d, %v", path, id, err)
 	}
 	want := map[string]any{"job": map[string]any{
 		"name": "gpu", "script": "#!/bin/bash\ntrue <&1\n", "partition": "hidden", "required_nodes": []any{"a"}, "minimum_nodes": 1.0, "reservation": "r",
+		"comment": "run 1", "time_limit": map[string]any{"set": true, "number": 2.0},
 		"current_working_directory": "/", "standard_output": "/o/%j", "environment": []any{"PATH=/bin"},
 	}}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := client.SubmitJob(t.Context(), Submission{Script: "x"}); err == nil {
+	if _, err := client.SubmitJob(t.Context(), alice, Submission{Script: "x"}); err == nil {
 		t.Error("a job without a directory is sent")
 	}
 }
@@ -69,7 +75,7 @@ func TestASubmissionThatIsRefusedOrUnansweredHasNoNumber(t *testing.T) {
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, test.body)
 			})
-			id, err := client.SubmitJob(t.Context(), Submission{Script: "#!/bin/true", Directory: "/", Environment: []string{"A=b"}})
+			id, err := client.SubmitJob(t.Context(), alice, Submission{Script: "#!/bin/true", Directory: "/", Environment: []string{"A=b"}})
 			if id != 0 || !errors.Is(err, test.kind) || submissions != 1 {
 				t.Errorf("job %d after %d submissions: %v", id, submissions, err)
 			}

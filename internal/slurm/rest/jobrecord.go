@@ -1,0 +1,163 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// JobRecord is what slurmctld has on one job, whether it runs or not. It forgets a job MinJobAge after its end.
+type JobRecord struct {
+	ID   int64
+	Name string
+	// User is empty when slurmctld has no name for the job's uid.
+	User string
+	// Comment is what the job was submitted with.
+	Comment string
+	// State is the base state and its flags, and Reason why it is so: "Resources", "NonZeroExitCode", "TimeLimit" …; see squeue(1),
+	// JOB REASON CODES.
+	State  []string
+	Reason string
+	// Nodes is the hostlist expression of the nodes that the job has or had.
+	Nodes string
+	// ExitCode is what the script ended with, and Signal the number of the signal that ended it; zero for none.
+	ExitCode, Signal int64
+	// Submitted, Start and End are zero while they are not known. End is zero, too, before the job has ended.
+	Submitted, Start, End time.Time
+}
+
+// Finished says whether a job in this state has ended for good: it is not completing, and not queued again.
+func Finished(state []string) bool {
+	return len(state) > 0 && !Occupies(state) && !slices.ContainsFunc(state, func(s string) bool {
+		return s == "PENDING" || s == "REQUEUED" || s == "REQUEUE_HOLD" || s == "REQUEUE_FED" || s == "SPECIAL_EXIT"
+	})
+}
+
+// Job asks for one job, which takes 12 kB. It is Absent when slurmctld does not have it, or has forgotten it.
+func (c *Client) Job(ctx context.Context, id int64) (JobRecord, error) {
+	var list []JobRecord
+	err := c.get(ctx, "job/"+strconv.FormatInt(id, 10), func(r *reader) (errs []slurmError, err error) {
+		list, errs, err = decodeJobRecords(r, func(j JobRecord) bool { return j.ID == id })
+		if err == nil && len(errs) == 0 && len(list) != 1 {
+			err = errNoJob
+		}
+		return errs, err
+	})
+	if err != nil {
+		return JobRecord{}, fmt.Errorf("looking at Slurm job %d of %s: %w", id, c, err)
+	}
+	return list[0], nil
+}
+
+// JobRecords lists the jobs that are wanted. slurmrestd sends all jobs that there are, 12 kB for each (see Jobs), so this is for
+// whoever has lost their numbers. With numbers, StatesOfJobs and Job cost less.
+func (c *Client) JobRecords(ctx context.Context, wanted func(JobRecord) bool) ([]JobRecord, error) {
+	var list []JobRecord
+	_, err := c.list(ctx, "jobs/", time.Time{}, c.options.MaxBytes, func(r *reader, _ bool) (errs []slurmError, err error) {
+		list, errs, err = decodeJobRecords(r, wanted)
+		return errs, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing Slurm jobs of %s: %w", c, err)
+	}
+	return list, nil
+}
+
+// decodeJobRecords reads an answer to GET jobs or GET job, of which it keeps what is wanted.
+func decodeJobRecords(r *reader, wanted func(JobRecord) bool) ([]JobRecord, []slurmError, error) {
+	var a answer
+	var list []JobRecord
+	found, any := false, false
+	err := a.decode(r, func(key string) bool {
+		if key != "jobs" || r.peek() == 'n' {
+			return false
+		}
+		found, any, list = true, false, nil
+		for ok := r.open('['); ok; ok = r.more('[') {
+			any = true
+			kept := r.kept
+			j := r.jobRecord()
+			if !wanted(j) {
+				r.kept = kept
+			} else if r.admit(len(list), maxEntries, "jobs that were asked for") {
+				list = append(list, j)
+			}
+		}
+		return true
+	})
+	switch {
+	case err != nil || len(a.errors) > 0:
+		return nil, a.errors, err
+	case !found:
+		return nil, nil, errNoList
+	case !any && a.lastUpdate.IsZero():
+		return nil, nil, errUndated
+	}
+	return list, nil, nil
+}
+
+func (r *reader) jobRecord() JobRecord {
+	var j JobRecord
+	if r.peek() == 'n' {
+		r.fail("expected '{', found null")
+	}
+	for ok := r.open('{'); ok; ok = r.more('{') {
+		switch string(r.key()) {
+		case "job_id":
+			j.ID = r.quantity().number
+		case "name":
+			j.Name = r.text("")
+		case "user_name":
+			j.User = r.text("")
+		case "comment":
+			j.Comment = r.text("")
+		case "job_state":
+			j.State = r.list()
+		case "state_reason":
+			j.Reason = r.text("")
+		case "nodes":
+			j.Nodes = r.text("")
+		case "exit_code":
+			j.ExitCode, j.Signal = r.exitCode()
+		case "submit_time":
+			j.Submitted = r.time()
+		case "start_time":
+			j.Start = r.time()
+		case "end_time":
+			j.End = r.time()
+		default:
+			r.skip()
+		}
+	}
+	if !Finished(j.State) {
+		j.End = time.Time{} // Slurm's guess, which is a year or a century away without a time limit
+	}
+	return j
+}
+
+// exitCode reads how a script ended.
+func (r *reader) exitCode() (code, signal int64) {
+	for ok := r.open('{'); ok; ok = r.more('{') {
+		switch string(r.key()) {
+		case "return_code":
+			code = r.quantity().number
+		case "signal":
+			for ok := r.open('{'); ok; ok = r.more('{') {
+				// "id" from v0.0.41 on, "signal_id" before.
+				if key := r.key(); string(key) == "id" || string(key) == "signal_id" {
+					signal = r.quantity().number
+				} else {
+					r.skip()
+				}
+			}
+		default:
+			r.skip()
+		}
+	}
+	return code, signal
+}
