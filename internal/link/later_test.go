@@ -68,7 +68,7 @@ func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
 
 func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
 	s := newSlurm(1)
-	l, err := New(key, Config{"http://slurm:6820", signed(t, hmacKey)}, Options{Transport: s.Transport()})
+	l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})
 	if err != nil {
 		t.Fatal(err)
 	}

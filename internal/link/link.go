@@ -22,6 +22,8 @@ type Config struct {
 	Endpoint string
 	// Issuer makes the tokens; they have to be those of Slurm's user slurm or root.
 	Issuer token.Issuer
+	// Checks makes the tokens of ChecksUser, who submits the jobs of checks and does nothing else; nil for none.
+	Checks token.Issuer
 }
 
 // Options are what links have in common; the zero value is useful.
@@ -122,6 +124,11 @@ func (l *Link) Set(config Config) error {
 		l.ctlds.poke()
 	}
 	l.connection.issuer.current.Store(&config.Issuer)
+	checks := &config.Checks
+	if config.Checks == nil {
+		checks = nil
+	}
+	l.connection.checks.Store(checks)
 	if l.view.stored().Trust != Fresh {
 		l.nodes.poke()
 	}

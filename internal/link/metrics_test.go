@@ -41,7 +41,7 @@ func TestMetricsOfALinkAreScrapedWhileThereIsOne(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.Start(ctx) }()
 		synctest.Wait()
-		l, err := r.Set(key, Config{"http://slurm:6820", signed(t, hmacKey)})
+		l, err := r.Set(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)})
 		if err != nil {
 			t.Fatal(err)
 		}

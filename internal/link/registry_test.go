@@ -27,7 +27,7 @@ func TestRegistryFollowsChanges(t *testing.T) {
 		if _, ok := r.Get(key); ok {
 			t.Error("an empty registry has a link")
 		}
-		first, err := r.Set(key, Config{"http://slurm:6820", signed(t, hmacKey)})
+		first, err := r.Set(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestRegistryFollowsChanges(t *testing.T) {
 		if got := first.Snapshot(); got.Trust != Stale || got.Len() != 4 || !strings.Contains(got.Why, "unauthorized") {
 			t.Errorf("after the key was rotated it is %s with %d nodes because %q", got.Trust, got.Len(), got.Why)
 		}
-		again, err := r.Set(key, Config{"http://slurm:6820", signed(t, []byte("another"))})
+		again, err := r.Set(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, []byte("another"))})
 		if err != nil || again != first {
 			t.Errorf("another link, or %v", err)
 		}
@@ -50,13 +50,13 @@ func TestRegistryFollowsChanges(t *testing.T) {
 			t.Errorf("with the new key it is %s with %d nodes because %q", got.Trust, got.Len(), got.Why)
 		}
 
-		if _, err := r.Set(key, Config{"http://elsewhere:6820", signed(t, []byte("another"))}); err != nil {
+		if _, err := r.Set(key, Config{Endpoint: "http://elsewhere:6820", Issuer: signed(t, []byte("another"))}); err != nil {
 			t.Fatal(err)
 		}
 		if got := first.Snapshot(); got.Len() != 4 || first.connection.get().String() != "http://elsewhere:6820" {
 			t.Errorf("after a move %d nodes are left at %s", got.Len(), first.connection.get())
 		}
-		if _, err := r.Set(key, Config{"nonsense", signed(t, hmacKey)}); err == nil {
+		if _, err := r.Set(key, Config{Endpoint: "nonsense", Issuer: signed(t, hmacKey)}); err == nil {
 			t.Error("a bad endpoint is taken")
 		}
 		if _, err := r.Set(key, Config{Endpoint: "http://elsewhere:6820"}); err == nil {
@@ -88,12 +88,12 @@ func TestRegistryFollowsChanges(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if _, err := r.Set(Key{"slurm", "second"}, Config{"http://slurm:6820", signed(t, hmacKey)}); err != nil {
+		if _, err := r.Set(Key{"slurm", "second"}, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
 		wg.Wait()
-		if _, err := r.Set(key, Config{"http://slurm:6820", signed(t, hmacKey)}); err == nil {
+		if _, err := r.Set(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}); err == nil {
 			t.Error("a closed registry makes links")
 		}
 	})
@@ -130,7 +130,7 @@ func TestOverARealConnection(t *testing.T) {
 	defer r.Close()
 	changes := r.Subscribe()
 	defer changes.Close()
-	l, err := r.Set(key, Config{server.URL, signed(t, hmacKey)})
+	l, err := r.Set(key, Config{Endpoint: server.URL, Issuer: signed(t, hmacKey)})
 	if err != nil {
 		t.Fatal(err)
 	}

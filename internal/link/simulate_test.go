@@ -32,7 +32,7 @@ func simulate(t *testing.T, nodes int, test func(t *testing.T, s *fake.Slurm, l 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlurm(nodes)
-		l, err := New(key, Config{"http://slurm:6820", signed(t, hmacKey)}, Options{Transport: s.Transport()})
+		l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})
 		if err != nil {
 			t.Fatal(err)
 		}

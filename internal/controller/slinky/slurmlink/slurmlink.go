@@ -47,18 +47,19 @@ type reconciler struct {
 	endpoint string
 
 	mu      sync.Mutex
-	issuers map[link.Key]issuer
+	issuers map[link.Key]issuers
 }
 
-// issuer is a token issuer and the key that it signs with, so that an unchanged key keeps its issuer.
-type issuer struct {
-	key    []byte
-	issuer token.Issuer
+// issuers are the token issuers of a cluster and the key that they sign with, so that an unchanged key keeps them.
+type issuers struct {
+	key []byte
+	// slurm speaks for slurmUser, checks for link.ChecksUser.
+	slurm, checks token.Issuer
 }
 
 // Setup registers the controller. endpoint, when it is not empty, is asked instead of any RestApi's Service.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint string) error {
-	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuer{}}
+	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuers{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
@@ -141,7 +142,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 		f.Missing = [2]string{slinkyv1beta1.ReasonKeyMissing, problems.Message()}
 		return f, nil
 	}
-	signed, err := r.issuer(key, secret)
+	signed, err := r.signers(key, secret)
 	if err != nil {
 		return facts{}, fmt.Errorf("using the JWT key of %s: %w", key, err)
 	}
@@ -149,7 +150,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
 	}
 	//nolint:contextcheck // a link outlives the reconcile that makes it; the registry ends it
-	l, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed})
+	l, err := r.links.Set(key, link.Config{Endpoint: endpoint, Issuer: signed.slurm, Checks: signed.checks})
 	if err != nil {
 		return facts{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", key, err)
 	}
@@ -214,18 +215,22 @@ func (r *reconciler) find(ctx context.Context, c *slinkyv1beta1.Controller) (str
 	return oldest.URL(), nil
 }
 
-func (r *reconciler) issuer(key link.Key, secret []byte) (token.Issuer, error) {
+func (r *reconciler) signers(key link.Key, secret []byte) (issuers, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.issuers[key]; ok && bytes.Equal(known.key, secret) {
-		return known.issuer, nil
+		return known, nil
 	}
-	signed, err := token.NewSigned(secret, slurmUser, 0)
+	slurm, err := token.NewSigned(secret, slurmUser, 0)
 	if err != nil {
-		return nil, err
+		return issuers{}, err
 	}
-	r.issuers[key] = issuer{key: secret, issuer: signed}
-	return signed, nil
+	checks, err := token.NewSigned(secret, link.ChecksUser, 0)
+	if err != nil {
+		return issuers{}, err
+	}
+	r.issuers[key] = issuers{key: secret, slurm: slurm, checks: checks}
+	return r.issuers[key], nil
 }
 
 func (r *reconciler) forget(key link.Key) {

@@ -1,0 +1,78 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// ChecksUser is the Slurm user whose jobs those of checks are.
+const ChecksUser = "soperatorchecks"
+
+// SubmitJob submits a job of a check as ChecksUser. It is not repeated when no answer comes: the job may be there, and CheckJobs
+// finds it by its comment.
+//
+// 24.11 takes a job of a user that slurmctld cannot look up, and holds it for ever. So the link looks at the first job, cancels one
+// like that, and says Unauthorized, as 26.05 does by itself.
+func (l *Link) SubmitJob(ctx context.Context, s rest.Submission) (int64, error) {
+	client, as := l.connection.get(), l.connection.checks.Load()
+	if as == nil {
+		return 0, errors.New("submitting a job: the link has no tokens of user " + ChecksUser)
+	}
+	id, err := client.SubmitJob(ctx, *as, s)
+	if errors.Is(err, rest.Unauthorized) {
+		return 0, fmt.Errorf("slurmctld may not know user %s: %w", ChecksUser, err)
+	}
+	if err != nil || l.connection.checksUserKnown.Load() {
+		return id, err
+	}
+	job, err := client.Job(ctx, id)
+	switch {
+	case err != nil: // the job is there, and the next one is looked at
+		return id, nil //nolint:nilerr // see above
+	case job.User == ChecksUser:
+		l.connection.checksUserKnown.Store(true)
+		return id, nil
+	}
+	unknown := &rest.Error{Kind: rest.Unauthorized, Message: "slurmctld does not know user " + ChecksUser}
+	return 0, errors.Join(fmt.Errorf("submitting a job to Slurm by %s: %w", client, unknown), client.CancelJobs(ctx, []int64{id}))
+}
+
+// Job asks for one job. It is rest.Absent when slurmctld does not have it any more.
+func (l *Link) Job(ctx context.Context, id int64) (rest.JobRecord, error) {
+	return l.connection.get().Job(ctx, id)
+}
+
+// JobStates asks for the states of jobs, by one call. Those that slurmctld does not have any more are left out.
+func (l *Link) JobStates(ctx context.Context, ids []int64) ([]rest.JobState, error) {
+	return l.connection.get().StatesOfJobs(ctx, ids)
+}
+
+// CheckJobs lists the jobs of ChecksUser with a comment, for whoever has lost their numbers. slurmrestd sends all jobs there are.
+func (l *Link) CheckJobs(ctx context.Context, comment string) ([]rest.JobRecord, error) {
+	return l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.User == ChecksUser && j.Comment == comment })
+}
+
+// CancelCheckJobs cancels jobs of ChecksUser with a comment. Each is looked at before: a slurmctld that lost its state gives its
+// numbers again, to jobs of others.
+func (l *Link) CancelCheckJobs(ctx context.Context, ids []int64, comment string) error {
+	client := l.connection.get()
+	var ours []int64
+	var errs []error
+	for _, id := range ids {
+		job, err := client.Job(ctx, id)
+		switch {
+		case errors.Is(err, rest.Absent):
+		case err != nil:
+			errs = append(errs, err)
+		case job.User == ChecksUser && job.Comment == comment && !rest.Finished(job.State):
+			ours = append(ours, id)
+		}
+	}
+	return errors.Join(append(errs, client.CancelJobs(ctx, ours))...)
+}

@@ -1,0 +1,93 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+)
+
+// checking is a link to a Slurm with one node, which may or may not know ChecksUser.
+func checking(t *testing.T, options fake.Options) (*fake.Slurm, *Link) {
+	t.Helper()
+	options.Key = hmacKey
+	s := fake.New(options)
+	s.Register(fake.Node{Name: "a", CPUs: 4})
+	checks, err := token.NewSigned(hmacKey, ChecksUser, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey), Checks: checks}, Options{Transport: s.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, l
+}
+
+var check = rest.Submission{Name: "gpu", Script: "#!/bin/bash\n", Nodes: []string{"a"}, Comment: "run 1", Directory: "/", Environment: []string{"A=b"}}
+
+func TestJobsOfChecksAreThoseOfTheirUser(t *testing.T) {
+	s, l := checking(t, fake.Options{})
+	other := s.Submit(fake.Job{Nodes: 1, CPUs: 1, Comment: "run 1"})
+	for range 2 {
+		if _, err := l.SubmitJob(t.Context(), check); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls := s.Counters().Calls; calls["POST job"] != 2 || calls["GET job"] != 1 {
+		t.Errorf("only the first job is looked at; calls were %v", calls)
+	}
+	jobs, err := l.CheckJobs(t.Context(), "run 1")
+	if err != nil || len(jobs) != 2 || jobs[0].User != ChecksUser {
+		t.Errorf("jobs are %+v, %v", jobs, err)
+	}
+	states, err := l.JobStates(t.Context(), []int64{2, 3, 99})
+	if err != nil || len(states) != 2 || states[0].State[0] != "RUNNING" {
+		t.Errorf("states are %v, %v", states, err)
+	}
+	if err := l.CancelCheckJobs(t.Context(), []int64{other, 2, 99}, "run 1"); err != nil {
+		t.Error(err)
+	}
+	for id, want := range map[int64]string{other: "RUNNING", 2: "CANCELLED", 3: "RUNNING"} {
+		if j, err := l.Job(t.Context(), id); err != nil || j.State[0] != want {
+			t.Errorf("job %d is %v, %v; want %s", id, j.State, err, want)
+		}
+	}
+	if err := l.CancelCheckJobs(t.Context(), []int64{3}, "run 2"); err != nil {
+		t.Error(err)
+	}
+	if j, err := l.Job(t.Context(), 3); err != nil || j.State[0] != "RUNNING" {
+		t.Errorf("the job of another run is %v, %v", j.State, err)
+	}
+}
+
+func TestNobodyRunsChecksForAUserThatSlurmDoesNotKnow(t *testing.T) {
+	for _, release := range []string{fake.Slurm2411, fake.Slurm2605} {
+		t.Run(release, func(t *testing.T) {
+			s, l := checking(t, fake.Options{Release: release, UnknownUsers: []string{ChecksUser}})
+			id, err := l.SubmitJob(t.Context(), check)
+			if id != 0 || !errors.Is(err, rest.Unauthorized) || !strings.Contains(err.Error(), ChecksUser) {
+				t.Errorf("job %d, %v", id, err)
+			}
+			if j, ok := s.Job(1); ok && j.State[0] != "CANCELLED" {
+				t.Errorf("the job is %v", j.State)
+			}
+		})
+	}
+}
+
+func TestALinkWithoutTokensOfTheUserSubmitsNothing(t *testing.T) {
+	s, l := checking(t, fake.Options{})
+	if err := l.Set(Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.SubmitJob(t.Context(), check); err == nil || s.Counters().Calls["POST job"] != 0 {
+		t.Errorf("submitting says %v", err)
+	}
+}
