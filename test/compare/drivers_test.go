@@ -43,6 +43,7 @@ func newSystem(t *testing.T, d driver, name string, transport http.RoundTripper)
 func imitation(t *testing.T, release string, memory bool) *system {
 	slurm := fake.New(fake.Options{
 		Release: map[string]string{"24.11": fake.Slurm2411, "26.05": fake.Slurm2605}[release], Key: []byte(realslurm.Key), Memory: memory,
+		UnknownUsers: []string{stranger},
 	})
 	return newSystem(t, imitated{slurm}, "the fake", slurm.Transport())
 }
@@ -136,9 +137,10 @@ func (r *real) Lose(names ...string) {
 	}
 }
 
-// script runs until somebody says that it is to end.
+// script runs until somebody says that it is to end, and with what.
 const script = `#!/bin/bash
 until [ -e /mnt/finish-$SLURM_JOB_ID ]; do sleep 0.2; done
+exit $(cat /mnt/finish-$SLURM_JOB_ID)
 `
 
 func (r *real) Submit(job fake.Job) int64 {
@@ -171,10 +173,32 @@ func (r *real) Submit(job fake.Job) int64 {
 	return id
 }
 
-func (r *real) Finish(id int64) {
+func (r *real) Finish(id int64) { r.Fail(id, 0) }
+
+// Fail writes the code as a whole: the script reads it as soon as it is there.
+func (r *real) Fail(id, code int64) {
 	r.t.Helper()
-	if err := os.WriteFile(r.box.Path(fmt.Sprintf("finish-%d", id)), nil, 0o644); err != nil {
+	path := r.box.Path(fmt.Sprintf("finish-%d", id))
+	if err := os.WriteFile(path+".new", []byte(strconv.FormatInt(code, 10)), 0o644); err != nil {
 		r.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// ForgetJob waits: slurmctld looks for jobs that are older than MinJobAge now and then.
+func (r *real) ForgetJob(id int64) {
+	r.t.Helper()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
+		if _, err := r.box.Try("scontrol", "show", "job", strconv.FormatInt(id, 10)); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("slurmctld does not forget job %d", id)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
 
 func scenarios() []scenario {
 	return []scenario{
-		losing(), powering(), resuming(), clouding(), asking(), // first, since they take longest
+		losing(), powering(), resuming(), clouding(), asking(), timingOut(), forgetting(), // first, since they take longest
 		{name: "drains", steps: []step{
 			{"register", registers(nodeA())},
 			{"drain with a reason", state("DRAIN", "disk")},
@@ -164,6 +164,6 @@ func scenarios() []scenario {
 			{"create it again", creates},
 			{"delete it", deletes("d")},
 		}},
-		describing(), listing(), restarting(), working(), reserving(),
+		describing(), listing(), restarting(), working(), reserving(), submitting(),
 	}
 }

@@ -33,6 +33,10 @@ type driver interface {
 	Submit(job fake.Job) int64
 	// Finish lets a job end by itself.
 	Finish(id int64)
+	// Fail lets the script of a job end with a code that is not zero.
+	Fail(id, code int64)
+	// ForgetJob lets slurmctld forget a job that has ended.
+	ForgetJob(id int64)
 	Cancel(id int64)
 	Suspend(id int64)
 	Resume(id int64)

@@ -83,12 +83,15 @@ func (w *shape) diagAnswer(now time.Time) {
 	})
 }
 
-// jobStatesAnswer has the states of all jobs. What 26.05 sends is not what is published: "state" for "job_state", and
+// jobStatesAnswer has the states of all jobs, or of those whose numbers are asked for. What 26.05 sends is not what is published: "state" for "job_state", and
 // numbers as texts.
-func (w *shape) jobStatesAnswer() {
+func (w *shape) jobStatesAnswer(asked []string) {
 	w.object("", func() {
 		w.list("jobs", func() {
 			for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
+				if len(asked) > 0 && !slices.Contains(asked, strconv.FormatInt(id, 10)) {
+					continue
+				}
 				w.object("", func() {
 					w.text("job_id", strconv.FormatInt(id, 10))
 					w.texts("state", w.slurm.states(w.slurm.jobs[id]))

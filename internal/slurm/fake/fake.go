@@ -48,6 +48,8 @@ type Options struct {
 	Memory bool
 	// Compact leaves out the white space of answers, as SLURMRESTD_JSON=compact does.
 	Compact bool
+	// UnknownUsers are users that slurmctld cannot look up.
+	UnknownUsers []string
 }
 
 // Slurm is one cluster. It is an http.Handler and safe for concurrent use.
@@ -215,9 +217,10 @@ func (s *Slurm) ResetCounters() {
 type Write struct {
 	Time time.Time
 	User string
-	// Verb is "update", "delete", "create", "reconfigure", "reserve" or "unreserve".
+	// Verb is "update", "delete", "create", "reconfigure", "reserve" or "unreserve", "submit" or
+	// "cancel".
 	Verb string
-	// Name is that of the reservation.
+	// Name is that of the reservation, or of the job.
 	Name string
 	// Nodes is the hostlist expression as it came.
 	Nodes   string

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,6 +183,14 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 		return s.putReservation(shape, user, body)
 	case "DELETE reservation":
 		return s.deleteReservation(shape, user, name)
+	case "POST job":
+		return s.submit(shape, user, body)
+	case "GET job":
+		return s.getJob(shape, name)
+	case "DELETE jobs":
+		return s.cancelJobs(shape, user, body)
+	case "GET jobs":
+		return s.getJobs(shape, name, r.URL.Query())
 	}
 	return s.get(shape, resource, name, r.URL.Query().Get("update_time"), user, fault)
 }
@@ -190,7 +199,7 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 func (s *Slurm) served(call string) string {
 	switch call {
 	case "GET nodes", "POST nodes", "GET node", "POST node", "DELETE node", "GET jobs", "GET reconfigure", "GET partitions",
-		"GET reservations", "GET diag":
+		"GET reservations", "GET diag", "POST job", "GET job", "DELETE jobs":
 		return "v0.0.40"
 	case "DELETE reservation":
 		if s.old() {
@@ -235,8 +244,6 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 			return s.result(w.version, http.StatusOK, &Error{0, "Failure to query node " + name, "No error"})
 		}
 		return w.nodesLater([]shownNode{s.show(n)}, s.clock)
-	case "jobs":
-		return s.getJobs(w, name, since)
 	case "partitions":
 		w.partitionsAnswer(s.clock)
 	case "reservations":
@@ -265,9 +272,10 @@ func (s *Slurm) get(w *shape, resource, name, since, user string, fault Fault) r
 
 // getJobs lists jobs, or their states only. A long list is not held: the jobs are copied, and written when the lock is
 // free again.
-func (s *Slurm) getJobs(w *shape, name, since string) reply {
+func (s *Slurm) getJobs(w *shape, name string, query url.Values) reply {
+	since := query.Get("update_time")
 	if name == "state" {
-		w.jobStatesAnswer()
+		w.jobStatesAnswer(query["job_id"])
 		return reply{status: http.StatusOK, body: w.b}
 	}
 	if unchanged(since, s.jobTime) {
@@ -276,7 +284,7 @@ func (s *Slurm) getJobs(w *shape, name, since string) reply {
 	}
 	jobs := make([]job, 0, len(s.jobs))
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-		jobs = append(jobs, *s.jobs[id])
+		jobs = append(jobs, s.shown(s.jobs[id]))
 	}
 	now := s.clock
 	return reply{status: http.StatusOK, stream: func(to io.Writer) {

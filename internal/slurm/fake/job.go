@@ -26,6 +26,10 @@ type Job struct {
 	// Preempts says that the job is of a partition of a higher tier, with PreemptMode=SUSPEND,GANG: jobs of others that are in
 	// its way are suspended until it has ended.
 	Preempts bool
+	// Comment, Reservation, Directory and Output are what slurmctld goes on showing. A job with a reservation runs in it alone.
+	Comment, Reservation, Directory, Output string
+	// KillOnNodeFail says that a job whose node is lost fails (--no-requeue), and is not queued again.
+	KillOnNodeFail bool
 }
 
 type job struct {
@@ -38,6 +42,9 @@ type job struct {
 	start, end time.Time
 	restarts   int
 	held       bool
+	reason     string // why it ended like this
+	exitCode   int64
+	terminated bool      // Slurm ended its script
 	suspended  time.Time // since when
 	preemptor  int64     // for which job it is suspended
 	ends       time.Time // when it ends by itself or by its limit
@@ -121,17 +128,41 @@ func (s *Slurm) Finish(id int64) { s.endNow(id, "COMPLETED") }
 // Cancel ends a job as scancel does.
 func (s *Slurm) Cancel(id int64) { s.endNow(id, "CANCELLED") }
 
+// Fail ends a running job whose script ends with a code that is not zero.
+func (s *Slurm) Fail(id, code int64) {
+	defer s.lock()()
+	if j := s.jobs[id]; j != nil && j.state == "RUNNING" {
+		j.exitCode = code
+		s.end(j, "FAILED")
+	}
+}
+
+// ForgetJob lets slurmctld forget a job that has ended, as it does after MinJobAge.
+func (s *Slurm) ForgetJob(id int64) {
+	defer s.lock()()
+	if j := s.jobs[id]; j != nil && !j.end.IsZero() && !j.completing && j.state != "RUNNING" && j.state != "SUSPENDED" {
+		delete(s.jobs, id)
+		s.jobTime = s.clock
+	}
+}
+
 func (s *Slurm) endNow(id int64, state string) {
 	defer s.lock()()
-	j := s.jobs[id]
+	if j := s.jobs[id]; j != nil {
+		s.end(j, state)
+	}
+}
+
+// end ends a job that runs, or cancels one that runs, waits or is suspended.
+func (s *Slurm) end(j *job, state string) {
 	switch {
-	case j == nil:
 	case j.state == "RUNNING", j.state == "SUSPENDED" && state == "CANCELLED":
 		s.finish(j, state)
 		s.schedule()
 	case j.state == "PENDING" && state == "CANCELLED":
-		j.state, j.end = state, s.clock
-		s.pending = slices.DeleteFunc(s.pending, func(other int64) bool { return other == id })
+		j.reason = s.shown(j).reason
+		j.state, j.start, j.end = state, s.clock, s.clock
+		s.pending = slices.DeleteFunc(s.pending, func(other int64) bool { return other == j.id })
 		s.jobTime = s.clock
 	}
 }
@@ -291,6 +322,8 @@ func (j *job) need(n *node) int {
 // finish ends a running job; its nodes complete.
 func (s *Slurm) finish(j *job, state string) {
 	j.state, j.end = state, s.clock
+	j.reason = map[string]string{"FAILED": "NonZeroExitCode", "TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown"}[state]
+	j.terminated = state == "CANCELLED" || state == "TIMEOUT"
 	j.completing = true
 	j.epoch++
 	for _, name := range j.nodes {

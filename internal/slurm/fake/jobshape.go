@@ -32,6 +32,13 @@ func (w *shape) job(j *job, rest []byte) {
 		w.text("partition", j.Partition)
 		w.int("restart_cnt", int64(j.restarts))
 		w.text("user_name", j.User)
+		w.text("comment", j.Comment)
+		w.text("state_reason", j.reason)
+		w.exitCode("exit_code", j.exitCode, j.terminated)
+		w.text("required_nodes", hostlist.Compress(slices.Clone(j.NodeList)))
+		w.text("resv_name", j.Reservation)
+		w.text("standard_output", j.Output)
+		w.text("current_working_directory", j.Directory)
 		w.text("cluster", w.slurm.options.Cluster)
 		w.b = append(w.b, rest...)
 	})
@@ -43,16 +50,15 @@ func (w *shape) restOfJob() []byte {
 	rest := &shape{writer: &writer{compact: w.compact, depth: 3}, slurm: w.slurm, version: w.version}
 	for _, key := range []string{
 		"account", "admin_comment", "allocating_node", "array_task_string", "batch_features", "batch_host", "burst_buffer",
-		"burst_buffer_state", "cluster_features", "command", "comment", "container", "container_id", "cpus_per_tres", "cron",
+		"burst_buffer_state", "cluster_features", "command", "container", "container_id", "cpus_per_tres", "cron",
 		"dependency", "excluded_nodes", "extra", "failed_node", "features", "federation_origin", "federation_siblings_active",
 		"federation_siblings_viable", "group_name", "het_job_id_set", "licenses", "mail_user", "mcs_label", "memory_per_tres",
-		"network", "prefer", "qos", "required_nodes", "resv_name", "scheduled_nodes", "selinux_context", "state_description",
-		"standard_error", "standard_input", "standard_output", "system_comment", "tres_bind", "tres_freq", "tres_per_job",
-		"tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str", "tres_alloc_str", "wckey", "current_working_directory",
+		"network", "prefer", "qos", "scheduled_nodes", "selinux_context", "state_description",
+		"standard_error", "standard_input", "system_comment", "tres_bind", "tres_freq", "tres_per_job",
+		"tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str", "tres_alloc_str", "wckey",
 	} {
 		rest.text(key, "")
 	}
-	rest.text("state_reason", "None")
 	rest.texts("flags", []string{"USING_DEFAULT_PARTITION"})
 	for _, key := range []string{"gres_detail", "job_size_str", "mail_type", "shared"} {
 		rest.texts(key, nil)
@@ -85,11 +91,44 @@ func (w *shape) restOfJob() []byte {
 	} {
 		rest.number(key, true, false, 0)
 	}
-	for _, key := range []string{"derived_exit_code", "exit_code"} {
-		rest.object(key, func() {
-			rest.texts("status", []string{"SUCCESS"})
-			rest.number("return_code", true, false, 0)
-		})
-	}
+	rest.exitCode("derived_exit_code", 0, false)
 	return rest.b
+}
+
+// exitCode writes how a script ended.
+func (w *shape) exitCode(key string, code int64, terminated bool) {
+	status, name, signal := "SUCCESS", "", int64(0)
+	switch {
+	case terminated:
+		status, name, signal = "SIGNALED", "TERM", sigTerm
+	case code != 0:
+		status = "ERROR"
+	}
+	w.object(key, func() {
+		w.texts("status", []string{status})
+		w.number("return_code", !terminated, false, code)
+		w.object("signal", func() {
+			w.number("id", terminated, false, signal)
+			w.text("name", name)
+		})
+	})
+}
+
+// sigTerm is the number of the signal with which Slurm ends a script.
+const sigTerm = 15
+
+// shown is a copy of a job that says why it waits, or why it ended like this.
+func (s *Slurm) shown(j *job) job {
+	out := *j
+	switch {
+	case j.state == "PENDING" && j.held:
+		out.reason = "JobHeldAdmin"
+	case j.state == "PENDING" && slices.ContainsFunc(j.NodeList, func(name string) bool { n := s.nodes[name]; return n == nil || !n.usable() }):
+		out.reason = "ReqNodeNotAvail"
+	case j.state == "PENDING":
+		out.reason = "Resources"
+	case j.reason == "":
+		out.reason = "None"
+	}
+	return out
 }

@@ -176,7 +176,11 @@ func (s *Slurm) setDown(n *node, reason, user string) {
 	n.setReason(reason, user, s.clock)
 	for _, jobs := range []map[int64]int{n.running, n.suspended} {
 		for id := range jobs {
-			s.requeue(s.jobs[id])
+			if j := s.jobs[id]; j.KillOnNodeFail {
+				s.finish(j, "NODE_FAIL")
+			} else {
+				s.requeue(j)
+			}
 		}
 	}
 	for id := range n.completing {

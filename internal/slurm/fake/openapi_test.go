@@ -79,7 +79,9 @@ func (d document) check(schema map[string]any, value any, path string) (problems
 		}
 		required, _ := schema["required"].([]any)
 		for _, key := range required {
-			if _, ok := v[key.(string)]; !ok {
+			// "error/code" is member code of member error.
+			first, _, _ := strings.Cut(key.(string), "/")
+			if _, ok := v[first]; !ok {
 				problems = append(problems, path+"."+key.(string)+" is required")
 			}
 		}
@@ -142,6 +144,9 @@ type exchange struct{ method, path, schema, body string }
 const aReservation = `{"name":"r","start_time":{"set":true,"number":1795262400},"end_time":{"set":true,"number":1795266000},` +
 	`"node_list":["a"],"users":["root"],"flags":["MAINT"]}`
 
+const aJob = `{"job":{"name":"gpu","script":"#!/bin/bash\n","partition":"main","required_nodes":["a"],"minimum_nodes":1,"comment":"c",` +
+	`"current_working_directory":"/","environment":["A=b"]}}`
+
 func TestFakeEmitsWhatIsPublished(t *testing.T) {
 	for _, p := range publications {
 		t.Run(p.release+" "+p.version, func(t *testing.T) {
@@ -162,6 +167,7 @@ func TestFakeEmitsWhatIsPublished(t *testing.T) {
 			calls := []exchange{
 				{"GET", "partitions/", "partitions/", ""}, {"GET", "diag/", "diag/", ""},
 				{"GET", "nodes/", "nodes/", ""}, {"GET", "node/a", "node/{node_name}", ""}, {"GET", "jobs/", "jobs/", ""},
+				{"POST", "job/submit", "job/submit", aJob}, {"GET", "job/5", "job/{job_id}", ""}, {"DELETE", "jobs/", "jobs/", `{"jobs":["5","99"]}`},
 				{"GET", "jobs/?update_time=99999999999", "jobs/", ""}, {"GET", "ping/", "ping/", ""},
 				{"GET", "reconfigure/", "reconfigure/", ""},
 				{"POST", "nodes/", "nodes/", `{"name":["a"],"state":["DRAIN"],"reason":"r","comment":"c"}`},
@@ -214,6 +220,7 @@ func TestClientReadsWhatIsPublished(t *testing.T) {
 	}
 	kinds := map[string]string{
 		"text": "string", "shared": "string", "bytes": "string", "list": "array", "time": "object", "bool": "boolean",
+		"exitCode": "object",
 	}
 	for _, p := range publications {
 		t.Run(p.release+" "+p.version, func(t *testing.T) {
@@ -221,6 +228,7 @@ func TestClientReadsWhatIsPublished(t *testing.T) {
 			for _, decoder := range []struct{ file, function, path, list string }{
 				{"node.go", "node", "nodes/", "nodes"},
 				{"job.go", "job", "jobs/", "jobs"},
+				{"jobrecord.go", "jobRecord", "jobs/", "jobs"},
 				{"ping.go", "controller", "ping/", "pings"},
 				{"reservation.go", "reservation", "reservations/", "reservations"},
 			} {

@@ -83,8 +83,11 @@ func (s *Slurm) reserved(n *node) (holder *Reservation, maintenance bool) {
 	return holder, maintenance
 }
 
-// open says whether no reservation keeps a node from a job that starts now.
+// open says whether no reservation keeps a node from a job that starts now. Those in the job's own reservation are its only ones.
 func (s *Slurm) open(n *node, j *job) bool {
+	if r := s.reservations[j.Reservation]; j.Reservation != "" {
+		return r != nil && r.members.Contains(n.Name) && !s.clock.Before(r.Start) && s.clock.Before(r.End)
+	}
 	for _, r := range s.reservations {
 		ends := j.Limit > 0 && !s.clock.Add(j.Limit).After(r.Start)
 		if s.clock.Before(r.End) && !ends && r.members.Contains(n.Name) {

@@ -1,0 +1,199 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// stranger is a user that no slurmctld here can look up.
+const stranger = "mallory"
+
+// batch is a job of node a, which runs until it is told to end.
+func batch(edits ...func(*rest.Submission)) rest.Submission {
+	s := rest.Submission{
+		Name: "gpu", Script: script, Partition: "main", Nodes: []string{"a"}, Comment: "run 1", TimeLimit: time.Hour, Directory: "/tmp",
+		Output: "/dev/null", Environment: []string{"PATH=/usr/bin:/bin", "A=b c"},
+	}
+	for _, edit := range edits {
+		edit(&s)
+	}
+	return s
+}
+
+// submitsAs submits by REST, as a user.
+func submitsAs(user string, s rest.Submission) func(*system) string {
+	return func(sys *system) string {
+		id, err := sys.client.SubmitJob(sys.t.Context(), issuer(sys.t, user), s)
+		if err != nil {
+			return refusal(err)
+		}
+		return fmt.Sprintf("job %d", id)
+	}
+}
+
+// shows waits until a job is in a state, for a reason if one is given, and says what Slurm tells of it then.
+func shows(id int64, state, reason string) func(*system) string {
+	return func(s *system) string {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(100 * time.Second); ; <-tick.C {
+			j, err := s.client.Job(s.t.Context(), id)
+			if err == nil && strings.Join(j.State, "+") == state && (reason == "" || j.Reason == reason) {
+				return told(j)
+			}
+			if time.Now().After(deadline) {
+				return fmt.Sprintf("%s: %s, %v", s.name, told(j), err)
+			}
+		}
+	}
+}
+
+// told is a job in one line. Times are said by whether they are known, and in which order they are.
+func told(j rest.JobRecord) string {
+	times := "waits"
+	switch {
+	case !j.End.IsZero() && !j.End.Before(j.Start):
+		times = "ended"
+	case !j.Start.IsZero():
+		times = "has a start"
+	}
+	return fmt.Sprintf("%d %s of %s (%s): %s, %s, on %q, code %d signal %d, %s", j.ID, j.Name, j.User, j.Comment, strings.Join(j.State, "+"), j.Reason,
+		j.Nodes, j.ExitCode, j.Signal, times)
+}
+
+// states asks for the states of some jobs by one call.
+func states(ids ...int64) func(*system) string {
+	return func(s *system) string {
+		list, err := s.client.StatesOfJobs(s.t.Context(), ids)
+		if err != nil {
+			return refusal(err)
+		}
+		var out []string
+		for _, j := range list {
+			out = append(out, j.ID+" "+strings.Join(j.State, "+"))
+		}
+		return strings.Join(out, ", ")
+	}
+}
+
+// finds lists the jobs with a comment.
+func finds(comment string) func(*system) string {
+	return func(s *system) string {
+		list, err := s.client.JobRecords(s.t.Context(), func(j rest.JobRecord) bool { return j.User == "alice" && j.Comment == comment })
+		if err != nil {
+			return refusal(err)
+		}
+		var out []string
+		for _, j := range list {
+			out = append(out, fmt.Sprint(j.ID))
+		}
+		slices.Sort(out)
+		return strings.Join(out, ",")
+	}
+}
+
+// cancels cancels jobs by REST as Slurm's own user. A user who cancels another one's job is not tried: see rest.CancelJobs.
+func cancels(ids ...int64) func(*system) string {
+	return func(s *system) string { return s.refused(s.client.CancelJobs(s.t.Context(), ids)) }
+}
+
+// looks says whether a job is there.
+func looks(id int64) func(*system) string {
+	return func(s *system) string {
+		j, err := s.client.Job(s.t.Context(), id)
+		if errors.Is(err, rest.Absent) {
+			return "absent"
+		}
+		return fmt.Sprintf("%s, %v", told(j), err)
+	}
+}
+
+// waitsForNode is why a job waits that must have a node which is drained.
+const waitsForNode = "ReqNodeNotAvail"
+
+// submitting is what becomes of jobs that are submitted by REST.
+func submitting() scenario {
+	return scenario{name: "jobs by REST", steps: []step{
+		{"register", registers(nodeA(), named("b"))},
+		{"submit as another user", submitsAs("alice", batch())},
+		{"it runs", shows(1, "RUNNING", "")},
+		{"it ends well", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""))},
+		{"one that fails", all(submitsAs("alice", batch()), shows(2, "RUNNING", ""))},
+		{"it fails", all(func(s *system) string { s.Fail(2, 3); return "" }, shows(2, "FAILED", ""))},
+		{"drain the node", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"one that has to wait", submitsAs("alice", batch())},
+		{"it waits", shows(3, "PENDING", waitsForNode)},
+		{"hold it", all(job((driver).Hold, 3), shows(3, "PENDING", "JobHeldAdmin"))},
+		{"cancel it", all(cancels(3), shows(3, "CANCELLED", ""))},
+		{"undrain", updates("a", rest.NodeUpdate{State: "UNDRAIN"})},
+		{"two of another run", all(submitsAs("alice", batch(second)), submitsAs("alice", batch(second, anyNode)), shows(5, "RUNNING", ""))},
+		{"find them", all(finds("run 2"), finds("run 1"), finds("run 3"))},
+		{"their states by one call", states(1, 4, 5, 99)},
+		{"cancel them, one that has ended, and one that is not there", all(cancels(4, 5, 1, 99), shows(4, "CANCELLED", ""), shows(5, "CANCELLED", ""))},
+		{"cancel them again", cancels(4, 5)},
+		{"one that is not there", all(looks(99), states(99), cancels(99))},
+		{"in a partition that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Partition = "nope" }))},
+		{"on a node that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"c"} }))},
+		{"on nodes of which one is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"a", "c"} }))},
+		{"in a reservation that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Reservation = "nope" }))},
+		{"with an empty script", emptyScript},
+		{"reserve a node", reserves("r", "b", "")},
+		{"a job in the reservation", all(submitsAs("alice", batch(anyNode, func(s *rest.Submission) { s.Reservation = "r" })), shows(7, "RUNNING", ""))},
+		{"cancel it", all(cancels(7), shows(7, "CANCELLED", ""))},
+		{"as a user whom slurmctld does not know", stranded},
+	}}
+}
+
+func second(s *rest.Submission) { s.Comment = "run 2" }
+
+func anyNode(s *rest.Submission) { s.Nodes = nil }
+
+// emptyScript submits what the product refuses by itself.
+func emptyScript(s *system) string {
+	var answer struct {
+		Errors []struct {
+			Number int `json:"error_number"`
+		}
+	}
+	status, err := s.call("POST", "job/submit", `{"job":{"script":"","current_working_directory":"/tmp","environment":["A=b"]}}`, &answer)
+	return fmt.Sprint(status, answer.Errors, err)
+}
+
+// stranded submits as a user whom slurmctld cannot look up. 24.11 takes the job; then it is cancelled.
+func stranded(s *system) string {
+	id, err := s.client.SubmitJob(s.t.Context(), issuer(s.t, stranger), batch())
+	if err != nil {
+		return refusal(err)
+	}
+	j, err := s.client.Job(s.t.Context(), id)
+	return fmt.Sprintf("job %d of %q, %v, %s", id, j.User, err, cancels(id)(s))
+}
+
+// timingOut is how jobs end that Slurm ends.
+func timingOut() scenario {
+	short := func(s *rest.Submission) { s.TimeLimit = time.Second }
+	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3\nJobRequeue=0", patience: time.Minute, steps: []step{
+		{"register", registers(nodeA(), named("b"))},
+		{"one runs too long", all(submitsAs("alice", batch(short)), shows(1, "RUNNING", ""), shows(1, "TIMEOUT", ""))},
+		{"one loses its node", all(submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"b"} })), shows(2, "RUNNING", ""))},
+		{"the node is lost", all(loses("b"), shows(2, "NODE_FAIL", ""))},
+	}}
+}
+
+// forgetting is what Slurm tells of jobs that it has forgotten.
+func forgetting() scenario {
+	return scenario{name: "jobs that slurmctld forgets", conf: "MinJobAge=2", steps: []step{
+		{"register", registers(nodeA())},
+		{"submit", all(submitsAs("alice", batch()), shows(1, "RUNNING", ""))},
+		{"it ends and is forgotten", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""), job((driver).ForgetJob, 1))},
+		{"it is not there", all(looks(1), states(1), finds("run 1"), cancels(1))},
+	}}
+}
