@@ -48,31 +48,7 @@ func (l *Link) Job(ctx context.Context, id int64) (rest.JobRecord, error) {
 	return l.connection.get().Job(ctx, id)
 }
 
-// JobStates asks for the states of jobs, by one call. Those that slurmctld does not have any more are left out.
-func (l *Link) JobStates(ctx context.Context, ids []int64) ([]rest.JobState, error) {
-	return l.connection.get().StatesOfJobs(ctx, ids)
-}
-
-// CheckJobs lists the jobs of ChecksUser with a comment, for whoever has lost their numbers. slurmrestd sends all jobs there are.
-func (l *Link) CheckJobs(ctx context.Context, comment string) ([]rest.JobRecord, error) {
-	return l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.User == ChecksUser && j.Comment == comment })
-}
-
-// CancelCheckJobs cancels jobs of ChecksUser with a comment. Each is looked at before: a slurmctld that lost its state gives its
-// numbers again, to jobs of others.
-func (l *Link) CancelCheckJobs(ctx context.Context, ids []int64, comment string) error {
-	client := l.connection.get()
-	var ours []int64
-	var errs []error
-	for _, id := range ids {
-		job, err := client.Job(ctx, id)
-		switch {
-		case errors.Is(err, rest.Absent):
-		case err != nil:
-			errs = append(errs, err)
-		case job.User == ChecksUser && job.Comment == comment && !rest.Finished(job.State):
-			ours = append(ours, id)
-		}
-	}
-	return errors.Join(append(errs, client.CancelJobs(ctx, ours))...)
+// CheckJobs lists the jobs of ChecksUser whose comment is ours, for whoever has lost their numbers. slurmrestd sends all jobs there are.
+func (l *Link) CheckJobs(ctx context.Context, ours func(comment string) bool) ([]rest.JobRecord, error) {
+	return l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.User == ChecksUser && ours(j.Comment) })
 }

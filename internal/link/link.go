@@ -56,8 +56,8 @@ func (o Options) withDefaults() Options {
 
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
 //
-// It has four parts that run on their own, each with its own state: one polls the nodes, one follows jobs, one polls the
-// slurmctlds, and one writes. They share the connection, the view and the limit of the load on slurmrestd.
+// It has five parts that run on their own, each with its own state: one polls the nodes, one asks for the jobs on nodes, one for the
+// states of jobs whose end somebody waits for, one polls the slurmctlds, and one writes. They share the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
@@ -70,9 +70,10 @@ type Link struct {
 	view       *view
 	deletions  *deletionBudget
 
-	nodes *nodePoller
-	jobs  *jobFollower
-	ctlds *ctldPoller
+	nodes    *nodePoller
+	jobs     *jobFollower
+	followed *followedJobs
+	ctlds    *ctldPoller
 	*writer
 }
 
@@ -92,8 +93,13 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	load := &loadLimit{}
 	l.ctlds = newCtldPoller(options, l.connection, load, publish)
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
+	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
-	l.nodes.publish, l.nodes.answered, l.nodes.trustChanged = publish, l.jobs.poke, l.ctlds.poke
+	l.nodes.publish, l.nodes.trustChanged = publish, l.ctlds.poke
+	l.nodes.answered = func() {
+		l.jobs.poke()
+		l.followed.poke()
+	}
 	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
 	w.publish = publish
 	w.requested = func() { metrics.requests.WithLabelValues(key.Namespace, key.Name).Inc() }
@@ -162,5 +168,6 @@ func (l *Link) Run(ctx context.Context) {
 	running.Go(func() { l.runBatchers(ctx) })
 	running.Go(func() { l.ctlds.run(ctx) })
 	running.Go(func() { l.jobs.run(ctx) })
+	running.Go(func() { l.followed.run(ctx) })
 	l.nodes.run(ctx)
 }

@@ -20,7 +20,8 @@ type Key struct {
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
 // A Change says that a node is new, gone or different in a link's snapshot. An empty Node says that the trust in the
-// snapshot changed, or that the link came or went. Slurmctld as Node says that something else is known of the slurmctlds.
+// snapshot changed, or that the link came or went. Slurmctld as Node says that something else is known of the slurmctlds, and Followed
+// that it is of followed jobs.
 type Change struct {
 	Link Key
 	Node string

@@ -1,0 +1,162 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// Followed is the Node of a Change that says that something else is known of the jobs that somebody follows. No node has that name.
+const Followed = "/followed"
+
+// A followedJobs knows the states of the jobs that somebody waits for the end of. It asks after polls of the nodes, while one of
+// them has not ended.
+type followedJobs struct {
+	connection *connection
+	view       *view
+	load       *loadLimit
+	publish    func(nodes ...string)
+	wake       chan struct{}
+
+	mu     sync.Mutex
+	wanted map[string][]int64 // numbers of jobs by who follows them
+	known  map[int64]jobFact
+}
+
+// jobFact is what Slurm said of a job. One that it does not have has no state.
+type jobFact struct {
+	state  []string
+	exists node.Answer
+}
+
+// over says that nothing else will be said of the job.
+func (f jobFact) over() bool {
+	return f.exists == node.No || f.exists == node.Yes && rest.Finished(f.state)
+}
+
+func newFollowedJobs(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *followedJobs {
+	return &followedJobs{
+		connection: connection, view: view, load: load, publish: publish, wake: make(chan struct{}, 1),
+		wanted: map[string][]int64{}, known: map[int64]jobFact{},
+	}
+}
+
+// FollowJobs says for the end of which jobs somebody waits, by their numbers. It takes the place of what the same one followed before.
+// While one of the jobs has not ended, their states are asked for. When one has changed, subscribers are told a Change of Followed.
+func (l *Link) FollowJobs(who string, ids ...int64) { l.followed.follow(who, ids) }
+
+// JobState returns the state of a job that somebody follows, and whether Slurm has it. It is Unknown until Slurm has answered. No is
+// what slurmctld says of a job that it has forgotten, or never had.
+func (l *Link) JobState(id int64) (state []string, exists node.Answer) {
+	l.followed.mu.Lock()
+	defer l.followed.mu.Unlock()
+	fact := l.followed.known[id]
+	return slices.Clone(fact.state), fact.exists
+}
+
+func (f *followedJobs) follow(who string, ids []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Equal(f.wanted[who], ids) {
+		return
+	}
+	if len(ids) == 0 {
+		delete(f.wanted, who)
+	} else {
+		f.wanted[who] = slices.Clone(ids)
+	}
+	all := f.all()
+	maps.DeleteFunc(f.known, func(id int64, _ jobFact) bool { return !all[id] })
+	f.poke()
+}
+
+// all are the jobs that anybody follows. The caller holds the mutex.
+func (f *followedJobs) all() map[int64]bool {
+	all := map[int64]bool{}
+	for _, ids := range f.wanted {
+		for _, id := range ids {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// open are the jobs of which something else may be said yet.
+func (f *followedJobs) open() map[int64]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	open := f.all()
+	maps.DeleteFunc(open, func(id int64, _ bool) bool { return f.known[id].over() })
+	return open
+}
+
+// poke lets the states be asked for soon, as far as somebody follows jobs.
+func (f *followedJobs) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // they are asked for already, or will be
+	}
+}
+
+// run asks for the states after polls of the nodes until the context ends.
+func (f *followedJobs) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+			f.poll(ctx)
+		}
+	}
+}
+
+// poll asks for the states, if a job is open and the limit allows it. What failed is asked for again after the next poll of the
+// nodes. Only while these are Fresh does a job count as forgotten that is not in the answer.
+func (f *followedJobs) poll(ctx context.Context) {
+	asked := f.view.now()
+	open := f.open()
+	if len(open) == 0 || f.view.stored().Trust != Fresh || f.load.wait(asked, aboutJobs, true) > 0 {
+		return
+	}
+	client := f.connection.get()
+	states, err := client.StatesOfJobs(ctx, slices.Sorted(maps.Keys(open)))
+	f.load.take(f.view.now(), aboutJobs, f.connection.lastWork(listJobs))
+	if err != nil || client != f.connection.get() {
+		return
+	}
+	if f.note(open, states) {
+		f.publish(Followed)
+	}
+}
+
+// note keeps what was answered about jobs, and says whether anything of it is new.
+func (f *followedJobs) note(asked map[int64]bool, states []rest.JobState) (changed bool) {
+	found := make(map[int64]jobFact, len(states))
+	for _, s := range states {
+		if id, err := strconv.ParseInt(s.ID, 10, 64); err == nil {
+			found[id] = jobFact{s.State, node.Yes}
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.all()
+	for id := range asked {
+		fact, there := found[id]
+		if !there {
+			fact.exists = node.No
+		}
+		old := f.known[id]
+		if all[id] && (old.exists != fact.exists || !slices.Equal(old.state, fact.state)) {
+			f.known[id], changed = fact, true
+		}
+	}
+	return changed
+}
