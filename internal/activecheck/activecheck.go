@@ -1,7 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs say.
+// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs say. For a
+// check of type slurmJob it decides as well which Slurm jobs a Job stands for, and what follows their ends.
 //
 // A check is a CronJob of its name. So "kubectl create job --from=cronjob/NAME" runs one by hand. The run after creation is a Job
 // beside it that the ActiveCheck owns itself. The limits of the CronJob's history do not count it, and it is made once.
@@ -15,7 +16,6 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -29,6 +29,8 @@ type Input struct {
 	Checks map[string]*nebiusv1alpha1.ActiveCheck
 	// Template is the PodTemplate of spec.podTemplateNameRef; nil if the spec names none.
 	Template *corev1.PodTemplate
+	// Script is the batch script of spec.slurmJobSpec.sbatchScriptRefName; empty while it is not known.
+	Script string
 	// CronJob is the CronJob of the check; nil while there is none.
 	CronJob *batchv1.CronJob
 	// Jobs are the Jobs of the check: those that its CronJob owns, and the run after creation.
@@ -48,20 +50,21 @@ type Output struct {
 func Decide(in Input) Output {
 	var out Output
 	out.Problems = append(out.Problems, cycle(in.Check, in.Checks)...)
-	if in.Check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob {
-		out.Problems = append(out.Problems, problem.Errorf("spec.checkType", nebiusv1alpha1.ReasonNotServed,
-			"this version runs checks of type k8sJob, and submits no Slurm jobs"))
-		return out
+	var template corev1.PodTemplateSpec
+	if IsSlurmJob(in.Check) {
+		template = out.slurmTemplate(in)
+	} else {
+		out.ignoreSlurm(in.Check)
+		template = out.podTemplate(in)
 	}
-	out.ignoreSlurm(in.Check)
-	template := out.podTemplate(in)
 	out.Gate, out.FirstRunDue = gate(in), runsFirst(in)
 	if len(out.Problems) > 0 || in.CronJob == nil && !out.Gate.Open() {
 		return out
 	}
 	out.Add(cronJob(in, template, out.Gate))
 	// The Job comes after the CronJob: where somebody else has a CronJob of that name, nothing is run.
-	if out.Gate.Open() && out.FirstRunDue && in.CronJob != nil {
+	// So it is where the API server does not let the operator alone run the Jobs.
+	if out.Gate.Open() && out.FirstRunDue && in.CronJob != nil && (!IsSlurmJob(in.Check) || managedBy(in.CronJob)) {
 		out.Add(initialRun(in, template))
 	}
 	return out
@@ -80,7 +83,7 @@ func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
 // runsFirst says whether the run after creation is still to be made. A check that has had any Job has had its first run.
 func runsFirst(in Input) bool {
 	wanted := in.Check.Spec.RunAfterCreation
-	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && len(in.Jobs) == 0
+	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && in.Check.Status.SlurmJobsStatus == nil && len(in.Jobs) == 0
 }
 
 // name is that of the check's container, and the beginning of the name of its first Job.

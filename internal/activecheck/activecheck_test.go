@@ -47,6 +47,8 @@ k8sJobSpec: {jobContainer: {
 metadata: {labels: {team: a, app.kubernetes.io/component: b}, annotations: {note: c, slurm.nebius.ai/activecheck: other}},
 spec: {restartPolicy: Always, serviceAccountName: checker, automountServiceAccountToken: true, containers: [
   {name: disk, image: mine, resources: {limits: {memory: 1Gi}}, securityContext: {capabilities: {drop: [ALL]}}}, {name: beside, image: other}]}}}`},
+		"slurmjob": {spec: `checkType: slurmJob, name: gpu, suspend: false, activeDeadlineSeconds: 60, failureReactions: {drainSlurmNode: true},
+slurmJobSpec: {eachWorkerJobs: true, sbatchScript: "#!/bin/bash\ntrue\n", jobContainer: {env: [{name: A, value: b}, {name: ACTIVE_CHECK_NAME, value: other}]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, test.spec)
@@ -54,6 +56,9 @@ spec: {restartPolicy: Always, serviceAccountName: checker, automountServiceAccou
 				in.Template = manifest.Parse[corev1.PodTemplate](t, test.template)
 			}
 			in.CronJob = &batchv1.CronJob{}
+			if IsSlurmJob(in.Check) {
+				in.CronJob.Spec.JobTemplate.Spec.ManagedBy = new(ManagedBy)
+			}
 			out := Decide(in)
 			if len(out.Problems)+len(out.Ignored) > 0 {
 				t.Errorf("problems %v, ignored %v", out.Problems, out.Ignored)
@@ -182,7 +187,12 @@ func TestMistakesAreToldWithTheirField(t *testing.T) {
 		"a mount that is none":                {spec: "k8sJobSpec: {jobContainer: {image: i, volumeMounts: [{name: a, mountPath: /a}, null]}}", path: "spec.k8sJobSpec.jobContainer.volumeMounts[1]"},
 		"an affinity that is none":            {spec: "affinity: {nodes: {}}, " + plain, path: "spec.affinity"},
 		"a profile that AppArmor cannot have": {spec: "k8sJobSpec: {jobContainer: {image: i, appArmorProfile: localhost/}}", path: "spec.k8sJobSpec.jobContainer.appArmorProfile"},
-		"a check of Slurm jobs":               {spec: "checkType: slurmJob, slurmJobSpec: {sbatchScript: true}", path: "spec.checkType"},
+		"Slurm jobs without a script":         {spec: "checkType: slurmJob", path: ScriptPath},
+		"a script of blanks":                  {spec: `checkType: slurmJob, slurmJobSpec: {sbatchScript: " "}`, path: ScriptPath},
+		"a line of a script":                  {spec: `checkType: slurmJob, slurmJobSpec: {sbatchScript: "#!/bin/bash\n#SBATCH --no-such-option\n"}`, path: ScriptPath},
+		"a drain that is none":                {spec: "checkType: slurmJob, slurmJobSpec: {sbatchScript: true}, failureReactions: {drainSlurmNode: 7}", path: "spec.failureReactions.drainSlurmNode"},
+		"a comment that is none":              {spec: "checkType: slurmJob, slurmJobSpec: {sbatchScript: true}, successReactions: {commentSlurmNode: 7}", path: "spec.successReactions.commentSlurmNode"},
+		"a variable of Slurm jobs":            {spec: "checkType: slurmJob, slurmJobSpec: {sbatchScript: true, jobContainer: {env: [{nome: A}]}}", path: "spec.slurmJobSpec.jobContainer.env[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := strings.ReplaceAll(test.spec, "sbatchScript: true", `sbatchScript: "true"`)

@@ -35,7 +35,7 @@ func cronJob(in Input, template corev1.PodTemplateSpec, g Gate) *batchv1.CronJob
 	if schedule == "" {
 		schedule = defaultSchedule
 	}
-	return &batchv1.CronJob{
+	out := &batchv1.CronJob{
 		ObjectMeta: meta(check, check.Name),
 		Spec: batchv1.CronJobSpec{
 			Schedule:                   schedule,
@@ -49,6 +49,10 @@ func cronJob(in Input, template corev1.PodTemplateSpec, g Gate) *batchv1.CronJob
 			},
 		},
 	}
+	if IsSlurmJob(check) {
+		managed(out, in)
+	}
+	return out
 }
 
 // initialRun is the Job that runs after creation.
@@ -56,15 +60,19 @@ func initialRun(in Input, template corev1.PodTemplateSpec) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: meta(in.Check, InitialRunName(in.Check)), Spec: jobSpec(in.Check, template)}
 }
 
-// jobSpec is a run: one pod, which is tried once.
+// jobSpec is a run: one pod, which is tried once. A run of Slurm jobs has none, and its deadline is that of the submission.
 func jobSpec(check *nebiusv1alpha1.ActiveCheck, template corev1.PodTemplateSpec) batchv1.JobSpec {
-	deadline := orDefault(check.Spec.ActiveDeadlineSeconds, defaultDeadline)
-	pending := int64(pendingLimit / time.Second)
-	return batchv1.JobSpec{
-		Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)),
-		ActiveDeadlineSeconds: new(min(deadline, math.MaxInt64-pending) + pending),
-		Template:              template,
+	seconds := orDefault(check.Spec.ActiveDeadlineSeconds, defaultDeadline)
+	out := batchv1.JobSpec{
+		Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: &seconds, Template: template,
 	}
+	if IsSlurmJob(check) {
+		out.ManagedBy = new(ManagedBy)
+		return out
+	}
+	pending := int64(pendingLimit / time.Second)
+	seconds = min(seconds, math.MaxInt64-pending) + pending
+	return out
 }
 
 // meta is the metadata of an object of a check.

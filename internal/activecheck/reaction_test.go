@@ -27,7 +27,7 @@ func TestWhatFollowsAJobOfACheck(t *testing.T) {
 		"a drain that marks the Kubernetes node":      {spec: "failureReactions: {drainSlurmNode: true, setCondition: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: nodeProblem + " " + failed}, {Node: "b", Drain: nodeProblem + " " + failed}}},
 		"setCondition alone drains nothing":           {spec: "failureReactions: {setCondition: true}", state: "FAILED"},
 		"a drain has a prefix of its own":             {spec: `failureReactions: {drainSlurmNode: {drainReasonPrefix: "[hardware_problem]"}, setCondition: true}`, state: "FAILED", want: []NodeReaction{{Node: "a", Drain: "[hardware_problem] " + failed}, {Node: "b", Drain: "[hardware_problem] " + failed}}},
-		"a comment has no effect": {spec: "failureReactions: {commentSlurmNode: {commentPrefix: see}}", state: "FAILED"},
+		"a comment has no effect":                     {spec: "failureReactions: {commentSlurmNode: {commentPrefix: see}}", state: "FAILED"},
 		"a reservation is asked for":                  {spec: "failureReactions: {addReservation: {prefix: suspicious}}", state: "FAILED", want: []NodeReaction{{Node: "a", AddReservation: "suspicious-a"}, {Node: "b", AddReservation: "suspicious-b"}}},
 		"a reservation without a prefix is none":      {spec: "failureReactions: {addReservation: {}}", state: "FAILED"},
 		"the deprecated block counts by itself":       {spec: "reactions: {drainSlurmNode: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: failed}, {Node: "b", Drain: failed}}},

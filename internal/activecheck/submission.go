@@ -4,6 +4,7 @@
 package activecheck
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -24,10 +25,14 @@ const (
 type Run struct {
 	// Check is the name of the check and of its jobs.
 	Check string
-	// Script is the batch script.
-	Script string
+	// Given is the batch script, and what it asks for itself by its #SBATCH lines.
+	Given rest.Submission
+	// Marker is what the comment of the jobs begins with, by which they are found again.
+	Marker string
 	// Environment are variables of the jobs as NAME=value.
 	Environment []string
+	// Hidden is the partition of the jobs, and Background that of the jobs of array mode. An empty one leaves the choice to Given.
+	Hidden, Background string
 	// Reservation is the reservation to run one job in; empty for none.
 	Reservation string
 	// EachWorker has one job for each healthy worker. Array says the same in the words of the first generation.
@@ -43,10 +48,12 @@ type Run struct {
 //	each worker        one for each healthy node in partition hidden, for at most Max of them, chosen by chance
 //	array              the same in partition background: the tasks of an array may meet on one node
 //	otherwise          one, in partition hidden
+//
+// Name, comment, directory and output are the operator's, whatever the script says of them, as on the command line of sbatch.
 func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submission {
-	one := rest.Submission{
-		Name: run.Check, Script: run.Script, Environment: run.Environment, Partition: hiddenPartition, Directory: jobDirectory, Output: jobOutput,
-	}
+	one := run.Given
+	one.Name, one.Comment, one.Environment, one.Directory, one.Output = run.Check, run.Marker, run.Environment, jobDirectory, jobOutput
+	one.Partition = cmp.Or(run.Hidden, one.Partition)
 	switch {
 	case run.Reservation != "":
 		one.Reservation = run.Reservation
@@ -54,12 +61,12 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 	case !run.EachWorker && !run.Array:
 		return []rest.Submission{one}
 	case !run.EachWorker:
-		one.Partition = backgroundPartition
+		one.Partition = cmp.Or(run.Background, one.Partition)
 	}
 	var out []rest.Submission
 	for _, name := range chosen(nodes, run.Max, chance) {
 		job := one
-		job.Nodes = []string{name}
+		job.Nodes, job.Comment = []string{name}, run.Marker+" "+name
 		out = append(out, job)
 	}
 	return out

@@ -41,7 +41,10 @@ func TestWhichJobsARunIs(t *testing.T) {
 		"both":                               {Run{Array: true, EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.run.Check, test.run.Script, test.run.Environment = "gpu", "#!/bin/true", []string{"A=b"}
+			test.run.Check, test.run.Given.Script, test.run.Environment, test.run.Marker = "gpu", "#!/bin/true", []string{"A=b"}, "mine"
+			if test.run.Hidden == "" {
+				test.run.Hidden, test.run.Background = "hidden", "background"
+			}
 			var got []string
 			for _, s := range Submissions(test.run, nodes, rand.New(rand.NewPCG(1, 2))) {
 				text := s.Partition
@@ -52,7 +55,7 @@ func TestWhichJobsARunIs(t *testing.T) {
 					text += fmt.Sprintf(" on %s", strings.Join(s.Nodes, ","))
 				}
 				got = append(got, text)
-				if s.Name != "gpu" || s.Script != "#!/bin/true" || s.Directory == "" || s.Output == "" || len(s.Environment) == 0 {
+				if s.Name != "gpu" || s.Comment != strings.TrimSpace("mine "+strings.Join(s.Nodes, ",")) || s.Script != "#!/bin/true" || s.Directory == "" || s.Output == "" || len(s.Environment) == 0 {
 					t.Errorf("%+v", s)
 				}
 			}
