@@ -16,11 +16,15 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
 // checkSpec is the check whose leaves are changed.
 const checkSpec = `{slurmClusterRefName: demo, k8sJobSpec: {jobContainer: {image: check}}}`
+
+// slurmCheckSpec is the check of Slurm jobs whose leaves are changed: those that are about Slurm jobs and their nodes.
+const slurmCheckSpec = `{slurmClusterRefName: demo, checkType: slurmJob, slurmJobSpec: {sbatchScript: "#!/bin/true"}}`
 
 // deadOfChecks changes every leaf of an ActiveCheck, as TestEveryLeafIsEffectiveOrTold does for a SlurmCluster, and says of each
 // whether it is told of as one without effect.
@@ -38,6 +42,15 @@ func deadOfChecks(t *testing.T, definition *crdcheck.CRD) map[string]bool {
 		world := func() map[string]any {
 			out := definition.Object()
 			out["spec"] = crdcheck.Parse(t, checkSpec)
+			if strings.HasPrefix(path, "spec.slurmJobSpec.") || strings.Contains(strings.ToLower(path), "reactions.") {
+				out["spec"] = crdcheck.Parse(t, slurmCheckSpec)
+			}
+			if path == "spec.slurmJobSpec.maxNumberOfJobs" {
+				put(t, out, "spec.slurmJobSpec.eachWorkerJobs", true)
+			}
+			if reactions, about := strings.CutSuffix(path, ".setCondition"); about {
+				put(t, out, reactions+".drainSlurmNode", true)
+			}
 			if strings.HasPrefix(path, "spec.k8sJobSpec.mungeContainer.") {
 				put(t, out, "spec.k8sJobSpec.mungeContainer.image", "munge")
 			}
@@ -72,21 +85,38 @@ func madeOfCheck(t *testing.T, definition *crdcheck.CRD, path string, object map
 	check := &nebiusv1alpha1.ActiveCheck{}
 	crdcheck.Decode(t, object, check)
 	in := checks.Input{
-		Check: check, CronJob: &batchv1.CronJob{},
+		Check: check, CronJob: &batchv1.CronJob{}, Script: "#!/bin/false",
 		Cluster: &nebiusv1.SlurmCluster{Status: nebiusv1.SlurmClusterStatus{Phase: nebiusv1.PhaseAvailable}},
 	}
 	if check.Spec.PodTemplateNameRef != "" {
 		in.Template = &corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "leaf"}}}
 	}
+	in.CronJob.Spec.JobTemplate.Spec.ManagedBy = new(checks.ManagedBy)
 	out := checks.Decide(in)
 	for _, p := range out.Problems {
 		if p.Reason != nebiusv1alpha1.ReasonNotServed {
 			t.Errorf("%s: its value is a mistake, which shows nothing: %s", path, p.Error())
 		}
 	}
-	data, err := json.Marshal([]any{out.Objects, out.Gate, out.Problems})
+	data, err := json.Marshal([]any{out.Objects, out.Gate, out.Problems, followsFrom(in)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(data), out.Ignored
+}
+
+// followsFrom are the Slurm jobs of a run of a check of Slurm jobs, and what follows from their ends.
+func followsFrom(in checks.Input) (all []any) {
+	if !checks.IsSlurmJob(in.Check) {
+		return nil
+	}
+	job := &batchv1.Job{}
+	run, _ := checks.RunOf(in, job)
+	nodes := []rest.Node{{Name: "a", State: []string{"IDLE"}}, {Name: "b", State: []string{"IDLE"}}}
+	all = append(all, checks.Missing(run, nodes, nil, job))
+	for _, state := range []string{"FAILED", "COMPLETED"} {
+		reactions, _ := checks.ReactTo(in.Check, checks.CheckedJob{ID: "17", State: state, Nodes: []string{"a"}})
+		all = append(all, reactions)
+	}
+	return all
 }

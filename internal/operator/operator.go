@@ -213,7 +213,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
-			func(b reconcile.Base) error { return activecheck.Setup(mgr, b) },
+			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

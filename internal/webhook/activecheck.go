@@ -18,8 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// activeCheck refuses cycles of checks and what cannot become a pod. A check of Slurm jobs, which this version does not run, is
-// admitted: manifests of the predecessor have such ones.
+// activeCheck refuses cycles of checks, what cannot become a pod, and batch scripts that cannot be submitted.
 func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (findings, error) {
 	var f findings
 	in := checks.Input{Check: check}
@@ -50,7 +49,7 @@ func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	for i := range out.Problems {
 		p := &out.Problems[i]
 		// The image may be in a PodTemplate that comes later.
-		p.Waiting = p.Waiting || p.Reason == nebiusv1alpha1.ReasonNotServed || !found && p.Path == checks.ImagePath
+		p.Waiting = p.Waiting || !found && p.Path == checks.ImagePath
 	}
 	f.add(out.Output)
 	return f, nil

@@ -8,6 +8,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ReasonCheckFailed is the reason of the event about an ActiveCheck whose last Job has failed.
 const ReasonCheckFailed = "CheckFailed"
 
+// ReasonCheckReaction is the reason of the event about what followed from the end of a Slurm job of an ActiveCheck.
+const ReasonCheckReaction = "CheckReaction"
+
 // ActiveCheckStatus is how the last run of a check went.
 type ActiveCheckStatus struct {
 	StatusMetadata `json:",inline"`

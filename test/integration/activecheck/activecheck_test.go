@@ -196,10 +196,6 @@ func TestTheRunsOfACheckRestWithItsCluster(t *testing.T) {
 	operator.Delete[nebiusv1.SlurmCluster](o, "demo")
 	isSuspended(true)
 	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "disk", ready, metav1.ConditionFalse, "Waiting")
-	// What this version does not run goes.
-	operator.Change(o, "disk", func(c *nebiusv1alpha1.ActiveCheck) { c.Spec.CheckType = nebiusv1alpha1.CheckTypeSlurmJob })
-	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "disk", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonNotServed)
-	operator.ExpectGone[batchv1.CronJob](o, "disk")
 }
 
 func TestWhatACheckRefersToIsWaitedFor(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
@@ -27,6 +28,10 @@ type facts struct {
 	checks.Input
 	// problems are what is missing of what the spec refers to.
 	problems problem.List
+	// link is that to the cluster's Slurm; nil for none, and for a check of type k8sJob.
+	link *link.Link
+	// runs are the runs of Slurm jobs that are not over.
+	runs []checks.RunInput
 }
 
 func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (facts, error) {
@@ -39,6 +44,14 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		return f, err
 	}
 	if f.CronJob, f.Jobs, err = r.jobs(ctx, check); err != nil {
+		return f, err
+	}
+	if checks.IsSlurmJob(check) {
+		f.Script, err = r.sbatch(ctx, check)
+		if f.problems, err = problem.FromError(err); err != nil {
+			return f, err
+		}
+		f.link, f.runs, err = r.runs(ctx, check, f.Jobs)
 		return f, err
 	}
 	template, err := r.template(ctx, check)
@@ -129,4 +142,14 @@ func (r *reconciler) script(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.ScriptRefName}, Key: checks.ScriptKey}
 	_, err := r.ConfigMapValue(ctx, check.Namespace, ref, "spec.k8sJobSpec.scriptRefName")
 	return err
+}
+
+// sbatch reads the batch script of a check of Slurm jobs, if its spec refers to one.
+func (r *reconciler) sbatch(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (string, error) {
+	job := check.Spec.SlurmJobSpec
+	if job == nil || job.SbatchScriptRefName == "" {
+		return "", nil
+	}
+	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.SbatchScriptRefName}, Key: checks.SbatchKey}
+	return r.ConfigMapValue(ctx, check.Namespace, ref, checks.ScriptRefPath)
 }

@@ -20,19 +20,24 @@ type plan struct {
 	gate checks.Gate
 	// firstRunDue says that the check is to run after creation, and has not run yet.
 	firstRunDue bool
+	// runs are what is to be done about the runs of Slurm jobs.
+	runs []checks.RunPlan
 }
 
 func decide(f facts) *plan {
 	out := checks.Decide(f.Input)
 	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue}
 	p.Problems = append(p.Problems, f.problems...)
-	if f.CronJob != nil && f.Check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob {
-		p.Delete = append(p.Delete, f.CronJob) // of the time when it was a Kubernetes Job
+	for _, run := range f.runs {
+		p.runs = append(p.runs, checks.PlanRun(f.Input, len(p.Problems) > 0, run))
 	}
 	return p
 }
 
 func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
+	if checks.IsSlurmJob(check) {
+		return reportSlurm(check, o)
+	}
 	before := check.Status.K8sJobsStatus
 	after := checks.JobsStatus(o.Facts.Input, before, o.Now)
 	check.Status.K8sJobsStatus = after
@@ -42,6 +47,23 @@ func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan,
 			Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
 			Note: fmt.Sprintf("Job %s failed: %s", after.LastJobName, checks.Failure(o.Facts.Jobs, after.LastJobName)),
 		})
+	}
+	return out
+}
+
+// reportSlurm reports on a check of Slurm jobs. It is looked at again when the submission of a run ends that waits for Slurm.
+func reportSlurm(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
+	before := check.Status.SlurmJobsStatus
+	after := checks.SlurmStatus(o.Facts.Input, before, o.Now)
+	check.Status.SlurmJobsStatus = after
+	out := reconcile.Report{Parts: []kube.Part{part(check, o.Facts, o.Plan)}, Problems: checks.NotServed(o.Facts.Input)}
+	if note := checks.RunFailure(o.Facts.Input, before, after); note != "" {
+		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check", Note: note})
+	}
+	for _, run := range o.Plan.runs {
+		if at := checks.LookAgain(run); !at.IsZero() && (out.Again.IsZero() || at.Before(out.Again)) {
+			out.Again = at
+		}
 	}
 	return out
 }

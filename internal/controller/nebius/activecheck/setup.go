@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package activecheck reconciles ActiveChecks: each becomes a CronJob and a Job that runs once after creation, and the status says how
-// the last Job went.
+// the last Job went. Kubernetes runs the Jobs of checks of type k8sJob. This package runs those of type slurmJob: it submits Slurm jobs,
+// waits for their ends, does what is to follow, and writes the status of the Job.
 package activecheck
 
 import (
@@ -23,6 +24,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
@@ -33,18 +35,23 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=podtemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-type reconciler struct{ reconcile.Base }
+type reconciler struct {
+	reconcile.Base
+	links  *link.Registry
+	memory memory
+}
 
 // Index adds the index by which ActiveChecks are found by what they refer to.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return reference.AddIndex(ctx, mgr, &nebiusv1alpha1.ActiveCheck{}, references)
 }
 
-// references are what the pods of a check are made of beside its spec.
+// references are what the runs of a check are made of beside its spec.
 func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 	if c.Spec.PodTemplateNameRef != "" {
 		out = append(out, reference.To("PodTemplate", c.Spec.PodTemplateNameRef))
@@ -52,29 +59,46 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 	if job := c.Spec.K8sJobSpec; job != nil && job.ScriptRefName != "" {
 		out = append(out, reference.To("ConfigMap", job.ScriptRefName))
 	}
+	if job := c.Spec.SlurmJobSpec; job != nil && job.SbatchScriptRefName != "" {
+		out = append(out, reference.To("ConfigMap", job.SbatchScriptRefName))
+	}
 	return out
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base) error {
-	r := &reconciler{Base: base}
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
+	r := &reconciler{Base: base, links: links}
 	kind := &reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}]{
 		Base:   &r.Base,
 		New:    func() *nebiusv1alpha1.ActiveCheck { return &nebiusv1alpha1.ActiveCheck{} },
 		Effect: compose.Effect,
 		Gather: r.gather,
 		Decide: decide,
+		Drive:  r.drive,
 		Report: report,
 	}
 	return kind.Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
 		Owns: []client.Object{&batchv1.CronJob{}, &batchv1.Job{}},
 		Other: func(b *builder.Builder) {
+			b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
 			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
 			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(r.beside), builder.WithPredicates(dependencyChanges()))
 		},
 	})
+}
+
+// wake wakes the checks of Slurm jobs whose runs wait for what a link now says.
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+	if change.Node != "" && change.Node != link.Followed {
+		return
+	}
+	for _, request := range r.requests(ctx, change.Link.Namespace, func(c *nebiusv1alpha1.ActiveCheck) bool {
+		return checks.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Link.Name
+	}) {
+		queue.Add(request)
+	}
 }
 
 // checkOfRun maps a Job that a CronJob owns to the check, which has the name of the CronJob.

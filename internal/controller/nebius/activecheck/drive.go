@@ -1,0 +1,234 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// fieldManager is that of the annotations of Jobs that stand for runs of Slurm jobs.
+const fieldManager = kube.FieldManager + "-activecheck"
+
+func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, f facts, p *plan, _ *struct{}) error {
+	errs := []error{r.Apply(ctx, check, &p.Plan)}
+	for _, run := range p.runs {
+		errs = append(errs, r.step(ctx, check, f.link, run))
+	}
+	return errors.Join(errs...)
+}
+
+// step carries out what is to be done next about a run. What is noted on the Job wakes the check again.
+func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+	switch run.Step {
+	case checks.StepBegin:
+		if err := r.status(ctx, check, run.Job, run.Record); err != nil {
+			return err
+		}
+		// Nothing was submitted before the Job said that the run has begun.
+		r.memory.put(client.ObjectKeyFromObject(check), run.Job.UID, submission{})
+		return nil
+	case checks.StepSubmit, checks.StepGiveUp:
+		return r.submit(ctx, check, l, run)
+	case checks.StepFollow:
+		return r.follow(ctx, check, l, run)
+	case checks.StepNone, checks.StepWait, checks.StepFind:
+	}
+	return nil
+}
+
+// submit submits the jobs of a run, and notes their numbers once all are submitted.
+func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+	key := client.ObjectKeyFromObject(check)
+	known, _ := r.memory.get(key, run.Job.UID)
+	limited, cancel := context.WithTimeout(ctx, checks.LastSubmission(run.Job).Sub(r.Clock.Now()))
+	defer cancel()
+	for _, s := range run.Submit {
+		id, err := l.SubmitJob(limited, s)
+		switch {
+		case err == nil:
+			known.jobs = append(known.jobs, checks.SubmittedJob{ID: numbered(id), Nodes: s.Nodes})
+			run.Record.IDs = append(run.Record.IDs, numbered(id))
+			r.memory.put(key, run.Job.UID, known)
+		case refused(err):
+			known.refused = checks.Refusal(s, err)
+			run.Record.Refused = known.refused
+			r.memory.put(key, run.Job.UID, known)
+			if errors.Is(err, slurmrest.Unauthorized) { // so it is for all of them
+				return r.submitted(ctx, check, run)
+			}
+		default:
+			// The job may be there all the same, and is looked for.
+			r.memory.forget(key, run.Job.UID)
+			return fmt.Errorf("submitting the jobs of Job %s/%s: %w", run.Job.Namespace, run.Job.Name, err)
+		}
+	}
+	return r.submitted(ctx, check, run)
+}
+
+// refused says whether Slurm does not take a job. The link is Fresh, so what is unauthorized is the user of the job.
+func refused(err error) bool {
+	return errors.Is(err, slurmrest.Refused) || errors.Is(err, slurmrest.Absent) || errors.Is(err, slurmrest.Unauthorized)
+}
+
+// submitted notes that all jobs of a run are submitted.
+func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, run checks.RunPlan) error {
+	if err := r.note(ctx, check, run.Job, run.Record); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Submitted the Slurm jobs of a run", "job", run.Job.Name, "jobs", strings.Join(run.Record.IDs, ","), "refused", run.Record.Refused)
+	return r.status(ctx, check, run.Job, run.Record)
+}
+
+// follow does what follows from the jobs of a run that have ended, and notes that it has been done. If the operator stops in between, it
+// is done once more, which changes nothing: a node that drains keeps its reason, and a reservation that is there stays.
+func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+	var errs []error
+	for _, c := range run.Conclusions {
+		if err := r.react(ctx, check, l, c); err != nil {
+			delete(run.Record.Ended, c.Job.ID)
+			errs = append(errs, fmt.Errorf("reacting to Slurm job %s of check %s/%s: %w", c.Job.ID, check.Namespace, check.Name, err))
+		}
+	}
+	errs = append(errs, r.note(ctx, check, run.Job, run.Record), r.status(ctx, check, run.Job, run.Record))
+	return errors.Join(errs...)
+}
+
+// react does what follows from the end of one job.
+func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, c checks.Conclusion) error {
+	var did []string
+	left := c.Left
+	for _, n := range c.Reactions {
+		if n.Drain != "" {
+			switch err := r.drain(ctx, l, n); {
+			case errors.Is(err, link.ErrHeld):
+				left = append(left, "somebody else has drained node "+n.Node)
+			case errors.Is(err, slurmrest.Absent):
+				left = append(left, "node "+n.Node+" does not exist any more")
+			case err != nil:
+				return err
+			default:
+				did = append(did, fmt.Sprintf("drained node %s: %s", n.Node, n.Drain))
+			}
+		}
+		told, refused, err := r.reserve(ctx, l, n)
+		if err != nil {
+			return err
+		}
+		did, left = append(did, told...), append(left, refused...)
+	}
+	if len(did)+len(left) > 0 {
+		note := fmt.Sprintf("Slurm job %s is %s: %s", c.Job.ID, c.Job.State, strings.Join(append(did, left...), "; "))
+		r.Recorder.Eventf(check, nil, corev1.EventTypeWarning, nebiusv1alpha1.ReasonCheckReaction, "React", "%s", kube.Note(note))
+	}
+	if len(did) > 0 {
+		log.FromContext(ctx).Info("Reacted to a Slurm job of a check", "job", c.Job.ID, "state", c.Job.State, "did", strings.Join(did, "; "))
+	}
+	return nil
+}
+
+// drain drains a node. This is the one place where checks of Slurm jobs take nodes out of service.
+func (r *reconciler) drain(ctx context.Context, l *link.Link, n checks.NodeReaction) error {
+	return l.Drain(ctx, []string{n.Node}, n.Drain)[n.Node]
+}
+
+// reservationTime is how long a reservation of a check lasts that nobody ends.
+const reservationTime = 365 * 24 * time.Hour
+
+// reserve makes and deletes the reservations of a node. One that is there stays as it is.
+func (r *reconciler) reserve(ctx context.Context, l *link.Link, n checks.NodeReaction) (did, left []string, err error) {
+	if n.AddReservation == "" && n.RemoveReservation == "" {
+		return nil, nil, nil
+	}
+	list, err := l.Reservations(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	there := map[string]bool{}
+	for i := range list {
+		there[list[i].Name] = true
+	}
+	do := func(name, done string, f func() error) {
+		switch callErr := f(); {
+		case callErr == nil:
+			did = append(did, done+" reservation "+name)
+		case errors.Is(callErr, slurmrest.Refused):
+			left = append(left, "Slurm refuses reservation "+name+": "+callErr.Error())
+		default:
+			err = errors.Join(err, callErr)
+		}
+	}
+	if name := n.AddReservation; name != "" && there[name] {
+		left = append(left, "reservation "+name+" exists already")
+	} else if name != "" {
+		start := r.Clock.Now().Add(l.Snapshot().Ahead)
+		do(name, "made", func() error {
+			return l.PutReservation(ctx, slurmrest.Reservation{
+				Name: name, Start: start, End: start.Add(reservationTime), Nodes: hostlist.Compress([]string{n.Node}),
+				Flags: []string{"IGNORE_JOBS"}, Users: []string{link.ChecksUser},
+			})
+		})
+	}
+	if name := n.RemoveReservation; there[name] && name != n.AddReservation {
+		do(name, "deleted", func() error { return l.DeleteReservation(ctx, name) })
+	}
+	return did, left, err
+}
+
+// note puts a record into the annotations of a Job, if it is another one than is there.
+func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) error {
+	want := record.Annotations()
+	if maps.Equal(want, checks.ReadRecord(job.Annotations).Annotations()) {
+		return nil
+	}
+	annotations := map[string]any{}
+	for key, value := range want {
+		annotations[key] = value
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"annotations": annotations}}}
+	u.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	u.SetNamespace(job.Namespace)
+	u.SetName(job.Name)
+	u.SetUID(job.UID)
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting the Slurm jobs of Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	if err == nil {
+		r.Applier.Changed(check, u)
+		job.ResourceVersion = u.GetResourceVersion()
+	}
+	return nil
+}
+
+// status writes the status of a Job, if it is another one than is there.
+func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) error {
+	after := job.DeepCopy()
+	after.Status = checks.RunStatus(job, record, r.Clock.Now())
+	wrote, err := r.Applier.PatchStatus(ctx, job, after)
+	if err != nil {
+		return fmt.Errorf("writing the status of Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	if wrote {
+		r.Applier.Changed(check, after)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// runs are the runs of a check that are not over, and what Slurm says of their jobs. It also follows these jobs, and no others any more.
+func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*link.Link, []checks.RunInput, error) {
+	key := client.ObjectKeyFromObject(check)
+	var out []checks.RunInput
+	there := map[types.UID]bool{}
+	l, linked := r.links.Get(link.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName})
+	var errs []error
+	var followed []int64
+	for i := range jobs {
+		job := &jobs[i]
+		if !checks.Ours(job) || checks.Over(job) || job.DeletionTimestamp != nil {
+			continue
+		}
+		there[job.UID] = true
+		f := checks.RunInput{RunFacts: checks.RunFacts{Job: job, Now: r.Clock.Now()}}
+		followed = append(followed, open(job)...)
+		if linked {
+			errs = append(errs, r.look(ctx, key, l, &f))
+		}
+		out = append(out, f)
+	}
+	r.memory.keep(key, there)
+	if linked {
+		l.FollowJobs(key.String(), followed...)
+	}
+	return l, out, errors.Join(errs...)
+}
+
+// open are the numbers of a run's jobs whose end is not noted yet.
+func open(job *batchv1.Job) (out []int64) {
+	for _, id := range checks.ReadRecord(job.Annotations).Open() {
+		if number, err := strconv.ParseInt(id, 10, 64); err == nil {
+			out = append(out, number)
+		}
+	}
+	return out
+}
+
+// look adds to a run what Slurm says.
+func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *link.Link, f *checks.RunInput) error {
+	snapshot := l.Snapshot()
+	if snapshot.Trust != link.Fresh {
+		return nil
+	}
+	f.Reachable = true
+	for n := range snapshot.Nodes() {
+		f.Nodes = append(f.Nodes, *n)
+	}
+	known, ok := r.memory.get(check, f.Job.UID)
+	f.Known = ok
+	switch checks.NextStep(f.RunFacts) {
+	case checks.StepFind:
+		found, err := find(ctx, l, f.Job)
+		if err != nil {
+			return err
+		}
+		known = submission{jobs: found}
+		r.memory.put(check, f.Job.UID, known)
+		f.Known = true
+	case checks.StepFollow:
+		return ends(ctx, l, f)
+	}
+	f.There, f.Refused = known.jobs, known.refused
+	return nil
+}
+
+// find looks for the Slurm jobs of a run.
+func find(ctx context.Context, l *link.Link, job *batchv1.Job) (out []checks.SubmittedJob, err error) {
+	found, err := l.CheckJobs(ctx, func(comment string) bool {
+		_, ours := checks.ReadMarker(job, comment)
+		return ours
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the Slurm jobs of Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	slices.SortFunc(found, func(a, b slurmrest.JobRecord) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range found {
+		list, _ := checks.ReadMarker(job, found[i].Comment)
+		nodes, err := expand(list)
+		if err != nil {
+			return nil, fmt.Errorf("reading the comment of Slurm job %d: %w", found[i].ID, err)
+		}
+		out = append(out, checks.SubmittedJob{ID: numbered(found[i].ID), Nodes: nodes})
+	}
+	return out, nil
+}
+
+func numbered(id int64) string { return strconv.FormatInt(id, 10) }
+
+// maxNodes bounds the nodes of one job.
+const maxNodes = 1 << 17
+
+// expand are the nodes of a host list, which may be empty.
+func expand(expression string) ([]string, error) {
+	if expression == "" {
+		return nil, nil
+	}
+	return hostlist.Expand(expression, maxNodes)
+}
+
+// ends adds to a run the jobs that have ended, and whose end is not noted yet.
+func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
+	var errs []error
+	for _, number := range open(f.Job) {
+		id := numbered(number)
+		state, exists := l.JobState(number)
+		switch {
+		case exists == node.No:
+			f.Ended = append(f.Ended, forgotten(id))
+		case exists == node.Yes && slurmrest.Finished(state):
+			job, err := l.Job(ctx, number)
+			// A slurmctld that has lost its state gives its numbers again, to jobs of others.
+			_, ours := checks.ReadMarker(f.Job, job.Comment)
+			if errors.Is(err, slurmrest.Absent) || err == nil && !ours {
+				f.Ended = append(f.Ended, forgotten(id))
+				continue
+			}
+			ended, expandErr := endedJob(id, job)
+			if err = errors.Join(err, expandErr); err != nil {
+				errs = append(errs, fmt.Errorf("looking at Slurm job %s: %w", id, err))
+				continue
+			}
+			if slurmrest.Finished(job.State) { // it may have been requeued since
+				f.Ended = append(f.Ended, ended)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forgotten is a job that slurmctld does not have any more.
+func forgotten(id string) checks.EndedJob {
+	end := checks.Forgotten()
+	return checks.EndedJob{CheckedJob: checks.CheckedJob{ID: id, State: end.State}, Reason: end.Reason}
+}
+
+// endedJob is a job as Slurm has it.
+func endedJob(id string, job slurmrest.JobRecord) (checks.EndedJob, error) {
+	nodes, err := expand(job.Nodes)
+	state := ""
+	if len(job.State) > 0 {
+		state = job.State[0]
+	}
+	return checks.EndedJob{CheckedJob: checks.CheckedJob{ID: id, State: state, Nodes: nodes}, Reason: strings.TrimSpace(job.Reason)}, err
+}
