@@ -35,7 +35,7 @@ func TestPagesOfKindsSayWhatHasNoEffect(t *testing.T) {
 			"| `spec.slurmNodes.accounting.mariadbOperator.command` | list of string |  | **No effect in this version.** ",
 			"| `spec.slurmNodes.login.users[].shell` | string | /bin/bash | Shell is the login shell. ",
 		},
-		"reference/slurm.nebius.ai/activecheck.md":       {"| `spec.slurmJobSpec.sbatchScript` | string |  | **No effect in this version.** "},
+		"reference/slurm.nebius.ai/activecheck.md":       {"| `spec.slurmJobSpec.jobContainer.image` | string |  | **No effect in this version.** "},
 		"reference/slinky.slurm.net/loginset.md":         {"| `spec.login` | Container (core/v1) |"},
 		"reference/slinky.slurm.net/controller.md":       {"| `status.conditions` | list of Condition (meta/v1) |", "* clusterName cannot be changed"},
 		"reference/slinky.slurm.net/nodeset.md":          {"| `spec.updateStrategy.scheduledUpdate.duration` | duration |"},

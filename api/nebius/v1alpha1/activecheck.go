@@ -105,8 +105,8 @@ type ActiveCheckSpec struct {
 	// +optional
 	Reactions *Reactions `json:"reactions,omitempty"`
 
-	// ActiveDeadlineSeconds is how long a run may take, in seconds. A pod that no Kubernetes node takes has ten minutes more.
-	// Default: 1800.
+	// ActiveDeadlineSeconds is how long a run may take, in seconds. A pod that no Kubernetes node takes has ten minutes more. Of a
+	// run of Slurm jobs it is the time in which they must be submitted. Default: 1800.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
@@ -177,7 +177,7 @@ type K8sJobSpec struct {
 
 // SlurmJobSpec is a check that is one or more Slurm jobs.
 type SlurmJobSpec struct {
-	// JobContainer is the container that submits the jobs.
+	// JobContainer has the environment of the jobs (env, plain values). No pod is made, so nothing else of it has an effect.
 	// +optional
 	JobContainer CheckContainer `json:"jobContainer,omitzero"`
 
@@ -212,8 +212,7 @@ type SlurmJobSpec struct {
 
 // CheckContainer is a container of a check.
 type CheckContainer struct {
-	// Image is the container image. The container that checks needs one. Default of the container that submits Slurm jobs: the
-	// operator's.
+	// Image is the container image. The container that checks needs one.
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -227,7 +226,7 @@ type CheckContainer struct {
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Command replaces the entrypoint of the image. The container that submits Slurm jobs ignores it.
+	// Command replaces the entrypoint of the image.
 	// +optional
 	Command []string `json:"command,omitempty"`
 
