@@ -5,6 +5,7 @@ package compose
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,11 @@ func deadOfChecks(t *testing.T, definition *crdcheck.CRD) map[string]bool {
 			if strings.HasPrefix(path, "spec.slurmJobSpec.") || strings.Contains(strings.ToLower(path), "reactions.") {
 				out["spec"] = crdcheck.Parse(t, slurmCheckSpec)
 			}
-			if path == "spec.slurmJobSpec.maxNumberOfJobs" {
+			switch path {
+			case "spec.slurmJobSpec.maxNumberOfJobs":
 				put(t, out, "spec.slurmJobSpec.eachWorkerJobs", true)
+			case "spec.checkType":
+				put(t, out, "spec.slurmJobSpec", crdcheck.Parse(t, `{sbatchScript: "#!/bin/true"}`))
 			}
 			if reactions, about := strings.CutSuffix(path, ".setCondition"); about {
 				put(t, out, reactions+".drainSlurmNode", true)
@@ -112,7 +116,10 @@ func followsFrom(in checks.Input) (all []any) {
 	}
 	job := &batchv1.Job{}
 	run, _ := checks.RunOf(in, job)
-	nodes := []rest.Node{{Name: "a", State: []string{"IDLE"}}, {Name: "b", State: []string{"IDLE"}}}
+	var nodes []rest.Node
+	for i := range 100 { // more than any limit in the walk
+		nodes = append(nodes, rest.Node{Name: fmt.Sprintf("worker-%d", i), State: []string{"IDLE"}})
+	}
 	all = append(all, checks.Missing(run, nodes, nil, job))
 	for _, state := range []string{"FAILED", "COMPLETED"} {
 		reactions, _ := checks.ReactTo(in.Check, checks.CheckedJob{ID: "17", State: state, Nodes: []string{"a"}})

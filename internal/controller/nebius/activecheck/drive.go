@@ -55,11 +55,17 @@ func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return nil
 }
 
+// No reconcile waits long for Slurm. What is left then is done by the next one.
+const (
+	submitTimeout = time.Minute
+	reactTimeout  = 20 * time.Second
+)
+
 // submit submits the jobs of a run, and notes their numbers once all are submitted.
 func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
 	key := client.ObjectKeyFromObject(check)
 	known, _ := r.memory.get(key, run.Job.UID)
-	limited, cancel := context.WithTimeout(ctx, checks.LastSubmission(run.Job).Sub(r.Clock.Now()))
+	limited, cancel := context.WithTimeout(ctx, min(submitTimeout, checks.LastSubmission(run.Job).Sub(r.Clock.Now())))
 	defer cancel()
 	for _, s := range run.Submit {
 		id, err := l.SubmitJob(limited, s)
@@ -101,9 +107,11 @@ func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.Active
 // follow does what follows from the jobs of a run that have ended, and notes that it has been done. If the operator stops in between, it
 // is done once more, which changes nothing: a node that drains keeps its reason, and a reservation that is there stays.
 func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+	limited, cancel := context.WithTimeout(ctx, reactTimeout)
+	defer cancel()
 	var errs []error
 	for _, c := range run.Conclusions {
-		if err := r.react(ctx, check, l, c); err != nil {
+		if err := r.react(limited, check, l, c); err != nil {
 			delete(run.Record.Ended, c.Job.ID)
 			errs = append(errs, fmt.Errorf("reacting to Slurm job %s of check %s/%s: %w", c.Job.ID, check.Namespace, check.Name, err))
 		}
@@ -137,7 +145,11 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	}
 	if len(did)+len(left) > 0 {
 		note := fmt.Sprintf("Slurm job %s is %s: %s", c.Job.ID, c.Job.State, strings.Join(append(did, left...), "; "))
-		r.Recorder.Eventf(check, nil, corev1.EventTypeWarning, nebiusv1alpha1.ReasonCheckReaction, "React", "%s", kube.Note(note))
+		kind := corev1.EventTypeWarning
+		if c.Job.State == "COMPLETED" {
+			kind = corev1.EventTypeNormal
+		}
+		r.Recorder.Eventf(check, nil, kind, nebiusv1alpha1.ReasonCheckReaction, "React", "%s", kube.Note(note))
 	}
 	if len(did) > 0 {
 		log.FromContext(ctx).Info("Reacted to a Slurm job of a check", "job", c.Job.ID, "state", c.Job.State, "did", strings.Join(did, "; "))
