@@ -83,7 +83,7 @@ func RunStatus(job *batchv1.Job, r Record, now time.Time) batchv1.JobStatus {
 	if at.Before(out.StartTime) { // the API server refuses an end before the begin
 		at = *out.StartTime
 	}
-	out.Active = int32(min(len(r.Open()), maxActive)) //nolint:gosec // it is bounded
+	out.Active = int32(min(len(r.Open()), maxActive))
 	conclude := func(criterion, kind batchv1.JobConditionType, reason, message string) {
 		for _, t := range []batchv1.JobConditionType{criterion, kind} {
 			out.Conditions = append(out.Conditions, batchv1.JobCondition{
