@@ -129,8 +129,9 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 
 // number is a number as Slurm writes it.
 type number struct {
-	Set    bool  `json:"set"`
-	Number int64 `json:"number"`
+	Set      bool  `json:"set"`
+	Infinite bool  `json:"infinite,omitempty"`
+	Number   int64 `json:"number"`
 }
 
 // seconds is a time in a message; the zero time is left out.

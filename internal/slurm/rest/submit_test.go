@@ -42,7 +42,7 @@ func TestASubmissionSaysWhatTheJobIs(t *testing.T) {
 	want := map[string]any{"job": map[string]any{
 		"name": "gpu", "script": "#!/bin/bash\ntrue <&1\n", "partition": "hidden", "required_nodes": []any{"a"}, "minimum_nodes": 1.0, "reservation": "r",
 		"comment": "run 1", "time_limit": map[string]any{"set": true, "number": 2.0},
-		"current_working_directory": "/", "standard_output": "/o/%j", "environment": []any{"PATH=/bin"},
+		"current_working_directory": "/", "standard_output": "/o/%j", "environment": []any{"PATH=/bin", "SLURM_SUBMIT_DIR=/"},
 	}}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
