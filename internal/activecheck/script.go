@@ -8,19 +8,23 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/batch"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// scripted is the script of a check, and what it asks for by its #SBATCH lines. A line that cannot be carried over is a mistake.
+// scripted is the script of a check, and what it asks for by its #SBATCH lines. A line that cannot be carried over is a mistake. Unless
+// the script says otherwise, a job fails with its node: a job that waits for the node's return would hold up all later runs.
 func scripted(in Input) (rest.Submission, problem.List) {
-	path := ScriptPath
-	if slurmSpec(in.Check).SbatchScriptRefName != "" {
-		path = ScriptRefPath
-	}
-	for line := range strings.Lines(script(in)) {
-		if strings.HasPrefix(line, "#SBATCH") {
-			return rest.Submission{}, problem.List{problem.Errorf(path, nebiusv1alpha1.ReasonInvalidSpec, "%q is not carried over", strings.TrimSpace(line))}
+	out, err := batch.Parse(script(in))
+	if err != nil {
+		path := ScriptPath
+		if slurmSpec(in.Check).SbatchScriptRefName != "" {
+			path = ScriptRefPath
 		}
+		return out, problem.List{problem.Errorf(path, nebiusv1alpha1.ReasonInvalidSpec, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
-	return rest.Submission{Script: script(in)}, nil
+	if out.Requeue == nil {
+		out.Requeue = new(false)
+	}
+	return out, nil
 }

@@ -16,8 +16,8 @@ import (
 // stranger is a user that no slurmctld here can look up.
 const stranger = "mallory"
 
-// batch is a job of node a, which runs until it is told to end.
-func batch(edits ...func(*rest.Submission)) rest.Submission {
+// gpuJob is a job of node a, which runs until it is told to end.
+func gpuJob(edits ...func(*rest.Submission)) rest.Submission {
 	s := rest.Submission{
 		Name: "gpu", Script: script, Partition: "main", Nodes: []string{"a"}, Comment: "run 1", TimeLimit: time.Hour, Directory: "/tmp",
 		Output: "/dev/null", Environment: []string{"PATH=/usr/bin:/bin", "A=b c"},
@@ -28,10 +28,10 @@ func batch(edits ...func(*rest.Submission)) rest.Submission {
 	return s
 }
 
-// submitsAs submits by REST, as a user.
-func submitsAs(user string, s rest.Submission) func(*system) string {
+// submitsByREST submits a job of alice.
+func submitsByREST(s rest.Submission) func(*system) string {
 	return func(sys *system) string {
-		id, err := sys.client.SubmitJob(sys.t.Context(), issuer(sys.t, user), s)
+		id, err := sys.client.SubmitJob(sys.t.Context(), issuer(sys.t, "alice"), s)
 		if err != nil {
 			return refusal(err)
 		}
@@ -123,30 +123,30 @@ const waitsForNode = "ReqNodeNotAvail"
 func submitting() scenario {
 	return scenario{name: "jobs by REST", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
-		{"submit as another user", submitsAs("alice", batch())},
+		{"submit as another user", submitsByREST(gpuJob())},
 		{"it runs", shows(1, "RUNNING", "")},
 		{"it ends well", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""))},
-		{"one that fails", all(submitsAs("alice", batch()), shows(2, "RUNNING", ""))},
+		{"one that fails", all(submitsByREST(gpuJob()), shows(2, "RUNNING", ""))},
 		{"it fails", all(func(s *system) string { s.Fail(2, 3); return "" }, shows(2, "FAILED", ""))},
 		{"drain the node", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
-		{"one that has to wait", submitsAs("alice", batch())},
+		{"one that has to wait", submitsByREST(gpuJob())},
 		{"it waits", shows(3, "PENDING", waitsForNode)},
 		{"hold it", all(job((driver).Hold, 3), shows(3, "PENDING", "JobHeldAdmin"))},
 		{"cancel it", all(cancels(3), shows(3, "CANCELLED", ""))},
 		{"undrain", updates("a", rest.NodeUpdate{State: "UNDRAIN"})},
-		{"two of another run", all(submitsAs("alice", batch(second)), submitsAs("alice", batch(second, anyNode)), shows(5, "RUNNING", ""))},
+		{"two of another run", all(submitsByREST(gpuJob(second)), submitsByREST(gpuJob(second, anyNode)), shows(5, "RUNNING", ""))},
 		{"find them", all(finds("run 2"), finds("run 1"), finds("run 3"))},
 		{"their states by one call", states(1, 4, 5, 99)},
 		{"cancel them, one that has ended, and one that is not there", all(cancels(4, 5, 1, 99), shows(4, "CANCELLED", ""), shows(5, "CANCELLED", ""))},
 		{"cancel them again", cancels(4, 5)},
 		{"one that is not there", all(looks(99), states(99), cancels(99))},
-		{"in a partition that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Partition = "nope" }))},
-		{"on a node that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"c"} }))},
-		{"on nodes of which one is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"a", "c"} }))},
-		{"in a reservation that is not there", submitsAs("alice", batch(func(s *rest.Submission) { s.Reservation = "nope" }))},
+		{"in a partition that is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Partition = "nope" }))},
+		{"on a node that is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes = []string{"c"} }))},
+		{"on nodes of which one is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes = []string{"a", "c"} }))},
+		{"in a reservation that is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Reservation = "nope" }))},
 		{"with an empty script", emptyScript},
 		{"reserve a node", reserves("r", "b", "")},
-		{"a job in the reservation", all(submitsAs("alice", batch(anyNode, func(s *rest.Submission) { s.Reservation = "r" })), shows(7, "RUNNING", ""))},
+		{"a job in the reservation", all(submitsByREST(gpuJob(anyNode, func(s *rest.Submission) { s.Reservation = "r" })), shows(7, "RUNNING", ""))},
 		{"cancel it", all(cancels(7), shows(7, "CANCELLED", ""))},
 		{"as a user whom slurmctld does not know", stranded},
 	}}
@@ -169,7 +169,7 @@ func emptyScript(s *system) string {
 
 // stranded submits as a user whom slurmctld cannot look up. 24.11 takes the job; then it is cancelled.
 func stranded(s *system) string {
-	id, err := s.client.SubmitJob(s.t.Context(), issuer(s.t, stranger), batch())
+	id, err := s.client.SubmitJob(s.t.Context(), issuer(s.t, stranger), gpuJob())
 	if err != nil {
 		return refusal(err)
 	}
@@ -182,8 +182,8 @@ func timingOut() scenario {
 	short := func(s *rest.Submission) { s.TimeLimit = time.Second }
 	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3\nJobRequeue=0", patience: time.Minute, steps: []step{
 		{"register", registers(nodeA(), named("b"))},
-		{"one runs too long", all(submitsAs("alice", batch(short)), shows(1, "RUNNING", ""), shows(1, "TIMEOUT", ""))},
-		{"one loses its node", all(submitsAs("alice", batch(func(s *rest.Submission) { s.Nodes = []string{"b"} })), shows(2, "RUNNING", ""))},
+		{"one runs too long", all(submitsByREST(gpuJob(short)), shows(1, "RUNNING", ""), shows(1, "TIMEOUT", ""))},
+		{"one loses its node", all(submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes = []string{"b"} })), shows(2, "RUNNING", ""))},
 		{"the node is lost", all(loses("b"), shows(2, "NODE_FAIL", ""))},
 	}}
 }
@@ -192,7 +192,7 @@ func timingOut() scenario {
 func forgetting() scenario {
 	return scenario{name: "jobs that slurmctld forgets", conf: "MinJobAge=2", steps: []step{
 		{"register", registers(nodeA())},
-		{"submit", all(submitsAs("alice", batch()), shows(1, "RUNNING", ""))},
+		{"submit", all(submitsByREST(gpuJob()), shows(1, "RUNNING", ""))},
 		{"it ends and is forgotten", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""), job((driver).ForgetJob, 1))},
 		{"it is not there", all(looks(1), states(1), finds("run 1"), cancels(1))},
 	}}
