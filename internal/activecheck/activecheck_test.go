@@ -195,7 +195,7 @@ func TestMistakesAreToldWithTheirField(t *testing.T) {
 		"a variable of Slurm jobs":            {spec: "checkType: slurmJob, slurmJobSpec: {sbatchScript: true, jobContainer: {env: [{nome: A}]}}", path: "spec.slurmJobSpec.jobContainer.env[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := strings.ReplaceAll(test.spec, "sbatchScript: true", `sbatchScript: "true"`)
+			spec := strings.ReplaceAll(test.spec, "sbatchScript: true", `sbatchScript: "#!/bin/true"`)
 			out := Decide(input(t, spec))
 			if len(out.Problems) != 1 || out.Problems[0].Path != test.path || out.Problems[0].Waiting || len(out.Objects) > 0 {
 				t.Errorf("problems %+v, made %v", out.Problems, kinds(out))

@@ -5,6 +5,7 @@ package activecheck
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -66,7 +67,7 @@ func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 	switch plan.Step {
 	case StepSubmit:
 		run, problems := RunOf(in, f.Job)
-		if mistakes || len(problems) > 0 || script(in) == "" {
+		if mistakes || len(problems) > 0 || strings.TrimSpace(script(in)) == "" {
 			plan.Step = StepWait
 			return plan
 		}

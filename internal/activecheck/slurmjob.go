@@ -78,7 +78,7 @@ func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 			"must be given, or sbatchScriptRefName"))
 	}
 	o.Ignore(spec.SbatchScriptRefName != "" && spec.SbatchScript != "", ScriptPath)
-	if script(in) != "" {
+	if strings.TrimSpace(script(in)) != "" {
 		_, problems := scripted(in)
 		o.Problems = append(o.Problems, problems...)
 	}

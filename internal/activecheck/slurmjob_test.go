@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -51,7 +52,7 @@ func TestNothingRunsBeforeTheAPIServerKeepsManagedBy(t *testing.T) {
 func TestWhatIsAboutPodsIsToldOfInACheckOfSlurmJobs(t *testing.T) {
 	out := Decide(input(t, `checkType: slurmJob, podTemplateNameRef: mine, affinity: {}, nodeSelector: {a: b}, tolerations: [{}], hostUsers: true, k8sJobSpec: {},
 failureReactions: {commentSlurmNode: true, drainSlurmNode: true}, reactions: {commentSlurmNode: false},
-slurmJobSpec: {sbatchScript: "true", mungeContainer: {image: munge}, jobContainer: {image: i, imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a],
+slurmJobSpec: {sbatchScript: "#!/bin/true", mungeContainer: {image: munge}, jobContainer: {image: i, imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a],
 args: [a], workingDir: /, volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a, mountPath: /a}], appArmorProfile: runtime/default,
 env: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`))
 	want := strings.Fields(`spec.affinity spec.failureReactions.commentSlurmNode spec.hostUsers spec.k8sJobSpec spec.nodeSelector spec.podTemplateNameRef spec.reactions
@@ -92,5 +93,22 @@ func TestTheVariablesOfARunAreThoseOfItsJob(t *testing.T) {
 	want := []string{"A=b", "HOME=/opt/soperator-home/soperatorchecks", "LOGNAME=soperatorchecks", "PATH=/mine", "RESERVATION_NAME=suspicious-a", "SHELL=/bin/bash", "USER=soperatorchecks"}
 	if diff := cmp.Diff(want, run.Environment); diff != "" || run.Reservation != "suspicious-a" || len(problems) > 0 {
 		t.Errorf("reservation %q, problems %v, (-want +got):\n%s", run.Reservation, problems, diff)
+	}
+}
+
+func TestAScriptSaysWhatItsJobsNeed(t *testing.T) {
+	in := input(t, `checkType: slurmJob, slurmJobSpec: {eachWorkerJobs: true, sbatchScript: "#!/bin/bash\n#SBATCH --gpus-per-node=8 --time=10 --partition=mine --comment=mine\ntrue\n"}`)
+	run, problems := RunOf(in, aRun(t, ""))
+	jobs := Submissions(run, nodesOf("a:IDLE"), chanceOf(aRun(t, "")))
+	if len(problems) > 0 || len(jobs) != 1 {
+		t.Fatalf("problems %v, jobs %+v", problems, jobs)
+	}
+	if j := jobs[0]; j.GPUsPerNode != "8" || j.TimeLimit != 10*time.Minute || j.Partition != "hidden" || j.Comment != ManagedBy+" u a" || j.Requeue == nil || *j.Requeue {
+		t.Errorf("the job is %+v", j)
+	}
+	in.Cluster.Spec.PartitionConfiguration = nebiusv1.PartitionConfiguration{ConfigType: nebiusv1.PartitionConfigStructured}
+	run, _ = RunOf(in, aRun(t, ""))
+	if j := Submissions(run, nodesOf("a:IDLE"), chanceOf(aRun(t, "")))[0]; j.Partition != "mine" {
+		t.Errorf("without partition hidden it goes to %q", j.Partition)
 	}
 }

@@ -56,6 +56,7 @@ var leafValues = []leafForm{
 	{"SlurmCluster", ".users[].shell", "/bin/leaf"},
 	{"SlurmCluster", ".users[].sshAuthorizedKeys", []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFsaWNlYWxpY2VhbGljZWFsaWNlYWxpY2VhbGljZWFs leaf"}},
 	{"SlurmCluster", ".users[].uid", int64(7777)},
+	{"ActiveCheck", ".sbatchScript", "#!/bin/leaf"},
 	{"ActiveCheck", ".env", []any{fields(`{"name": "LEAF", "value": "a"}`)}},
 	{"ActiveCheck", ".volumeMounts", []any{fields(`{"name": "leaf", "mountPath": "/leaf"}`)}},
 	{"ActiveCheck", ".volumes", []any{fields(`{"name": "leaf", "emptyDir": {}}`)}},

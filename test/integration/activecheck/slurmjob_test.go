@@ -262,7 +262,7 @@ func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 	expectEnd(t, o, "refused", batchv1.JobFailed, "SlurmJobsError")
 	// A line that cannot be carried over.
 	slurmCheck(o, "line", `slurmJobSpec: {sbatchScript: "#!/bin/bash\n#SBATCH --no-such-option\ntrue\n"}`)
-	if message := operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "line", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonInvalidSpec); !strings.Contains(message, "#SBATCH --no-such-option") {
+	if message := operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "line", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonInvalidSpec); !strings.Contains(message, "line 2: option --no-such-option is not supported") {
 		t.Errorf("it says %q", message)
 	}
 	for _, name := range nodes {
