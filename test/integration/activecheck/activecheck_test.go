@@ -153,15 +153,21 @@ func TestACheckRunsAfterCreationAndByHand(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-// told says whether an event has this note.
+// told says whether an event about a check that failed has this note.
 func told(t *testing.T, o *operator.Operator, note string) error {
+	t.Helper()
+	return toldAs(t, o, nebiusv1alpha1.ReasonCheckFailed, note)
+}
+
+// toldAs says whether an event with this reason has this note.
+func toldAs(t *testing.T, o *operator.Operator, reason, note string) error {
 	t.Helper()
 	var list eventsv1.EventList
 	if err := o.User.List(t.Context(), &list, client.InNamespace(o.Namespace)); err != nil {
 		return err
 	}
 	for _, e := range list.Items {
-		if e.Regarding.Kind == "ActiveCheck" && e.Reason == nebiusv1alpha1.ReasonCheckFailed && e.Note == note {
+		if e.Regarding.Kind == "ActiveCheck" && e.Reason == reason && e.Note == note {
 			return nil
 		}
 	}

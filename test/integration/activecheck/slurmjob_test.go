@@ -152,6 +152,9 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunInProgress, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
 		return slices.Equal(s.LastRunFailJobsAndReasons, []nebiusv1alpha1.JobAndReason{{JobID: fmt.Sprint(ids[0]), Reason: "NonZeroExitCode"}})
 	})
+	apiserver.Eventually(t, func() error {
+		return toldAs(t, o, nebiusv1alpha1.ReasonCheckReaction, fmt.Sprintf("Slurm job %d is FAILED: drained node %s: %s; made reservation suspicious-%s", ids[0], nodes[0], reason, nodes[0]))
+	})
 	o.Slurm.Finish(ids[1])
 	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunFailed, nil)
 	expectEnd(t, o, "gpu-initial-run", batchv1.JobFailed, "SlurmJobsFailed")
@@ -231,23 +234,32 @@ func TestNothingIsSubmittedTwiceAfterARestart(t *testing.T) {
 func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 	t.Parallel()
 	o, nodes := startSlurm(t)
-	// A job whose node is lost is an error.
+	// A job that is cancelled says nothing about its node.
 	slurmCheck(o, "one", `slurmJobSpec: {sbatchScript: "#!/bin/bash\ntrue\n"}, `+drains)
 	ids := jobsOf(t, o, "one-initial-run", 1)
 	o.Slurm.Cancel(ids[0])
 	expectRun(t, o, "one", nebiusv1alpha1.SlurmRunCancelled, nil)
 	// A Job that is deleted leaves its Slurm job running.
+	byHand(t, o, "one", "lost")
+	ids = jobsOf(t, o, "lost", 1)
+	o.Slurm.Lose(nodes...) // all, since the job may be on any
+	expectRun(t, o, "one", nebiusv1alpha1.SlurmRunError, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
+		return slices.Equal(s.LastRunErrorJobsAndReasons, []nebiusv1alpha1.JobAndReason{{JobID: fmt.Sprint(ids[0]), Reason: "NodeDown"}})
+	})
+	for _, name := range nodes {
+		o.Slurm.Register(fake.Node{Name: name, CPUs: 4, RealMemory: 24000, Partitions: []string{"main", "hidden"}})
+	}
 	byHand(t, o, "one", "deleted")
 	ids = jobsOf(t, o, "deleted", 1)
 	if err := o.User.Delete(t.Context(), operator.Get[batchv1.Job](o, "deleted"), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	expectRun(t, o, "one", nebiusv1alpha1.SlurmRunError, nil)
+	expectRun(t, o, "one", nebiusv1alpha1.SlurmRunError, func(s *nebiusv1alpha1.SlurmJobsStatus) bool { return s.LastRunID == fmt.Sprint(ids[0]) })
 	o.Slurm.Fail(ids[0], 1)
 	// A job that Slurm refuses.
-	operator.Create[nebiusv1alpha1.ActiveCheck](o, `{metadata: {name: lost}, spec: {slurmClusterRefName: demo, checkType: slurmJob, runAfterCreation: false, slurmJobSpec: {sbatchScript: "#!/bin/bash\ntrue\n"}}}`)
-	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "lost", ready, metav1.ConditionTrue, "Available")
-	from := operator.Get[batchv1.CronJob](o, "lost")
+	operator.Create[nebiusv1alpha1.ActiveCheck](o, `{metadata: {name: refuses}, spec: {slurmClusterRefName: demo, checkType: slurmJob, runAfterCreation: false, slurmJobSpec: {sbatchScript: "#!/bin/bash\ntrue\n"}}}`)
+	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "refuses", ready, metav1.ConditionTrue, "Available")
+	from := operator.Get[batchv1.CronJob](o, "refuses")
 	job := &batchv1.Job{Spec: from.Spec.JobTemplate.Spec}
 	job.Namespace, job.Name = o.Namespace, "refused"
 	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(from, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
@@ -256,7 +268,7 @@ func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 	if err := o.User.Create(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	expectRun(t, o, "lost", nebiusv1alpha1.SlurmRunError, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
+	expectRun(t, o, "refuses", nebiusv1alpha1.SlurmRunError, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
 		return s.LastRunID == "No slurm job" && s.LastRunName == "refused"
 	})
 	expectEnd(t, o, "refused", batchv1.JobFailed, "SlurmJobsError")
