@@ -6,6 +6,7 @@ package fake
 import (
 	"container/heap"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -44,12 +45,12 @@ type job struct {
 	held       bool
 	reason     string // why it ended like this
 	exitCode   int64
-	terminated bool      // Slurm ended its script
-	suspended  time.Time // since when
-	preemptor  int64     // for which job it is suspended
-	ends       time.Time // when it ends by itself or by its limit
-	stranded   bool      // it has addresses that nodes had before they were powered down
-	epoch      int       // counts starts and ends, so that events of an earlier run are known
+	signal     syscall.Signal // that ended its script
+	suspended  time.Time      // since when
+	preemptor  int64          // for which job it is suspended
+	ends       time.Time      // when it ends by itself or by its limit
+	stranded   bool           // it has addresses that nodes had before they were powered down
+	epoch      int            // counts starts and ends, so that events of an earlier run are known
 }
 
 // An event is the end of a job, or of its completing.
@@ -323,7 +324,7 @@ func (j *job) need(n *node) int {
 func (s *Slurm) finish(j *job, state string) {
 	j.state, j.end = state, s.clock
 	j.reason = map[string]string{"FAILED": "NonZeroExitCode", "TIMEOUT": "TimeLimit", "NODE_FAIL": "NodeDown"}[state]
-	j.terminated = state == "CANCELLED" || state == "TIMEOUT"
+	j.signal = map[string]syscall.Signal{"CANCELLED": syscall.SIGTERM, "TIMEOUT": syscall.SIGTERM, "NODE_FAIL": syscall.SIGHUP}[state]
 	j.completing = true
 	j.epoch++
 	for _, name := range j.nodes {

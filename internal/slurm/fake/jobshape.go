@@ -5,6 +5,7 @@ package fake
 
 import (
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
@@ -34,7 +35,7 @@ func (w *shape) job(j *job, rest []byte) {
 		w.text("user_name", j.User)
 		w.text("comment", j.Comment)
 		w.text("state_reason", j.reason)
-		w.exitCode("exit_code", j.exitCode, j.terminated)
+		w.exitCode("exit_code", j.exitCode, j.signal)
 		w.text("required_nodes", hostlist.Compress(slices.Clone(j.NodeList)))
 		w.text("resv_name", j.Reservation)
 		w.text("standard_output", j.Output)
@@ -91,31 +92,28 @@ func (w *shape) restOfJob() []byte {
 	} {
 		rest.number(key, true, false, 0)
 	}
-	rest.exitCode("derived_exit_code", 0, false)
+	rest.exitCode("derived_exit_code", 0, 0)
 	return rest.b
 }
 
 // exitCode writes how a script ended.
-func (w *shape) exitCode(key string, code int64, terminated bool) {
-	status, name, signal := "SUCCESS", "", int64(0)
+func (w *shape) exitCode(key string, code int64, signal syscall.Signal) {
+	status, name := "SUCCESS", map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP"}[signal]
 	switch {
-	case terminated:
-		status, name, signal = "SIGNALED", "TERM", sigTerm
+	case signal != 0:
+		status = "SIGNALED"
 	case code != 0:
 		status = "ERROR"
 	}
 	w.object(key, func() {
 		w.texts("status", []string{status})
-		w.number("return_code", !terminated, false, code)
+		w.number("return_code", signal == 0, false, code)
 		w.object("signal", func() {
-			w.number("id", terminated, false, signal)
+			w.number("id", signal != 0, false, int64(signal))
 			w.text("name", name)
 		})
 	})
 }
-
-// sigTerm is the number of the signal with which Slurm ends a script.
-const sigTerm = 15
 
 // shown is a copy of a job that says why it waits, or why it ended like this.
 func (s *Slurm) shown(j *job) job {
