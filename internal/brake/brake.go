@@ -10,8 +10,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
@@ -21,6 +23,7 @@ import (
 // Brakes are the brakes of all NodeSets. They are for one process: only the leader drains.
 type Brakes struct {
 	limit health.DrainLimit
+	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	sets map[types.NamespacedName]*nodeSet
@@ -32,14 +35,24 @@ type Brakes struct {
 
 // nodeSet is what checks have asked for one NodeSet.
 type nodeSet struct {
-	answers map[string]health.Braked
+	answers map[string]answer
 	// workers is how many workers it had when it was asked for last, and out how many of them were out for checks then.
 	workers, out int
 }
 
+// answer is what a check was told.
+type answer struct {
+	health.Braked
+	at time.Time
+}
+
+// grantTime is how long a drain counts that Slurm does not show, and that its check does not ask for any more: a person has undrained the
+// node before others saw it drained.
+const grantTime = 2 * time.Minute
+
 // New makes the brakes, all with the same limit.
-func New(limit health.DrainLimit) *Brakes {
-	return &Brakes{limit: limit, sets: map[types.NamespacedName]*nodeSet{}, awaited: map[string]struct{}{}}
+func New(limit health.DrainLimit, c clock.PassiveClock) *Brakes {
+	return &Brakes{limit: limit, clock: c, sets: map[types.NamespacedName]*nodeSet{}, awaited: map[string]struct{}{}}
 }
 
 // Worker is the Slurm node of a worker, as Slurm shows it now.
@@ -67,23 +80,23 @@ func (b *Brakes) Ask(r Request) health.Braked {
 	defer b.mu.Unlock()
 	set := b.sets[r.NodeSet]
 	if set == nil {
-		set = &nodeSet{answers: map[string]health.Braked{}}
+		set = &nodeSet{answers: map[string]answer{}}
 		b.sets[r.NodeSet] = set
 	}
 	before, known := set.waiting(), b.known(set)
-	decision := health.Brake{Limit: b.limit, Workers: len(r.Workers), Out: set.outFor(r), Wanted: r.Wanted}.Decide()
-	set.answers[r.By], set.workers, set.out = decision, len(r.Workers), decision.Out
+	decision := health.Brake{Limit: b.limit, Workers: len(r.Workers), Out: set.outFor(r, b.clock.Now()), Wanted: r.Wanted}.Decide()
+	set.answers[r.By], set.workers, set.out = answer{decision, b.clock.Now()}, len(r.Workers), decision.Out
 	b.tell(r.NodeSet, !slices.Equal(before, set.waiting()) || b.known(set) != known)
 	return decision
 }
 
 // outFor are the nodes that are out of service for checks: those that Slurm shows so, and those of this NodeSet that checks may drain
 // and that Slurm does not show yet.
-func (s *nodeSet) outFor(r Request) (out []string) {
+func (s *nodeSet) outFor(r Request, now time.Time) (out []string) {
 	granted := map[string]struct{}{}
 	for by, answer := range s.answers {
 		for _, name := range answer.Go {
-			if by != r.By || slices.Contains(r.Wanted, name) {
+			if by != r.By && now.Sub(answer.at) < grantTime || by == r.By && slices.Contains(r.Wanted, name) {
 				granted[name] = struct{}{}
 			}
 		}
@@ -119,6 +132,17 @@ func (b *Brakes) Await(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.awaited[by] = struct{}{}
+}
+
+// Withdraw says that a check wants nothing any more. What Slurm shows of its drains still counts.
+func (b *Brakes) Withdraw(by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, set := range b.sets {
+		before := set.waiting()
+		delete(set.answers, by)
+		b.tell(name, !slices.Equal(before, set.waiting()))
+	}
 }
 
 // Forget drops what is known of a NodeSet, as of one that has no workers any more.

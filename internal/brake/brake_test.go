@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-hpc/coxswain/internal/brake"
@@ -38,7 +41,7 @@ func (w world) ask(b *brake.Brakes, by string, wanted ...string) health.Braked {
 }
 
 func TestChecksShareTheBrakeOfANodeSet(t *testing.T) {
-	b, w := brake.New(health.DrainLimit{Number: 2}), world{"w-0": "", "w-1": "", "w-2": "", "w-3": "bad disk"}
+	b, w := brake.New(health.DrainLimit{Number: 2}, clock.RealClock{}), world{"w-0": "", "w-1": "", "w-2": "", "w-3": "bad disk"}
 	var told []string
 	b.Notify(func(set types.NamespacedName) { told = append(told, set.String()) })
 
@@ -79,7 +82,7 @@ func TestChecksShareTheBrakeOfANodeSet(t *testing.T) {
 }
 
 func TestWhoWaitsIsNotKnownBeforeEveryCheckHasAsked(t *testing.T) {
-	b, w := brake.New(health.DrainLimit{Number: 1}), world{"w-0": "", "w-1": ""}
+	b, w := brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}), world{"w-0": "", "w-1": ""}
 	b.Await("storage")
 	if b.Of(demo()).Known {
 		t.Error("known before anybody asked")
@@ -101,7 +104,7 @@ func TestWhoWaitsIsNotKnownBeforeEveryCheckHasAsked(t *testing.T) {
 func TestTheBrakeIsNeverExceededByChecks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := health.DrainLimit{Number: rapid.IntRange(1, 60).Draw(t, "limit"), Percent: rapid.Bool().Draw(t, "percent")}
-		b, w := brake.New(limit), world{}
+		b, w := brake.New(limit, clock.RealClock{}), world{}
 		for i := range rapid.IntRange(1, 20).Draw(t, "workers") {
 			w[fmt.Sprintf("w-%d", i)] = ""
 		}
@@ -151,4 +154,32 @@ func TestTheBrakeIsNeverExceededByChecks(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestADrainThatNobodyShowsAndNobodyAsksForCountsNoLonger(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	b, w := brake.New(health.DrainLimit{Number: 1}, c), world{"w-0": "", "w-1": ""}
+	w.ask(b, "gpu", "w-0")
+	c.SetTime(c.Now().Add(2*time.Minute - time.Second))
+	if got := w.ask(b, "disk", "w-1"); !slices.Equal(got.Wait, []string{"w-1"}) {
+		t.Errorf("while the drain of w-0 may be under way, w-1 gets %+v", got)
+	}
+	c.SetTime(c.Now().Add(time.Second))
+	if got := w.ask(b, "disk", "w-1"); !slices.Equal(got.Go, []string{"w-1"}) {
+		t.Errorf("a person has taken w-0 back, and w-1 gets %+v", got)
+	}
+}
+
+func TestACheckThatWithdrawsLetsNobodyWait(t *testing.T) {
+	b, w := brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}), world{"w-0": "", "w-1": "[node_problem] gpu"}
+	w.ask(b, "gpu", "w-0")
+	told := 0
+	b.Notify(func(types.NamespacedName) { told++ })
+	b.Withdraw("gpu")
+	if got := b.Of(demo()); len(got.Waiting) > 0 || told != 1 {
+		t.Errorf("after it was told %d times, %v wait", told, got.Waiting)
+	}
+	if got := w.ask(b, "disk", "w-0"); !slices.Equal(got.Wait, []string{"w-0"}) {
+		t.Errorf("what Slurm shows does not count: %+v", got)
+	}
 }

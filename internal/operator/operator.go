@@ -169,7 +169,7 @@ func measuring(mgr ctrl.Manager, links *link.Registry, brakes *brake.Brakes, o *
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links, brakes := link.NewRegistry(o.Links), brake.New(o.DrainLimit)
+	links, brakes := link.NewRegistry(o.Links), brake.New(o.DrainLimit, clock.RealClock{})
 	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), brakes))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}
@@ -213,7 +213,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
-			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links) },
+			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links, brakes) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

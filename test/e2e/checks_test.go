@@ -88,14 +88,21 @@ func (s *scene) runsActiveCheck(t *testing.T, m walk.Manifest) {
 		t.Fatal(err)
 	}
 	s.awaitRun(t, check, "populated-initial-run")
+	s.startsByHand(t, check, "populated-now")
+	s.awaitRun(t, check, "populated-now")
+}
+
+// startsByHand makes a Job of a check's CronJob.
+func (s *scene) startsByHand(t *testing.T, check *unstructured.Unstructured, job string) {
+	t.Helper()
 	var cron batchv1.CronJob
 	if err := s.Get(t.Context(), s.name(check.GetName()), &cron); err != nil {
 		t.Fatal(err)
 	}
-	// What "kubectl create job --from=cronjob/populated populated-now" makes.
+	// What "kubectl create job --from=cronjob/NAME JOB" makes.
 	byHand := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.namespace, Name: "populated-now", Labels: cron.Spec.JobTemplate.Labels,
+			Namespace: s.namespace, Name: job, Labels: cron.Spec.JobTemplate.Labels,
 			Annotations:     map[string]string{"cronjob.kubernetes.io/instantiate": "manual"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))},
 		},
@@ -105,7 +112,6 @@ func (s *scene) runsActiveCheck(t *testing.T, m walk.Manifest) {
 	if err := s.Create(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitRun(t, check, "populated-now")
 }
 
 // awaitRun waits until the status of an ActiveCheck tells of the success of a Job.

@@ -61,9 +61,15 @@ func (r Reason) OfMaintenance() bool {
 	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
 }
 
-// OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.5 and
-// §6.6.1.
+// slurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
+const slurmJobSuffix = "[slurm_job]"
+
+// OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.4, §6.5
+// and §6.6.1.
 func (r Reason) OfCheck() bool {
+	if strings.HasSuffix(r.Text, slurmJobSuffix) {
+		return true
+	}
 	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {
 		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() {
 			return true

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -43,6 +44,7 @@ func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		if err := r.status(ctx, check, run.Job, run.Record); err != nil {
 			return err
 		}
+		r.brakes.Withdraw(brakeName(client.ObjectKeyFromObject(check))) // a new run says anew which nodes are to go
 		// Nothing was submitted before the Job said that the run has begun.
 		r.memory.put(client.ObjectKeyFromObject(check), run.Job.UID, submission{})
 		return nil
@@ -111,7 +113,7 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	defer cancel()
 	var errs []error
 	for _, c := range run.Conclusions {
-		if err := r.react(limited, check, l, c); err != nil {
+		if err := r.react(limited, check, l, run.Job.UID, c); err != nil {
 			delete(run.Record.Ended, c.Job.ID)
 			errs = append(errs, fmt.Errorf("reacting to Slurm job %s of check %s/%s: %w", c.Job.ID, check.Namespace, check.Name, err))
 		}
@@ -121,12 +123,14 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 }
 
 // react does what follows from the end of one job.
-func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, c checks.Conclusion) error {
+func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, c checks.Conclusion) error {
 	var did []string
 	left := c.Left
 	for _, n := range c.Reactions {
 		if n.Drain != "" {
-			switch err := r.drain(ctx, l, n); {
+			switch err := r.drain(ctx, check, l, job, n); {
+			case isBraked(err):
+				left = append(left, err.Error())
 			case errors.Is(err, link.ErrHeld):
 				left = append(left, "somebody else has drained node "+n.Node)
 			case errors.Is(err, slurmrest.Absent):
@@ -155,11 +159,6 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 		log.FromContext(ctx).Info("Reacted to a Slurm job of a check", "job", c.Job.ID, "state", c.Job.State, "did", strings.Join(did, "; "))
 	}
 	return nil
-}
-
-// drain drains a node. This is the one place where checks of Slurm jobs take nodes out of service.
-func (r *reconciler) drain(ctx context.Context, l *link.Link, n checks.NodeReaction) error {
-	return l.Drain(ctx, []string{n.Node}, n.Drain)[n.Node]
 }
 
 // reservationTime is how long a reservation of a check lasts that nobody ends.

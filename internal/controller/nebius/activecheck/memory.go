@@ -26,6 +26,8 @@ type submission struct {
 	jobs []checks.SubmittedJob
 	// refused is what Slurm said against a job; empty for none.
 	refused string
+	// failed are the Slurm nodes on which its jobs have failed, and which were to be drained for that.
+	failed []string
 }
 
 // get returns what is known of a run, if anything is.
@@ -33,7 +35,7 @@ func (m *memory) get(check types.NamespacedName, job types.UID) (submission, boo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.runs[check][job]
-	known.jobs = slices.Clone(known.jobs)
+	known.jobs, known.failed = slices.Clone(known.jobs), slices.Clone(known.failed)
 	return known, ok
 }
 

@@ -23,6 +23,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
@@ -43,6 +44,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links  *link.Registry
+	brakes *brake.Brakes
 	memory memory
 }
 
@@ -66,8 +68,8 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
-	r := &reconciler{Base: base, links: links}
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
+	r := &reconciler{Base: base, links: links, brakes: brakes}
 	kind := &reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}]{
 		Base:   &r.Base,
 		New:    func() *nebiusv1alpha1.ActiveCheck { return &nebiusv1alpha1.ActiveCheck{} },
@@ -85,6 +87,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
 			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(r.beside), builder.WithPredicates(dependencyChanges()))
+			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.Funcs{DeleteFunc: r.gone})
 		},
 	})
 }
@@ -98,6 +101,18 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 		return checks.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Link.Name
 	}) {
 		queue.Add(request)
+	}
+}
+
+// gone drops what this process knows of a check that is deleted.
+func (r *reconciler) gone(_ context.Context, e event.DeleteEvent, _ reconcile.Queue) {
+	key := client.ObjectKeyFromObject(e.Object)
+	r.memory.keep(key, nil)
+	r.brakes.Withdraw(brakeName(key))
+	if check, ok := e.Object.(*nebiusv1alpha1.ActiveCheck); ok {
+		if l, linked := r.links.Get(link.Key{Namespace: key.Namespace, Name: check.Spec.SlurmClusterRefName}); linked {
+			l.FollowJobs(key.String())
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -68,7 +69,7 @@ func TestMetricsOfNodeSets(t *testing.T) {
 	n.Status.Replicas = 40
 	n.Status.OutOfService = []slinkyv1beta1.NodeSetOutOfService{{Reason: "FailedCheck", Count: 4}, {Reason: "Maintenance", Count: 2}}
 	quiet := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "cpu"}}
-	brakes := brake.New(health.DrainLimit{Number: 10, Percent: true})
+	brakes := brake.New(health.DrainLimit{Number: 10, Percent: true}, clock.RealClock{})
 	brakes.Ask(brake.Request{
 		NodeSet: types.NamespacedName{Namespace: "slurm", Name: "gpu"}, By: "test", Workers: []brake.Worker{{Node: "gpu-0"}, {Node: "gpu-1"}}, Wanted: []string{"gpu-0", "gpu-1"},
 	})

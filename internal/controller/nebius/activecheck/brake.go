@@ -1,0 +1,119 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// brakeName is the name by which the brake knows a check.
+func brakeName(check types.NamespacedName) string { return "ActiveCheck " + check.String() }
+
+// brakedError is that a node is not drained, since checks have taken enough workers of its NodeSet out of service.
+type brakedError struct {
+	node, set  string
+	out, limit int
+}
+
+func (e *brakedError) Error() string {
+	return fmt.Sprintf("node %s is not drained: %d of %d workers of NodeSet %s that checks may take out of service are (--max-nodes-drained-by-checks)",
+		e.node, e.out, e.limit, e.set)
+}
+
+func isBraked(err error) bool {
+	_, is := errors.AsType[*brakedError](err)
+	return is
+}
+
+// errSilent is that Slurm does not say now who is drained.
+var errSilent = errors.New("slurmrestd does not answer")
+
+// drain drains a node of a job that has failed, unless the brake of its NodeSet is on. This is the one place where checks of Slurm jobs
+// take nodes out of service. A node that the brake holds back is drained when another run finds it broken, and others are back.
+func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n checks.NodeReaction) error {
+	snapshot := l.Snapshot()
+	if snapshot.Trust != link.Fresh {
+		return errSilent
+	}
+	set, workers, err := r.workersBeside(ctx, check, n.Node)
+	if err != nil {
+		return err
+	}
+	if len(workers) > 0 { // else it is no worker of a NodeSet
+		key := client.ObjectKeyFromObject(check)
+		known, _ := r.memory.get(key, job)
+		if !slices.Contains(known.failed, n.Node) {
+			known.failed = append(known.failed, n.Node)
+			r.memory.put(key, job, known)
+		}
+		may := r.brakes.Ask(brake.Request{NodeSet: set, By: brakeName(key), Workers: shownAs(snapshot, workers), Wanted: wanted(snapshot, workers, known.failed)})
+		if slices.Contains(may.Wait, n.Node) {
+			return &brakedError{node: n.Node, set: set.Name, out: may.Out, limit: may.Limit}
+		}
+	}
+	return l.Drain(ctx, []string{n.Node}, n.Drain)[n.Node]
+}
+
+// workersBeside are the Slurm nodes of the NodeSet that a Slurm node is a worker of; none if it is no worker.
+func (r *reconciler) workersBeside(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (set types.NamespacedName, workers []string, err error) {
+	var list corev1.PodList
+	err = r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{slinkyv1beta1.LabelCluster: check.Spec.SlurmClusterRefName})
+	if err != nil {
+		return set, nil, fmt.Errorf("listing worker pods of namespace %s: %w", check.Namespace, err)
+	}
+	of := map[string][]string{}
+	for i := range list.Items {
+		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
+		if owner == nil || owner.Kind != "NodeSet" {
+			continue
+		}
+		worker := workerpod.SlurmNode(&list.Items[i])
+		of[owner.Name] = append(of[owner.Name], worker)
+		if worker == name {
+			set = types.NamespacedName{Namespace: check.Namespace, Name: owner.Name}
+		}
+	}
+	return set, of[set.Name], nil
+}
+
+// shownAs are Slurm nodes as Slurm shows them.
+func shownAs(snapshot *link.Snapshot, names []string) (out []brake.Worker) {
+	for _, name := range names {
+		w := brake.Worker{Node: name, State: snapshot.State(name)}
+		if n, _ := snapshot.Node(name); n != nil {
+			w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// wanted are the workers of a NodeSet among those that a run has found broken, without those that Slurm shows drained by now: a person
+// may take these back.
+func wanted(snapshot *link.Snapshot, workers, failed []string) (out []string) {
+	for _, w := range shownAs(snapshot, workers) {
+		if slices.Contains(failed, w.Node) && !health.OutForCheck(w.State, w.Reason) {
+			out = append(out, w.Node)
+		}
+	}
+	return out
+}
