@@ -13,6 +13,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +42,7 @@ func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
 	switch run.Step {
 	case checks.StepBegin:
-		if err := r.status(ctx, check, run.Job, run.Record); err != nil {
+		if wrote, err := r.status(ctx, check, run.Job, run.Record); err != nil || !wrote {
 			return err
 		}
 		r.brakes.Withdraw(brakeName(client.ObjectKeyFromObject(check))) // a new run says anew which nodes are to go
@@ -103,7 +104,8 @@ func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.Active
 		return err
 	}
 	log.FromContext(ctx).Info("Submitted the Slurm jobs of a run", "job", run.Job.Name, "jobs", strings.Join(run.Record.IDs, ","), "refused", run.Record.Refused)
-	return r.status(ctx, check, run.Job, run.Record)
+	_, err := r.status(ctx, check, run.Job, run.Record)
+	return err
 }
 
 // follow does what follows from the jobs of a run that have ended, and notes that it has been done. If the operator stops in between, it
@@ -118,8 +120,9 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 			errs = append(errs, fmt.Errorf("reacting to Slurm job %s of check %s/%s: %w", c.Job.ID, check.Namespace, check.Name, err))
 		}
 	}
-	errs = append(errs, r.note(ctx, check, run.Job, run.Record), r.status(ctx, check, run.Job, run.Record))
-	return errors.Join(errs...)
+	errs = append(errs, r.note(ctx, check, run.Job, run.Record))
+	_, err := r.status(ctx, check, run.Job, run.Record)
+	return errors.Join(append(errs, err)...)
 }
 
 // react does what follows from the end of one job.
@@ -230,16 +233,19 @@ func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return nil
 }
 
-// status writes the status of a Job, if it is another one than is there.
-func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) error {
+// status writes the status of a Job, if it is another one than is there, and says whether it wrote. A Job that has changed meanwhile is
+// looked at again.
+func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) (bool, error) {
 	after := job.DeepCopy()
 	after.Status = checks.RunStatus(job, record, r.Clock.Now())
 	wrote, err := r.Applier.PatchStatus(ctx, job, after)
-	if err != nil {
-		return fmt.Errorf("writing the status of Job %s/%s: %w", job.Namespace, job.Name, err)
-	}
-	if wrote {
+	switch {
+	case apierrors.IsConflict(err):
+		return false, nil // an event is on its way
+	case err != nil:
+		return false, fmt.Errorf("writing the status of Job %s/%s: %w", job.Namespace, job.Name, err)
+	case wrote:
 		r.Applier.Changed(check, after)
 	}
-	return nil
+	return wrote, nil
 }
