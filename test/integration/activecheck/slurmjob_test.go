@@ -293,3 +293,21 @@ func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestARunGivesUpWhenSlurmIsAwayForTooLong(t *testing.T) {
+	t.Parallel()
+	o, _ := startSlurm(t)
+	slurmCheck(o, "gpu", "runAfterCreation: false, activeDeadlineSeconds: 1, "+onEachWorker)
+	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "gpu", ready, metav1.ConditionTrue, "Available")
+	o.Slurm.Stop()
+	byHand(t, o, "gpu", "mine")
+	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunError, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
+		return s.LastRunID == "No slurm job" && s.LastRunName == "mine"
+	})
+	expectEnd(t, o, "mine", batchv1.JobFailed, "SlurmJobsError")
+	o.Slurm.Start(true)
+	o.Settle()
+	if got := submissions(o); len(got) > 0 {
+		t.Errorf("submitted are %v", got)
+	}
+}
