@@ -261,6 +261,7 @@ func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 	}
 	byHand(t, o, "one", "deleted")
 	ids = jobsOf(t, o, "deleted", 1)
+	expectRun(t, o, "one", nebiusv1alpha1.SlurmRunInProgress, func(s *nebiusv1alpha1.SlurmJobsStatus) bool { return s.LastRunID == fmt.Sprint(ids[0]) })
 	if err := o.User.Delete(t.Context(), operator.Get[batchv1.Job](o, "deleted"), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
