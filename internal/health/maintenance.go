@@ -27,6 +27,8 @@ type Conditions struct {
 	Types []string
 	// IgnoredLabels are labels of Kubernetes nodes, as key and value. A node that has one of them is never under maintenance.
 	IgnoredLabels map[string]string
+	// RebootDegraded says that machines are rebooted on which a process of a job cannot be ended.
+	RebootDegraded bool
 }
 
 // Maintenance is what the conditions of a Kubernetes node say about its replacement. The zero value is that they say nothing. It can be

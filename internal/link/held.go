@@ -70,7 +70,8 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 	return answers, nil
 }
 
-// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN.
+// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. The drain
+// for a reboot after Kill task failed takes the place of that, which is Slurm's own.
 func (c change) overrides(n *rest.Node) bool {
 	if (node.Reason{Text: n.Reason}).Ours() {
 		return false
@@ -84,7 +85,7 @@ func (c change) overrides(n *rest.Node) bool {
 		return node.HeldBy(state, node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}) == node.SomebodyElse
 	}
 	if c.update.State == drain {
-		return drained
+		return drained && (c.update.Reason != node.RebootAfterKillTask() || !(node.Reason{Text: n.Reason}).OfKillTask())
 	}
 	return drained || n.Reason != ""
 }

@@ -159,6 +159,11 @@ var stayingMessages = rule.List[*facts, string]{
 	Question: "What is said of a worker that stays?",
 	Rules: []rule.Rule[*facts, string]{
 		{
+			Name: "the machine of its Kubernetes node is to be rebooted", Does: "say so", Why: "that is why its Slurm node drains",
+			When: func(f *facts) bool { return f.Host.Reboot.Wanted },
+			Then: func(f *facts) string { return "Kubernetes node " + f.Host.Name + " is to be rebooted" },
+		},
+		{
 			Name: "the machine of its Kubernetes node is to be replaced", Does: "say so", Why: "that is why its Slurm node drains",
 			When: func(f *facts) bool { return f.Host.Maintenance.Announced() },
 			Then: func(f *facts) string {

@@ -19,6 +19,8 @@ type Host struct {
 	CordonReason string
 	// Maintenance is what its conditions say about the replacement of its machine.
 	Maintenance health.Maintenance
+	// Reboot is what they say about its reboot.
+	Reboot health.Reboot
 	// Ready is whether Kubernetes hears of it and it takes part; Unknown when there is no such node.
 	Ready node.Answer
 	// Topology is where its annotation says that the Slurm node is, if HasTopology says that there is one.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -63,10 +64,24 @@ var outOfService = rule.List[*facts, OutOfService]{
 			},
 		},
 		{
+			Name: "Slurm has drained it because a process of a job could not be ended", Does: "KillTaskFailed", Why: "a reboot of the machine ends that process",
+			When: func(f *facts) bool { return f.heldByOthers() && f.State.Drain() == node.Yes && f.Reason.OfKillTask() },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonKillTaskFailed, "the machine is rebooted where degraded nodes are (--reboot-degraded-nodes); otherwise somebody brings it back: "+f.resume())
+			},
+		},
+		{
 			Name: "somebody else has drained it or set it DOWN", Does: "HeldBySomebody", Why: "what a person has said is never undone",
 			When: (*facts).heldByOthers,
 			Then: func(f *facts) OutOfService {
 				return f.out(slinkyv1beta1.ReasonHeldBySomebody, "nothing of ours undoes that: "+f.resume())
+			},
+		},
+		{
+			Name: "its machine is to be rebooted, or that is waited for", Does: "Reboot", Why: "a process of a job on that machine could not be ended",
+			When: func(f *facts) bool { return f.Host.Reboot.Wanted || f.Host.Reboot.Unknown || f.awaitsReboot() },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonReboot, "it is undrained when Kubernetes node "+f.Host.Name+" has been rebooted (condition "+health.NodeDegraded+")")
 			},
 		},
 		{

@@ -150,7 +150,7 @@ func (w *Worker) suspects() bool {
 // opensSoon says of a drain that it is ours and has no cause any more, as that with which the pod before was retired: it ends once
 // the new pod is ready. The protection of the new one is not taken off for the seconds until then.
 func (w *Worker) opensSoon() bool {
-	return w.Pod.Retired == "" && w.Reason.Ours() && w.wantedDrain() == "" && w.hostKnownWell()
+	return w.Pod.Retired == "" && w.Reason.Ours() && w.wantedDrain() == "" && w.hostKnownWell() && !w.awaitsReboot()
 }
 
 // arriving says of a worker that is new that its slurmd may not have registered yet. What Slurm has on the node is what an earlier

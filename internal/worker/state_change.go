@@ -87,6 +87,11 @@ var stayingStates = rule.List[*facts, StateChange]{
 			When: func(f *facts) bool { return f.NodeMarked && f.Host.Cordoned == node.No },
 		},
 		{
+			Name: "its machine is to be rebooted because Slurm has drained it with Kill task failed", Does: "drain again, with our reason and that",
+			Why:  "the pod may run on another machine afterwards, and then the drain is over; one that is Slurm's could not be told from one of that machine",
+			When: (*facts).takesOver, Then: rule.Is[*facts](StateChange{Drain: node.RebootAfterKillTask()}),
+		},
+		{
 			Name: "the node is DOWN, or may be", Does: "nothing", Why: "it takes no jobs, and its reason may be an administrator's, or one that Slurm lifts when the node comes back",
 			When: func(f *facts) bool { return f.State.Down() != node.No },
 		},
@@ -105,7 +110,7 @@ var stayingStates = rule.List[*facts, StateChange]{
 			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
 		{
-			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, no maintenance is announced, and enough of its ephemeral storage is free",
+			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, neither maintenance nor a reboot is announced, and enough of its ephemeral storage is free",
 			When: func(f *facts) bool {
 				return f.wantedDrain() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
 			},
@@ -133,6 +138,8 @@ func (w *Worker) drainedToGo() bool {
 // that holds gives it, and the node comes back when the last is gone.
 func (w *Worker) wantedDrain() string {
 	switch {
+	case w.Host.Reboot.Wanted:
+		return node.RebootReason
 	case w.Host.Maintenance.Announced():
 		return w.Host.Maintenance.DrainReason()
 	case w.drainedForStorage():
@@ -156,8 +163,10 @@ func (w *Worker) drainedForStorage() bool {
 // Other words for a cordon are no other reason.
 func (w *Worker) drainedForOther(wanted node.Reason) bool {
 	switch {
-	case node.HeldBy(w.State, w.Reason) != node.Operator:
+	case node.HeldBy(w.State, w.Reason) != node.Operator, w.Reason.AfterKillTask():
 		return false
+	case wanted.OfReboot() || w.Reason.OfReboot():
+		return wanted.OfReboot() != w.Reason.OfReboot()
 	case wanted.OfMaintenance() || w.Reason.OfMaintenance():
 		return wanted.OfMaintenance() != w.Reason.OfMaintenance()
 	case wanted.OfStorage() || w.Reason.OfStorage():
@@ -168,12 +177,24 @@ func (w *Worker) drainedForOther(wanted node.Reason) bool {
 
 // mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.
 func (w *Worker) mayUndrain() bool {
-	return w.Pod.Ready && w.hostKnownWell() && w.State.NotResponding() == node.No
+	return w.Pod.Ready && w.hostKnownWell() && w.State.NotResponding() == node.No && !w.awaitsReboot()
+}
+
+// takesOver says of a drain of Slurm's for Kill task failed that the machine of this pod is to be rebooted because of it.
+func (f *facts) takesOver() bool {
+	return f.Host.Reboot.Wanted && f.State.Drain() == node.Yes && f.Reason.OfKillTask() && f.Reason.At.After(f.Pod.Created)
+}
+
+// awaitsReboot says of a drain that took the place of Slurm's for Kill task failed that the machine with the process has not been
+// rebooted since, as far as is known.
+func (w *Worker) awaitsReboot() bool {
+	return w.Reason.AfterKillTask() && !w.Host.Reboot.Over(w.Reason)
 }
 
 // hostKnownWell says that the Kubernetes node is known, and that nobody wants its workers drained.
 func (w *Worker) hostKnownWell() bool {
-	return w.Host.Cordoned == node.No && !w.Host.Maintenance.Unknown && !w.Host.Maintenance.Announced()
+	return w.Host.Cordoned == node.No && !w.Host.Maintenance.Unknown && !w.Host.Maintenance.Announced() &&
+		!w.Host.Reboot.Wanted && !w.Host.Reboot.Unknown
 }
 
 // mayRevive says that we have set the node DOWN, that another slurmd stands behind it, and that nobody wants it drained: Slurm ends

@@ -71,6 +71,10 @@ const (
 	ReasonMaintenance = "Maintenance"
 	// ReasonEphemeralStorage: the pod uses nearly all of its ephemeral storage.
 	ReasonEphemeralStorage = "EphemeralStorage"
+	// ReasonReboot: the machine of the Kubernetes node is to be rebooted.
+	ReasonReboot = "Reboot"
+	// ReasonKillTaskFailed: Slurm has drained it because a process of a job could not be ended.
+	ReasonKillTaskFailed = "KillTaskFailed"
 	// ReasonCordoned: the Kubernetes node or the pod is cordoned.
 	ReasonCordoned = "Cordoned"
 	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.

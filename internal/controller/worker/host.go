@@ -22,6 +22,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // host gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
@@ -45,6 +46,7 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], conditionReasons(n, r.propagated)),
 		Maintenance:  r.health.Of(n),
+		Reboot:       r.health.RebootOf(n),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
@@ -96,7 +98,7 @@ func (r *reconciler) kubeNodeChanges() predicate.Predicate {
 // podsOn are the workers on a Kubernetes node.
 func (r *reconciler) podsOn(ctx context.Context, o client.Object) []ctrl.Request {
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.MatchingFields{kubeNodeIndex: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{workerpod.KubernetesNodeIndex: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the workers on a Kubernetes node", "node", o.GetName())
 		return nil
 	}

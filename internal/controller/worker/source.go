@@ -15,13 +15,14 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // wake wakes the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
-		client.MatchingFields{nodeIndex: nodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{workerpod.SlurmNodeIndex: workerpod.SlurmNodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
 		return

@@ -39,6 +39,8 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		}}
 		switch host := s.worker.Host; {
 		case s.worker.Pod.Retired != "":
+		case host.Reboot.Wanted:
+			c.told.reason = "NodeReboot"
 		case host.Maintenance.Announced():
 			c.told.reason = "NodeMaintenance"
 		case node.Reason{Text: a.Drain}.OfStorage():

@@ -35,13 +35,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
 
-const (
-	// nodeIndex is the cache's index of worker pods by cluster and Slurm node, as made by nodeKey.
-	nodeIndex = "coxswain.dev/slurm-node"
-	// kubeNodeIndex is the cache's index of worker pods by the Kubernetes node that they run on.
-	kubeNodeIndex = "coxswain.dev/kubernetes-node"
-)
-
 // concurrency is how many workers are looked after at once. Most of the time of a reconcile is waiting for a write to Slurm
 // that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls. How many write
 // to the API server is limited by a semaphore.
@@ -73,18 +66,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 	if err := mgr.Add(r.events); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
 	}
-	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeIndex, func(o client.Object) []string {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, workerpod.SlurmNodeIndex, func(o client.Object) []string {
 		pod, ok := o.(*corev1.Pod)
 		if !ok || !isWorker(o) {
 			return nil
 		}
 		cluster := pod.Labels[slinkyv1beta1.LabelCluster]
-		return []string{nodeKey(cluster, workerpod.SlurmNode(pod)), nodeKey(cluster, "")}
+		return []string{workerpod.SlurmNodeKey(cluster, workerpod.SlurmNode(pod)), workerpod.SlurmNodeKey(cluster, "")}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing worker pods by Slurm node: %w", err)
 	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, kubeNodeIndex, func(o client.Object) []string {
+	err = mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, workerpod.KubernetesNodeIndex, func(o client.Object) []string {
 		if pod, ok := o.(*corev1.Pod); ok && isWorker(o) && pod.Spec.NodeName != "" {
 			return []string{pod.Spec.NodeName}
 		}
@@ -111,9 +104,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 }
 
 func isWorker(o client.Object) bool { return o.GetLabels()[slinkyv1beta1.LabelCluster] != "" }
-
-// nodeKey is the index entry of a Slurm node; that of an empty name stands for all nodes of the cluster.
-func nodeKey(cluster, node string) string { return cluster + "/" + node }
 
 // Reconcile brings one worker a step further.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {

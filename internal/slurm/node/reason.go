@@ -25,6 +25,15 @@ const formerMaintenanceReason = "[node_problem] compute_maintenance: node replac
 // one of Soperator, so that drains made by it are recognised.
 const StorageReason = "[user_problem] pod_ephemeral_storage"
 
+// RebootReason begins the reasons for which nodes are drained because their machines are to be rebooted. It is the one of Soperator 5.0.
+const RebootReason = "[compute_maintenance] node reboot process"
+
+// formerRebootReason is the one of Soperator before.
+const formerRebootReason = "[node_problem] compute_maintenance: node reboot process"
+
+// KillTaskFailed is Slurm's own reason for a node on which a process of a job outlived UnkillableStepTimeout (slurm.conf(5)).
+const KillTaskFailed = "Kill task failed"
+
 // MaxReason is the length in runes to which SanitizeReason cuts.
 const MaxReason = 256
 
@@ -49,7 +58,7 @@ func OurReason(text string) string {
 // Ours reports whether the operator set the reason. An empty reason is not ours: an administrator can drain a node without
 // one through the REST API, and that drain must be kept.
 func (r Reason) Ours() bool {
-	return strings.HasPrefix(r.Text, reasonPrefix) || r.OfMaintenance() || r.OfStorage()
+	return strings.HasPrefix(r.Text, reasonPrefix) || r.OfMaintenance() || r.OfReboot() || r.OfStorage()
 }
 
 // OfStorage reports whether it is the reason for which the operator, or Soperator, drains nodes whose pods use nearly all of their ephemeral
@@ -61,6 +70,20 @@ func (r Reason) OfMaintenance() bool {
 	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
 }
 
+// OfReboot reports whether it is the reason for which the operator, or Soperator, drains nodes whose machines are to be rebooted.
+func (r Reason) OfReboot() bool {
+	return strings.HasPrefix(r.Text, RebootReason) || strings.HasPrefix(r.Text, formerRebootReason)
+}
+
+// OfKillTask reports whether Slurm has drained the node because a process of a job could not be ended.
+func (r Reason) OfKillTask() bool { return strings.HasPrefix(r.Text, KillTaskFailed) }
+
+// RebootAfterKillTask is the reason for the reboot of a machine by which the operator takes the place of KillTaskFailed.
+func RebootAfterKillTask() string { return RebootReason + ": " + KillTaskFailed }
+
+// AfterKillTask reports whether it is RebootAfterKillTask. Slurm may have appended to it.
+func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAfterKillTask()) }
+
 // slurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
 const slurmJobSuffix = "[slurm_job]"
 
@@ -71,7 +94,7 @@ func (r Reason) OfCheck() bool {
 		return true
 	}
 	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {
-		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() {
+		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() && !r.OfReboot() {
 			return true
 		}
 	}

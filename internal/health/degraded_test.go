@@ -1,0 +1,204 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// ago is so long before noon.
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// aWorker is a worker whose pod is a day old, as Slurm shows it for five minutes.
+func aWorker(name, state, reason string) health.Worker {
+	return health.Worker{
+		Slurm: name, Created: ago(24 * time.Hour), Known: node.Yes, State: node.Parse(strings.Fields(state)),
+		Reason: node.Reason{Text: reason, At: ago(5 * time.Minute)},
+	}
+}
+
+func aCondition(status corev1.ConditionStatus, reason string, since time.Duration) health.Condition {
+	return health.Condition{Status: status, Reason: reason, Since: ago(since)}
+}
+
+// what a step does, in short.
+func short(s health.Step) string {
+	var out []string
+	for _, c := range []struct {
+		name string
+		to   *health.Condition
+	}{{"degraded", s.Degraded}, {"reboot", s.Reboot}} {
+		if c.to != nil {
+			out = append(out, c.name+" "+string(c.to.Status)+"/"+c.to.Reason)
+		}
+	}
+	if s.Event.Reason != "" {
+		out = append(out, "event "+s.Event.Reason)
+	}
+	if !s.Again.IsZero() {
+		out = append(out, "again in "+s.Again.Sub(noon).String())
+	}
+	return strings.Join(out, ", ")
+}
+
+const forReboot, afterKill = node.RebootReason, node.RebootReason + ": " + node.KillTaskFailed
+
+// TestWhatIsWrittenAboutADegradedNode goes through contract soperator.md §6.2 B and §6.3 2.
+func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	killed, busy := aWorker("w-0", "MIXED DRAIN", "Kill task failed"), aWorker("w-1", "ALLOCATED", "")
+	drains := aWorker("w-1", "ALLOCATED DRAIN", forReboot)
+	drained := []health.Worker{aWorker("w-0", "IDLE DRAIN", afterKill), aWorker("w-1", "IDLE DRAIN", forReboot)}
+	moved := killed
+	moved.Created = ago(time.Minute)
+	movedAfter := moved
+	movedAfter.Reason.Text = afterKill
+	protected, silent, absent := drained[1], drained[1], drained[1]
+	protected.Protected, silent.Known, silent.State = true, node.Unknown, node.State{}
+	absent.Known, absent.State = node.No, node.State{}
+	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
+	degraded, asked := aCondition(yes, "SlurmNodeDegraded", time.Minute), aCondition(yes, "NodeNeedReboot", time.Minute)
+	for _, tt := range []struct {
+		name string
+		node health.Node
+		want string
+	}{
+		{"a node in service is left alone", health.Node{Workers: []health.Worker{busy}, Rebooter: ready}, ""},
+		{"a drain of a person is no reason to reboot", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "bad disk")}, Rebooter: ready}, ""},
+		{"a reason that is left over on a node that does not drain is none", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE", "Kill task failed")}, Rebooter: ready}, ""},
+		{"Kill task failed makes it degraded", health.Node{Workers: []health.Worker{busy, killed}, Rebooter: ready}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"whatever slurmctld has appended", health.Node{Workers: []health.Worker{aWorker("w-0", "DOWN DRAIN NOT_RESPONDING", "Kill task failed : Not responding")}, Rebooter: ready}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"again after a reboot before it", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Degraded: aCondition(no, "NodeRebooted", time.Hour)}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not when it is older than the last reboot", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Degraded: aCondition(no, "NodeRebooted", time.Minute)}, ""},
+		{"not when somebody has taken a reboot for it back", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Degraded: aCondition(no, "NodeNoRebootNeeded", time.Minute)}, ""},
+		{"but when only the rebooter was missing", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Degraded: aCondition(no, "NoRebooter", time.Minute)}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not for a pod that brought the drain along from another machine", health.Node{Workers: []health.Worker{moved}, Rebooter: ready}, ""},
+		{"unless the machine is the one that nobody could reboot", health.Node{Workers: []health.Worker{movedAfter}, Rebooter: ready, Degraded: aCondition(no, "NoRebooter", 3*time.Minute)}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not where no rebooter is", health.Node{Workers: []health.Worker{killed}}, ""},
+		{"nor where one is not ready", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true}}, ""},
+		{"nor where one has just become ready, which may end at once", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true, Ready: ago(4 * time.Second)}}, "again in 6s"},
+		{"but where the clock of its kubelet is far ahead, it is taken at its word", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true, Ready: noon.Add(10 * time.Minute)}}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not while the machine is to be replaced", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Maintenance: health.Maintenance{Type: "M"}}, ""},
+		{"not while another one of a few nodes is degraded", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 5, OthersDegraded: 1}, "event TooManyDegraded"},
+		{"but while one of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 20, OthersDegraded: 1}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not while a tenth of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 20, OthersDegraded: 2}, "event TooManyDegraded"},
+		{"not while the node is being deleted", health.Node{Leaving: true, Workers: []health.Worker{killed}, Rebooter: ready}, ""},
+		{"not while it is Unknown what is asked for", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Reboot: aCondition(unknown, "Lost", time.Hour)}, ""},
+
+		{"jobs of its workers are awaited", health.Node{Workers: []health.Worker{drained[0], drains}, Rebooter: ready, Degraded: degraded}, ""},
+		{"and workers that are still protected", health.Node{Workers: []health.Worker{drained[0], protected}, Rebooter: ready, Degraded: degraded}, ""},
+		{"and that the drain has become ours, which the pod may take to another machine", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "Kill task failed"), drained[1]}, Rebooter: ready, Degraded: degraded}, ""},
+		{"and an answer of Slurm", health.Node{Workers: []health.Worker{drained[0], silent}, Rebooter: ready, Degraded: degraded}, ""},
+		{"not a worker that Slurm does not have and nobody protects", health.Node{Workers: []health.Worker{drained[0], absent}, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"then the reboot is asked for", health.Node{Workers: drained, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"also while the rebooter is being replaced", health.Node{Workers: drained, Rebooter: health.Rebooter{Exists: true}, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"and after an earlier one", health.Node{Workers: drained, Rebooter: ready, Degraded: degraded, Reboot: aCondition(no, "NodeRebooted", time.Hour)}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"also when a person has resumed the node meanwhile", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", forReboot), drained[1]}, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"and when no worker is left there", health.Node{Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
+		{"it is over when the rebooter is gone", health.Node{Workers: []health.Worker{drained[0], drains}, Degraded: degraded}, "degraded False/NoRebooter, event NoRebooter"},
+
+		{"the rebooter is awaited, for ten minutes if it says nothing", health.Node{Workers: drained, Rebooter: ready, Degraded: asked, Reboot: asked}, "again in 9m0s"},
+		{"and for long when it says something", health.Node{Workers: drained, Rebooter: ready, Degraded: asked, Reboot: aCondition(yes, "NodeRebooting", time.Hour)}, ""},
+		{"one that says nothing for longer has no rights", health.Node{Workers: drained, Rebooter: ready, Degraded: asked, Reboot: aCondition(yes, "NodeNeedReboot", 10*time.Minute)}, "degraded False/NoRebooter, reboot False/NoRebooter, event NoRebooter"},
+		{"one that is gone reboots nothing", health.Node{Workers: drained, Degraded: asked, Reboot: asked}, "degraded False/NoRebooter, reboot False/NoRebooter, event NoRebooter"},
+		{"a machine that goes down takes its rebooter along", health.Node{Workers: drained, Degraded: asked, Reboot: aCondition(yes, "NodeRebooting", time.Minute)}, ""},
+		{"a request that somebody has taken back is over", health.Node{Workers: drained, Rebooter: ready, Degraded: asked, Reboot: aCondition(no, "Withdrawn", time.Minute)}, "degraded False/NodeNoRebootNeeded"},
+		{"a machine that has been rebooted is back", health.Node{Workers: drained, Rebooter: ready, Degraded: asked, Reboot: aCondition(yes, "NodeRebooted", time.Minute)}, "degraded False/NodeRebooted, reboot False/NodeRebooted, event NodeRebooted"},
+		{"a reboot that somebody else has asked for is theirs", health.Node{Workers: []health.Worker{busy}, Rebooter: ready, Reboot: aCondition(yes, "NodeRebooted", time.Minute)}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.node.Now = noon
+			got := health.Decide(tt.node)
+			if short(got) != tt.want {
+				t.Errorf("it does %q, want %q", short(got), tt.want)
+			}
+			if got.Writes() != (got.Degraded != nil || got.Reboot != nil) {
+				t.Error("it does not know that it writes")
+			}
+		})
+	}
+}
+
+func TestWhatOfItsConditionsANodeIsWrittenWith(t *testing.T) {
+	stored := func(kind string, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+		at := metav1.NewTime(ago(time.Hour))
+		return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status, Reason: reason, LastHeartbeatTime: at, LastTransitionTime: at}
+	}
+	written := func(kind string, status corev1.ConditionStatus, reason string, since time.Time) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status, Reason: reason, LastHeartbeatTime: metav1.NewTime(noon), LastTransitionTime: metav1.NewTime(since)}
+	}
+	want := health.Condition{Status: corev1.ConditionTrue, Reason: "NodeNeedReboot"}
+	for _, tt := range []struct {
+		name string
+		has  []corev1.NodeCondition
+		step health.Step
+		want []corev1.NodeCondition
+	}{
+		{"conditions of others are not written", []corev1.NodeCondition{stored("Ready", "True", "R")}, health.Step{Degraded: &want}, []corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", noon)}},
+		{
+			"one that stays is written as it is, or it would vanish", []corev1.NodeCondition{stored("SlurmNodeReboot", "False", "NodeRebooted")}, health.Step{Degraded: &want},
+			[]corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", noon), stored("SlurmNodeReboot", "False", "NodeRebooted")},
+		},
+		{
+			"a status that stays keeps its time", []corev1.NodeCondition{stored("SoperatorChecksNodeDegraded", "True", "SlurmNodeDegraded")}, health.Step{Degraded: &want},
+			[]corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", ago(time.Hour))},
+		},
+		{
+			"a request that is made anew begins now", []corev1.NodeCondition{stored("SlurmNodeReboot", "True", "NodeRebooted")}, health.Step{Reboot: &want},
+			[]corev1.NodeCondition{written("SlurmNodeReboot", "True", "NodeNeedReboot", noon)},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.step.Written(kubernetesNode(nil, tt.has...), noon)); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhenADrainAfterKillTaskFailedIsOver(t *testing.T) {
+	reason := node.Reason{Text: afterKill, At: ago(time.Hour)}
+	for _, tt := range []struct {
+		name    string
+		reboots bool
+		has     []corev1.NodeCondition
+		want    bool
+	}{
+		{"on another machine, which never was rebooted", true, nil, true},
+		{"on another machine, which was rebooted long ago", true, []corev1.NodeCondition{since("False", "NodeRebooted", 3*time.Hour)}, true},
+		{"on another machine, which nobody could reboot long ago", true, []corev1.NodeCondition{since("False", "NoRebooter", 3*time.Hour)}, true},
+		{"not while the machine is to be rebooted", true, []corev1.NodeCondition{since("True", "NodeNeedReboot", 2*time.Hour)}, false},
+		{"once it has been rebooted", true, []corev1.NodeCondition{since("False", "NodeRebooted", time.Minute)}, true},
+		{"also when Slurm's clock seems to be ahead", true, []corev1.NodeCondition{since("False", "NodeRebooted", time.Hour+time.Minute)}, true},
+		{"not when nobody could reboot it", true, []corev1.NodeCondition{since("False", "NoRebooter", time.Minute)}, false},
+		{"nor when Slurm's clock seems to be ahead then", true, []corev1.NodeCondition{since("False", "NoRebooter", time.Hour+time.Minute)}, false},
+		{"not while nobody knows", true, []corev1.NodeCondition{since("Unknown", "", time.Minute)}, false},
+		{"never where nothing is rebooted, since nobody knows which machine it was", false, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			said := health.Conditions{RebootDegraded: tt.reboots}.RebootOf(kubernetesNode(nil, tt.has...))
+			if got := said.Over(reason); got != tt.want {
+				t.Errorf("it is %v, by %+v", got, said)
+			}
+			if said.Over(node.Reason{Text: afterKill}) {
+				t.Error("a drain of unknown age is over")
+			}
+		})
+	}
+}
+
+func since(status corev1.ConditionStatus, reason string, d time.Duration) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: health.NodeDegraded, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(ago(d))}
+}

@@ -1,0 +1,53 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Reboot is what condition SoperatorChecksNodeDegraded of a Kubernetes node says to its workers. The zero value is nothing. It can be
+// compared.
+type Reboot struct {
+	// Watched says that degraded nodes are rebooted. Otherwise nothing is known of what a machine was rebooted for.
+	Watched bool
+	// Wanted says that the workers are to drain, because the machine is to be rebooted, and Unknown that it is not known.
+	Wanted, Unknown bool
+	// Rebooted says that the machine has been rebooted for it.
+	Rebooted bool
+	// Since is when that changed last; zero if nothing was ever said.
+	Since time.Time
+}
+
+// RebootOf is what a Kubernetes node says about its reboot. It says nothing unless degraded nodes are rebooted.
+func (c Conditions) RebootOf(n *corev1.Node) Reboot {
+	if !c.RebootDegraded {
+		return Reboot{}
+	}
+	degraded := ConditionOf(n, NodeDegraded)
+	return Reboot{
+		Watched: true,
+		Wanted:  degraded.is(corev1.ConditionTrue), Unknown: degraded.unknown(), Since: degraded.Since,
+		Rebooted: degraded.is(corev1.ConditionFalse) && degraded.Reason == ReasonNodeRebooted,
+	}
+}
+
+// clockTolerance is how far a time that Slurm tells may be off by our clock: the link does not follow small differences.
+const clockTolerance = 2 * time.Minute
+
+// Over says that a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod runs on
+// another one. The machine on which the process was says that it is to be rebooted, or has stopped saying so since the drain.
+func (r Reboot) Over(reason node.Reason) bool {
+	switch {
+	case !r.Watched || r.Wanted || r.Unknown || reason.At.IsZero():
+		return false
+	case !r.Since.IsZero() && r.Since.Add(clockTolerance).After(reason.At):
+		return r.Rebooted
+	}
+	return true
+}
