@@ -48,6 +48,7 @@ type options struct {
 	maxDrainedByChecks       string
 	measureStorage           bool
 	storage                  podstorage.Options
+	rebootDegraded           bool
 	topologyLabelPrefix      string
 	destructive              int
 	profile                  bool
@@ -137,6 +138,8 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 		"comma-separated `labels`, as key=value, of Kubernetes nodes whose workers are not drained for maintenance (env MAINTENANCE_IGNORE_NODE_LABELS)")
 	fs.StringVar(&o.maxDrainedByChecks, "max-nodes-drained-by-checks", health.DefaultDrainLimit,
 		"`number` or percentage of the workers of a NodeSet that checks may take out of service at the same time; at least one")
+	fs.BoolVar(&o.rebootDegraded, "reboot-degraded-nodes", false,
+		"reboot the machines of workers that Slurm drains with \"Kill task failed\", where a rebooter runs; needs the right to patch nodes/status")
 	o.bindStorage(fs)
 }
 
@@ -166,7 +169,7 @@ func (o *options) storageOptions() *podstorage.Options {
 
 // health says which conditions of Kubernetes nodes take workers out of service.
 func (o *options) health() (health.Conditions, error) {
-	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}}
+	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded}
 	for _, entry := range command.List(o.maintenanceIgnored) {
 		key, value, ok := strings.Cut(entry, "=")
 		if !ok || key == "" {

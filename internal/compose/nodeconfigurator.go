@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// nodeConfiguratorName is the value of the labels of what a NodeConfigurator makes.
-	nodeConfiguratorName = "nodeconfigurator"
-	// nodeConfiguratorLabel is on the pods as the contract has it.
-	nodeConfiguratorLabel = "slurm.nebius.ai/node-configurator"
 	// rebooterContainer, idleContainer and sysctlContainer are the containers, as the contract has them.
 	rebooterContainer = "rebooter"
 	idleContainer     = "node-sysctl-sleep"
@@ -58,7 +54,7 @@ func RebooterAccount(name string) string { return name + "-rebooter" }
 
 // NodeConfigurator composes the DaemonSet of a NodeConfigurator, and the ServiceAccount of its rebooter where the spec names none.
 func NodeConfigurator(n *nebiusv1alpha1.NodeConfigurator, images image.Set) NodeConfiguratorOutput {
-	c := &configurator{object: n, spec: &n.Spec, images: images, set: label.Set{Name: nodeConfiguratorName, Instance: n.Name, Component: nodeConfiguratorName}}
+	c := &configurator{object: n, spec: &n.Spec, images: images, set: label.Set{Name: nebiusv1alpha1.NameNodeConfigurator, Instance: n.Name, Component: nebiusv1alpha1.NameNodeConfigurator}}
 	c.keepImages = images.KeepSoperators
 	if len(n.Name) > maxInstance {
 		c.fail("metadata.name", "must have at most %d characters, since it is the value of a label", maxInstance)
@@ -68,7 +64,7 @@ func NodeConfigurator(n *nebiusv1alpha1.NodeConfigurator, images image.Set) Node
 	if c.makesAccount {
 		out.Add(&corev1.ServiceAccount{ObjectMeta: c.meta(pod.ServiceAccountName)})
 	}
-	labels := label.Merge(c.set.Labels(), map[string]string{nodeConfiguratorLabel: "true"})
+	labels := label.Merge(c.set.Labels(), map[string]string{nebiusv1alpha1.LabelNodeConfigurator: "true"})
 	out.Add(&appsv1.DaemonSet{
 		ObjectMeta: c.meta(NodeConfiguratorDaemonSet(n.Name)),
 		Spec: appsv1.DaemonSetSpec{
@@ -231,7 +227,7 @@ func (c *configurator) rebooter() corev1.Container {
 		Command:         r.Command,
 		Env: append(c.rebooterEnv(r.Env, path+".env"),
 			corev1.EnvVar{Name: "REBOOTER_EVICTION_METHOD", Value: cmp.Or(r.EvictionMethod, "evict")},
-			corev1.EnvVar{Name: "REBOOTER_NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"}}}),
+			corev1.EnvVar{Name: nebiusv1alpha1.EnvRebooterNodeName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"}}}),
 		Resources:     r.Resources,
 		LivenessProbe: c.probe(r.LivenessProbe, path+".livenessProbe"), ReadinessProbe: c.probe(r.ReadinessProbe, path+".readinessProbe"),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -257,7 +253,7 @@ func (c *configurator) rebooter() corev1.Container {
 func (c *configurator) rebooterEnv(vars []embedded.EnvVar, path string) []corev1.EnvVar {
 	out := c.env(vars, path)
 	for i, v := range out {
-		if v.Name == "REBOOTER_NODE_NAME" || v.Name == "REBOOTER_EVICTION_METHOD" {
+		if v.Name == nebiusv1alpha1.EnvRebooterNodeName || v.Name == "REBOOTER_EVICTION_METHOD" {
 			c.fail(index(path, i)+".name", "%s is set by the operator", v.Name)
 		}
 	}

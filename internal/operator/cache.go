@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
@@ -44,12 +45,14 @@ func watched(namespaces []string) map[string]cache.Config {
 }
 
 // cached limits the cache to what Coxswain made. The pods of others, their Secrets and their workloads do not enter its
-// memory.
-func cached() map[client.Object]cache.ByObject {
+// memory. Pods of rebooters do where degraded nodes are rebooted.
+func cached(rebooters bool) map[client.Object]cache.ByObject {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{label.ManagedBy: label.Manager})}
-	daemons, err := labels.NewRequirement(label.Name, selection.In, []string{
-		slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd, slinkyv1beta1.NameSlurmdbd, slinkyv1beta1.NameLogin,
-	})
+	names := []string{slinkyv1beta1.NameSlurmctld, slinkyv1beta1.NameSlurmd, slinkyv1beta1.NameSlurmdbd, slinkyv1beta1.NameLogin}
+	if rebooters {
+		names = append(names, nebiusv1alpha1.NameNodeConfigurator)
+	}
+	daemons, err := labels.NewRequirement(label.Name, selection.In, names)
 	utilruntime.Must(err)
 	return map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}:             ours,

@@ -28,6 +28,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/kubernetesnode"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	nebiusnodeset "github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeset"
@@ -69,7 +70,7 @@ type Options struct {
 	SlurmrestdURL string
 	// PropagatedNodeConditions are the condition types of Kubernetes nodes that give the reason why their workers are drained.
 	PropagatedNodeConditions []string
-	// Health says which conditions of Kubernetes nodes take their workers out of service.
+	// Health says which conditions of Kubernetes nodes take their workers out of service, and whether machines are rebooted.
 	Health health.Conditions
 	// DrainLimit is how many workers of a NodeSet checks may take out of service at the same time.
 	DrainLimit health.DrainLimit
@@ -109,7 +110,7 @@ func Scheme() *runtime.Scheme {
 func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
 	base.Scheme = Scheme()
 	base.Cache = cache.Options{
-		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(), DefaultTransform: normalize,
+		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(o.Health.RebootDegraded), DefaultTransform: normalize,
 	}
 	mgr, err := ctrl.NewManager(config, base)
 	if err != nil {
@@ -205,6 +206,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health, meter)
 			},
 			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
+			func(b reconcile.Base) error {
+				if !o.Health.RebootDegraded {
+					return nil
+				}
+				return kubernetesnode.Setup(ctx, mgr, b, links, o.Health)
+			},
 		},
 		"restapi": {func(b reconcile.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
 		"slurmcluster": {

@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
 // slimPod is the form in which the cache keeps a pod. Of a worker, of which there are thousands, it keeps what the operator reads
@@ -21,6 +23,9 @@ func slimPod(o any) (any, error) {
 		return o, nil
 	}
 	p.ManagedFields = nil
+	if p.Labels[label.Name] == nebiusv1alpha1.NameNodeConfigurator {
+		return slimRebooter(p), nil
+	}
 	if p.Labels[slinkyv1beta1.LabelCluster] == "" {
 		return p, nil
 	}
@@ -40,6 +45,17 @@ func slimPod(o any) (any, error) {
 		Phase: p.Status.Phase, Conditions: p.Status.Conditions, PodIP: p.Status.PodIP, HostIP: host, ContainerStatuses: lastWords(p.Status.ContainerStatuses),
 	}
 	return p, nil
+}
+
+// slimRebooter keeps of a pod of a NodeConfigurator where it runs, whether it is ready, and by which variables a rebooter is known.
+func slimRebooter(p *corev1.Pod) *corev1.Pod {
+	containers := make([]corev1.Container, len(p.Spec.Containers))
+	for i, c := range p.Spec.Containers {
+		containers[i] = corev1.Container{Name: c.Name, Env: slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.Name != nebiusv1alpha1.EnvRebooterNodeName })}
+	}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Containers: containers}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: p.Status.Conditions}
+	return p
 }
 
 // lastWords is the state of slurmd's container where it ended with a message and is not ready since.

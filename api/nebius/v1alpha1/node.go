@@ -26,6 +26,15 @@ const (
 	ReasonNodeRebooted = "NodeRebooted"
 )
 
+const (
+	// NameNodeConfigurator is the value of label app.kubernetes.io/name of what a NodeConfigurator makes.
+	NameNodeConfigurator = "nodeconfigurator"
+	// LabelNodeConfigurator is on the pods of NodeConfigurators.
+	LabelNodeConfigurator = "slurm.nebius.ai/node-configurator"
+	// EnvRebooterNodeName is the environment variable by which a rebooter learns the name of its Kubernetes node.
+	EnvRebooterNodeName = "REBOOTER_NODE_NAME"
+)
+
 // Annotations of a Kubernetes node in which the rebooter keeps what it has done. What has no mark here is somebody else's.
 const (
 	// AnnotationRebooterCordoned says that the rebooter has cordoned the node.

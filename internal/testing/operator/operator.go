@@ -53,6 +53,8 @@ type Operator struct {
 	DrainLimit health.DrainLimit
 	// Storage says how ephemeral storage is measured, from the next Restart on; nil is not at all.
 	Storage *podstorage.Options
+	// RebootDegraded has machines rebooted on which a process cannot be ended, from the next Restart on.
+	RebootDegraded bool
 
 	t       testing.TB
 	enabled map[string]bool
@@ -129,7 +131,7 @@ func (o *Operator) run() {
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:      link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
 		DrainLimit: o.DrainLimit, Storage: o.Storage,
-		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"}},
+		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"}, RebootDegraded: o.RebootDegraded},
 	})
 	if err != nil {
 		cancel()

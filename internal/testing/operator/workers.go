@@ -38,6 +38,19 @@ func StartWorkersOn(t testing.TB, replicas int, spec string) (*Operator, []strin
 	return o, nodes
 }
 
+// StartWorkersOnOne is StartWorkers with one Kubernetes node for all, whose name it returns.
+func StartWorkersOnOne(t testing.TB, replicas int, spec string) (*Operator, string) {
+	t.Helper()
+	o := createWorkers(t, replicas, spec)
+	node := o.KubeNode("node")
+	for _, name := range WorkerNames(replicas) {
+		o.Bind(name, node)
+	}
+	o.RunWorkers()
+	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return int(s.SlurmIdle) == replicas })
+	return o, node
+}
+
 // createWorkers makes a NodeSet w with as many workers, which do not run yet, and its Controller and RestApi.
 func createWorkers(t testing.TB, replicas int, spec string) *Operator {
 	t.Helper()

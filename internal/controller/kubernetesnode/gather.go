@@ -1,0 +1,140 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesnode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// rebooterIndex is the cache's index of the pods of rebooters by the Kubernetes node that they run on.
+const rebooterIndex = "coxswain.dev/rebooter-on"
+
+// rebooterOn is the index entry of a pod that has a rebooter.
+func rebooterOn(o client.Object) []string {
+	if pod, ok := o.(*corev1.Pod); ok && isRebooter(pod) && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
+}
+
+// isRebooter says whether a pod has a rebooter: a NodeConfigurator may have a container of a user's alone.
+func isRebooter(pod *corev1.Pod) bool {
+	return pod.Labels[nebiusv1alpha1.LabelNodeConfigurator] != "" && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == nebiusv1alpha1.EnvRebooterNodeName })
+	})
+}
+
+// gather puts together what is known of a Kubernetes node and its workers.
+func (r *reconciler) gather(ctx context.Context, n *corev1.Node) (health.Node, error) {
+	facts := health.Node{
+		Now: r.Clock.Now(), Leaving: n.DeletionTimestamp != nil, Maintenance: r.health.Of(n),
+		Degraded: health.ConditionOf(n, health.NodeDegraded), Reboot: health.ConditionOf(n, health.NodeReboot),
+	}
+	pods, err := r.podsOn(ctx, workerpod.KubernetesNodeIndex, n.Name)
+	if err != nil {
+		return facts, err
+	}
+	for i := range pods {
+		if pod := &pods[i]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			facts.Workers = append(facts.Workers, r.worker(pod))
+		}
+	}
+	rebooters, err := r.podsOn(ctx, rebooterIndex, n.Name)
+	if err != nil {
+		return facts, err
+	}
+	for i := range rebooters {
+		facts.Rebooter.Exists = true
+		if c := workerpod.Condition(&rebooters[i], corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && rebooters[i].DeletionTimestamp == nil {
+			facts.Rebooter.Ready = c.LastTransitionTime.Time
+		}
+	}
+	return facts, nil
+}
+
+// podsOn are the pods on a Kubernetes node, by an index. What the cache has is only read.
+func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{index: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods on Node %s: %w", name, err)
+	}
+	return pods.Items, nil
+}
+
+// worker is what Slurm says of a worker. Of a snapshot that is not to be trusted nothing counts.
+func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
+	w := health.Worker{
+		Slurm: workerpod.SlurmNode(pod), Created: pod.CreationTimestamp.Time, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
+	}
+	l, ok := r.links.Get(link.Key{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]})
+	if !ok {
+		return w
+	}
+	snapshot := l.Snapshot()
+	if snapshot.Trust != link.Fresh || snapshot.Deleted(w.Slurm) {
+		return w
+	}
+	said, known := snapshot.Node(w.Slurm)
+	w.Known, w.State = known, snapshot.State(w.Slurm)
+	if said != nil {
+		w.Reason = node.Reason{Text: said.Reason, SetBy: said.ReasonUser, At: said.ReasonTime}
+		if !said.ReasonTime.IsZero() {
+			w.Reason.At = said.ReasonTime.Add(-snapshot.Ahead) // by our clock
+		}
+	}
+	return w
+}
+
+// countOthers counts the Kubernetes nodes with workers, and those of the others that are degraded. It says when the cache does not show
+// the last one that became so.
+func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node, facts *health.Node) (behind bool, err error) {
+	if r.begun != nil && r.begun.Name != n.Name {
+		if behind, err := r.Applier.Behind(ctx, r.begun); err != nil || behind {
+			return behind, err
+		}
+	}
+	r.begun = nil
+	names, err := r.nodesWithWorkers(ctx)
+	if err != nil {
+		return false, err
+	}
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing Nodes: %w", err)
+	}
+	facts.Nodes = len(names)
+	for i := range nodes.Items {
+		if other := &nodes.Items[i]; other.Name != n.Name && names[other.Name] && health.ConditionOf(other, health.NodeDegraded).Status == corev1.ConditionTrue {
+			facts.OthersDegraded++
+		}
+	}
+	return false, nil
+}
+
+// nodesWithWorkers are the names of the Kubernetes nodes on which there are workers.
+func (r *reconciler) nodesWithWorkers(ctx context.Context) (map[string]bool, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.HasLabels{slinkyv1beta1.LabelCluster}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing workers: %w", err)
+	}
+	names := map[string]bool{}
+	for i := range pods.Items {
+		if name := pods.Items[i].Spec.NodeName; name != "" {
+			names[name] = true
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,146 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetesnode looks after the Kubernetes nodes that carry workers, one key each. By conditions of the Node it has workers drain and
+// machines rebooted. What to do next is decided in internal/health. It runs only when it is asked for.
+package kubernetesnode
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+)
+
+type reconciler struct {
+	reconcile.Base
+	links  *link.Registry
+	health health.Conditions
+	// told is what was told last of nodes that wait, by name. One pass runs at a time.
+	told map[string]health.Event
+	// begun is the node that was the last to become degraded, as it was written. Until the cache shows it, no other one becomes so.
+	begun *corev1.Node
+}
+
+// Setup registers the controller of Kubernetes nodes. The controller of worker pods adds the indexes that it uses.
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, conditions health.Conditions) error {
+	r := &reconciler{Base: base, links: links, health: conditions, told: map[string]health.Event{}}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, rebooterIndex, rebooterOn); err != nil {
+		return fmt.Errorf("indexing rebooters by Kubernetes node: %w", err)
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("kubernetesnode").
+		For(&corev1.Node{}, builder.WithPredicates(r.nodeChanges())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(degradedChanges())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podChanges())).
+		WatchesRawSource(reconcile.SlurmChanges(links, r.wake)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of Kubernetes nodes: %w", err)
+	}
+	return nil
+}
+
+// Reconcile brings one Kubernetes node a step further.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var node corev1.Node
+	if err := r.Client.Get(ctx, req.NamespacedName, &node, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			delete(r.told, req.Name)
+			r.Applier.Forget(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: req.Name}})
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if behind, err := r.Applier.Behind(ctx, &node); err != nil || behind {
+		return ctrl.Result{}, err // an event of that write is on its way
+	}
+	facts, err := r.gather(ctx, &node)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if facts.WaitsForOthers() {
+		if behind, err := r.countOthers(ctx, &node, &facts); err != nil || behind {
+			return ctrl.Result{}, err // the event of that node wakes those that wait
+		}
+	}
+	step := health.Decide(facts)
+	if err := r.write(ctx, &node, step); apierrors.IsConflict(err) {
+		// A kubelet may have written, and that event is not among those that wake this.
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	if step.Again.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(time.Millisecond, step.Again.Sub(facts.Now))}, nil
+}
+
+// conflictRetry is how long after a write that was refused the Node is looked at again: the cache has the new version by then.
+const conflictRetry = time.Second
+
+// write writes conditions, tied to the version of the Node that was decided about.
+func (r *reconciler) write(ctx context.Context, node *corev1.Node, step health.Step) error {
+	if !step.Writes() {
+		r.tell(node, step.Event)
+		return nil
+	}
+	status := corev1ac.NodeStatus()
+	for _, c := range step.Written(node, r.Clock.Now()) {
+		status.WithConditions(corev1ac.NodeCondition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithLastHeartbeatTime(c.LastHeartbeatTime).WithLastTransitionTime(c.LastTransitionTime))
+	}
+	apply := corev1ac.Node(node.Name).WithUID(node.UID).WithResourceVersion(node.ResourceVersion).WithStatus(status)
+	err := r.Client.Status().Apply(ctx, apply, client.FieldOwner(kube.FieldManager), client.ForceOwnership)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("writing the conditions of Node %s: %w: set degradedNodes.reboot of the operator's chart, which gives the right", node.Name, err)
+	case err != nil:
+		return fmt.Errorf("writing the conditions of Node %s: %w", node.Name, err)
+	}
+	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID}}
+	if apply.ResourceVersion != nil {
+		written.ResourceVersion = *apply.ResourceVersion
+	}
+	r.Applier.Changed(node, written)
+	if c := step.Degraded; c != nil {
+		if c.Status == corev1.ConditionTrue {
+			r.begun = written
+		}
+		log.FromContext(ctx).Info("Changed the conditions of a Kubernetes node", "degraded", c.Status, "reason", c.Reason, "message", c.Message)
+	}
+	r.tell(node, step.Event)
+	return nil
+}
+
+// tell makes an Event of the Node, once for what is said again and again while the node waits.
+func (r *reconciler) tell(node *corev1.Node, e health.Event) {
+	if e == r.told[node.Name] {
+		return
+	}
+	if r.told[node.Name] = e; e.Reason == "" {
+		delete(r.told, node.Name)
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	r.Recorder.Eventf(node, nil, kind, e.Reason, "SetConditions", "%s", e.Message)
+}

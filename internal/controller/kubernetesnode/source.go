@@ -1,0 +1,120 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesnode
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// nodeFacts are what matters of a Node for itself.
+type nodeFacts struct {
+	degraded, reboot health.Condition
+	maintenance      health.Maintenance
+	leaving          bool
+}
+
+// nodeChanges are the changes of a Node that concern it. Kubelets write the status of their nodes all the time.
+func (r *reconciler) nodeChanges() predicate.Predicate {
+	facts := func(n *corev1.Node) nodeFacts {
+		return nodeFacts{health.ConditionOf(n, health.NodeDegraded), health.ConditionOf(n, health.NodeReboot), r.health.Of(n), n.DeletionTimestamp != nil}
+	}
+	return nodePredicate(func(before, after *corev1.Node) bool { return facts(before) != facts(after) })
+}
+
+// degradedChanges are those by which another node may become degraded, or has to wait.
+func degradedChanges() predicate.Predicate {
+	status := func(n *corev1.Node) corev1.ConditionStatus { return health.ConditionOf(n, health.NodeDegraded).Status }
+	p := nodePredicate(func(before, after *corev1.Node) bool { return status(before) != status(after) })
+	p.CreateFunc = func(event.CreateEvent) bool { return false }
+	return p
+}
+
+func nodePredicate(changed func(before, after *corev1.Node) bool) predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, also := e.ObjectNew.(*corev1.Node)
+		return ok && also && changed(before, after)
+	}}
+}
+
+// podFacts are what matters of a pod on a Kubernetes node.
+type podFacts struct {
+	node, protected       string
+	ready, ended, leaving bool
+}
+
+func podFactsOf(p *corev1.Pod) podFacts {
+	f := podFacts{
+		node: p.Spec.NodeName, leaving: p.DeletionTimestamp != nil, protected: p.Labels[slinkyv1beta1.LabelPodProtect],
+		ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+	}
+	if c := workerpod.Condition(p, corev1.PodReady); c != nil && isRebooter(p) {
+		f.ready = c.Status == corev1.ConditionTrue
+	}
+	return f
+}
+
+// podChanges are those of workers and rebooters that concern their Kubernetes node.
+func podChanges() predicate.Predicate {
+	concerns := func(o client.Object) bool {
+		pod, ok := o.(*corev1.Pod)
+		return ok && pod.Spec.NodeName != "" && (pod.Labels[slinkyv1beta1.LabelCluster] != "" || isRebooter(pod))
+	}
+	return predicate.And(predicate.NewPredicateFuncs(concerns), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Pod)
+		after, also := e.ObjectNew.(*corev1.Pod)
+		return ok && also && podFactsOf(before) != podFactsOf(after)
+	}})
+}
+
+// nodeOf is the Kubernetes node of a pod.
+func nodeOf(_ context.Context, o client.Object) []ctrl.Request {
+	if pod, ok := o.(*corev1.Pod); ok {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: pod.Spec.NodeName}}}
+	}
+	return nil
+}
+
+// waiting are the nodes with workers, each of which may wait for another one.
+func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Request {
+	names, err := r.nodesWithWorkers(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the Kubernetes nodes that may wait for another one")
+	}
+	out := make([]ctrl.Request, 0, len(names))
+	for name := range names {
+		out = append(out, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return out
+}
+
+// wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
+		client.MatchingFields{workerpod.SlurmNodeIndex: workerpod.SlurmNodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
+		return
+	}
+	for i := range pods.Items {
+		if name := pods.Items[i].Spec.NodeName; name != "" {
+			queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+	}
+}
