@@ -35,6 +35,8 @@ type scenario struct {
 	leaves func(w *world)
 	// writes says that the program is the one that writes files into a jail; nil: it is the operator.
 	writes *fileSystem
+	// reboots says that degraded nodes are rebooted: there is a rebooter on each Kubernetes node.
+	reboots bool
 	// besides are faults that are tried in this scenario alone.
 	besides []fault
 }
@@ -138,6 +140,7 @@ func breaking() []scenario {
 			w.cordon("")
 		}},
 		{name: "evictions", nodeSet: threeWorkers, sparse: 3, act: evictions},
+		{name: "reboot", nodeSet: threeWorkers, reboots: true, sparse: 3, leaves: (*world).expectRebooted, act: degraded},
 		{name: "replacement announced", nodeSet: threeWorkers, act: replacementAnnounced},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {

@@ -106,6 +106,9 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		if s.writes != nil {
 			w.mount(*s.writes)
 		}
+		if s.reboots {
+			w.addRebooters()
+		}
 		w.boot()
 		w.sleep(15 * time.Second)
 		w.expectRest("after the start of an operator")

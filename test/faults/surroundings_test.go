@@ -41,6 +41,7 @@ func (w *world) surroundings() {
 		case <-tick.C:
 		}
 		before := w.sim.Version()
+		w.reboots()
 		w.mu.Lock()
 		moved := w.moved
 		w.moved = false
@@ -188,7 +189,7 @@ func (w *world) preStop(pod *unstructured.Unstructured) {
 	}
 	reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
 	text := node.OurReason("Pod is terminating")
-	if reason.Text != "" && !reason.Ours() {
+	if reason.Text != "" && !strings.HasPrefix(reason.Text, "slurm-operator:") {
 		text = reason.Text
 	}
 	if known && slurm.Update("root", name, "DOWN", text) != nil {

@@ -55,6 +55,8 @@ type world struct {
 	others map[string]*fake.Slurm
 	// jail is where files are written; nil where the program is the operator, which writes none.
 	jail *jailed
+	// rebooters are those of Kubernetes nodes, by name; nil in most scenarios. Only the surroundings change them.
+	rebooters map[string]*rebooter
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
@@ -162,7 +164,7 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:  link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
-		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}},
+		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, RebootDegraded: w.rebooters != nil},
 	})
 }
 
