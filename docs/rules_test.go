@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
@@ -23,6 +24,7 @@ func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
 	}{
 		{"Which workers there are to be (`internal/nodeset`)", nodeset.Rules()},
 		{"One worker (`internal/worker`)", worker.Rules()},
+		{"A Kubernetes node with workers (`internal/health`)", health.Rules()},
 		{"A Kubernetes node that is drained and rebooted (`internal/reboot`)", reboot.Rules()},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n", about.title)

@@ -190,7 +190,6 @@ var allowances = map[string]string{
 	"(*slurm/rest.Client).Partitions": "for the exporter",
 	"(*slurm/rest.Client).Ping":       "which slurmctld answers, for tests of the fake one",
 	"(*slurm/rest.Client).Version":    "which version of the API was chosen, for its tests",
-	"(slurm/node.State).Drained":      "what Slurm's own word for it says, for properties of states",
 	"(slurm/node.State).Equal":        "go-cmp compares states with it",
 }
 

@@ -5,6 +5,8 @@ package v1alpha1
 
 // Conditions of a Kubernetes node by which a drain and a reboot are asked for, and by which the rebooter tells how far it is.
 const (
+	// ConditionSoperatorChecksNodeDegraded is True while the machine is to be rebooted because of what Slurm says of its workers.
+	ConditionSoperatorChecksNodeDegraded = "SoperatorChecksNodeDegraded"
 	// ConditionSlurmNodeDrain is True while the node is to be drained, or is.
 	ConditionSlurmNodeDrain = "SlurmNodeDrain"
 	// ConditionSlurmNodeReboot is True while the node is to be rebooted, or has been.
@@ -24,6 +26,18 @@ const (
 	ReasonNodeRebooting = "NodeRebooting"
 	// ReasonNodeRebooted goes with SlurmNodeReboot True: the machine has another boot id. No reboot is asked for any more.
 	ReasonNodeRebooted = "NodeRebooted"
+)
+
+// Reasons of SoperatorChecksNodeDegraded, and of SlurmNodeReboot as the operator writes it.
+const (
+	// ReasonSlurmNodeDegraded goes with SoperatorChecksNodeDegraded True: the workers drain.
+	ReasonSlurmNodeDegraded = "SlurmNodeDegraded"
+	// ReasonNodeNeedReboot goes with True of both: the workers are drained, and the rebooter is asked for a reboot.
+	ReasonNodeNeedReboot = "NodeNeedReboot"
+	// ReasonNodeNoRebootNeeded goes with SoperatorChecksNodeDegraded False: somebody has taken the reboot back.
+	ReasonNodeNoRebootNeeded = "NodeNoRebootNeeded"
+	// ReasonNoRebooter goes with False of both: nobody reboots the machine.
+	ReasonNoRebooter = "NoRebooter"
 )
 
 const (
