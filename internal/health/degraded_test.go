@@ -53,7 +53,7 @@ func short(s health.Step) string {
 	return strings.Join(out, ", ")
 }
 
-const forReboot, afterKill = node.RebootReason, node.RebootReason + ": " + node.KillTaskFailed
+var forReboot, afterKill = node.RebootReason, node.RebootAfterKillTask()
 
 // TestWhatIsWrittenAboutADegradedNode goes through contract soperator.md §6.2 B and §6.3 2.
 func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {

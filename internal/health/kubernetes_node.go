@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -110,11 +109,6 @@ func (n *Node) WaitsForOthers() bool { return !n.Degraded.is(corev1.ConditionTru
 
 // Decide says what to do about a Kubernetes node next.
 func Decide(n Node) Step { return degradations.Decide(&n) }
-
-// Rules are the lists of rules by which Decide decides.
-func Rules() []rule.Description { return rule.Words(lists()) }
-
-func lists() []rule.Described { return []rule.Described{&degradations} }
 
 // ConditionOf is a condition of a Kubernetes node.
 func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {

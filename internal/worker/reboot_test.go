@@ -17,16 +17,15 @@ import (
 // TestTheMachineOfAWorkerIsToBeRebooted goes through contract soperator.md §6.2 B, reboot flow.
 func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 	const (
-		kill      = "Kill task failed"
-		reason    = node.RebootReason
-		afterKill = node.RebootReason + ": " + kill
-		former    = "[node_problem] compute_maintenance: node reboot process"
-		replaced  = node.MaintenanceReason + ": M"
-		cordon    = "slurm-operator: Node was cordoned"
-		message   = "Kubernetes node node-1 is to be rebooted"
-		back      = "nobody wants the node drained any more"
+		kill     = "Kill task failed"
+		reason   = node.RebootReason
+		former   = "[compute_maintenance] node reboot process"
+		replaced = node.MaintenanceReason + ": M"
+		cordon   = "slurm-operator: Node was cordoned"
+		message  = "Kubernetes node node-1 is to be rebooted"
+		back     = "nobody wants the node drained any more"
 	)
-	at := noon.Add(-10 * time.Minute)
+	afterKill, at := node.RebootAfterKillTask(), noon.Add(-10*time.Minute)
 	wanted := health.Reboot{Watched: true, Wanted: true, Since: at.Add(-time.Second)}
 	rebooted := health.Reboot{Watched: true, Rebooted: true, Since: noon.Add(-time.Minute)}
 	withdrawn := health.Reboot{Watched: true, Since: noon.Add(-time.Minute)}
@@ -51,7 +50,7 @@ func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 		{name: "but not one that the pod has brought along", reboot: wanted, state: "IDLE DRAIN", reason: kill, pod: aPod(1, createdBefore(time.Minute)), message: message, out: "KillTaskFailed"},
 		{name: "the other workers drain", reboot: wanted, state: "ALLOCATED", pod: aPod(1), drain: reason, message: message},
 		{name: "once as well", reboot: wanted, state: "ALLOCATED DRAIN", reason: reason, pod: aPod(1), message: message, out: "Reboot"},
-		{name: "not again when Soperator has drained them", reboot: wanted, state: "IDLE DRAIN", reason: former, pod: aPod(1), message: message, out: "Reboot"},
+		{name: "not over a drain of Soperator, of which nobody knows what it was for", reboot: wanted, state: "IDLE DRAIN", reason: former, pod: aPod(1), message: message, out: "HeldBySomebody"},
 		{name: "not over an administrator's drain", reboot: wanted, state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1), message: message, out: "HeldBySomebody"},
 		{name: "a cordon before it gives way to it", reboot: wanted, cordoned: true, state: "IDLE DRAIN", reason: cordon, pod: aPod(1), drain: reason, message: message, out: "Reboot"},
 		{name: "so does maintenance", reboot: wanted, maintenance: "M", state: "IDLE DRAIN", reason: replaced, pod: aPod(1), drain: reason, message: message, out: "Reboot"},

@@ -27,6 +27,8 @@ func TestWhoHasASayInANode(t *testing.T) {
 		{"not in one that another check has drained", "IDLE DRAIN", "[user_problem] boot_disk_full: 95 %", node.SomebodyElse},
 		{"not in one that a check has drained", "IDLE DRAIN", "[node_problem] gpu_health_check: XID 79", node.SomebodyElse},
 		{"nor in one that Soperator wanted rebooted", "IDLE DRAIN", "[compute_maintenance] node reboot process", node.SomebodyElse},
+		{"we in one that we want rebooted", "IDLE DRAIN", node.RebootReason, node.Operator},
+		{"also after Kill task failed", "IDLE DRAIN", node.RebootAfterKillTask(), node.Operator},
 		{"Slurm in one that offers too little", "IDLE DRAIN INVALID_REG", "Low RealMemory", node.Slurm},
 		{"Slurm in one that it has given up", "DOWN NOT_RESPONDING", "Not responding", node.Slurm},
 		{"also without a reason", "DOWN NOT_RESPONDING", "", node.Slurm},

@@ -25,11 +25,12 @@ const formerMaintenanceReason = "[node_problem] compute_maintenance: node replac
 // one of Soperator, so that drains made by it are recognised.
 const StorageReason = "[user_problem] pod_ephemeral_storage"
 
-// RebootReason begins the reasons for which nodes are drained because their machines are to be rebooted. It is the one of Soperator 5.0.
-const RebootReason = "[compute_maintenance] node reboot process"
+// rebootPrefix begins the reasons for which nodes are drained because their machines are to be rebooted. Soperator 5.0 writes that without a
+// colon and what follows: its drains are not ours, since it is not known whether a process was left there.
+const rebootPrefix = "[compute_maintenance] node reboot process: "
 
-// formerRebootReason is the one of Soperator before.
-const formerRebootReason = "[node_problem] compute_maintenance: node reboot process"
+// RebootReason is the reason for which workers are drained because their machine is to be rebooted.
+const RebootReason = rebootPrefix + "SoperatorChecksNodeDegraded"
 
 // KillTaskFailed is Slurm's own reason for a node on which a process of a job outlived UnkillableStepTimeout (slurm.conf(5)).
 const KillTaskFailed = "Kill task failed"
@@ -70,16 +71,14 @@ func (r Reason) OfMaintenance() bool {
 	return strings.HasPrefix(r.Text, MaintenanceReason) || strings.HasPrefix(r.Text, formerMaintenanceReason)
 }
 
-// OfReboot reports whether it is the reason for which the operator, or Soperator, drains nodes whose machines are to be rebooted.
-func (r Reason) OfReboot() bool {
-	return strings.HasPrefix(r.Text, RebootReason) || strings.HasPrefix(r.Text, formerRebootReason)
-}
+// OfReboot reports whether it is the reason for which the operator drains nodes whose machines are to be rebooted.
+func (r Reason) OfReboot() bool { return strings.HasPrefix(r.Text, rebootPrefix) }
 
 // OfKillTask reports whether Slurm has drained the node because a process of a job could not be ended.
 func (r Reason) OfKillTask() bool { return strings.HasPrefix(r.Text, KillTaskFailed) }
 
 // RebootAfterKillTask is the reason for the reboot of a machine by which the operator takes the place of KillTaskFailed.
-func RebootAfterKillTask() string { return RebootReason + ": " + KillTaskFailed }
+func RebootAfterKillTask() string { return rebootPrefix + KillTaskFailed }
 
 // AfterKillTask reports whether it is RebootAfterKillTask. Slurm may have appended to it.
 func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAfterKillTask()) }
@@ -94,7 +93,7 @@ func (r Reason) OfCheck() bool {
 		return true
 	}
 	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {
-		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() && !r.OfReboot() {
+		if strings.HasPrefix(r.Text, prefix) && !r.OfMaintenance() {
 			return true
 		}
 	}

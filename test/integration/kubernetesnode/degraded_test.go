@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-const afterKill = node.RebootReason + ": " + node.KillTaskFailed
+var afterKill = node.RebootAfterKillTask()
 
 func kubernetesNode(t *testing.T, o *operator.Operator, name string) *corev1.Node {
 	t.Helper()
