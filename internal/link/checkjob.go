@@ -4,9 +4,11 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -28,15 +30,15 @@ func (l *Link) SubmitJob(ctx context.Context, s rest.Submission) (int64, error) 
 	if errors.Is(err, rest.Unauthorized) {
 		return 0, fmt.Errorf("slurmctld may not know user %s: %w", ChecksUser, err)
 	}
-	if err != nil || l.connection.checksUserKnown.Load() {
+	if err != nil || l.connection.checksUID.Load() != 0 {
 		return id, err
 	}
 	job, err := client.Job(ctx, id)
 	switch {
 	case err != nil: // the job is there, and the next one is looked at
 		return id, nil //nolint:nilerr // see above
-	case job.User == ChecksUser:
-		l.connection.checksUserKnown.Store(true)
+	case job.UserID != rest.Nobody:
+		l.connection.checksUID.Store(job.UserID)
 		return id, nil
 	}
 	unknown := &rest.Error{Kind: rest.Unauthorized, Message: "slurmctld does not know user " + ChecksUser}
@@ -49,6 +51,17 @@ func (l *Link) Job(ctx context.Context, id int64) (rest.JobRecord, error) {
 }
 
 // CheckJobs lists the jobs of ChecksUser whose comment is ours, for whoever has lost their numbers. slurmrestd sends all jobs there are.
+//
+// Users are told apart by uid, since slurmrestd may know no names. While the uid is not known, that of the first job counts: nobody else
+// can have copied a comment before that job was there.
 func (l *Link) CheckJobs(ctx context.Context, ours func(comment string) bool) ([]rest.JobRecord, error) {
-	return l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.User == ChecksUser && ours(j.Comment) })
+	jobs, err := l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.UserID != rest.Nobody && ours(j.Comment) })
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	uid := l.connection.checksUID.Load()
+	if uid == 0 {
+		uid = slices.MinFunc(jobs, func(a, b rest.JobRecord) int { return cmp.Compare(a.ID, b.ID) }).UserID
+	}
+	return slices.DeleteFunc(jobs, func(j rest.JobRecord) bool { return j.UserID != uid }), nil
 }

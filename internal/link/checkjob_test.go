@@ -58,6 +58,32 @@ func TestJobsOfChecksAreThoseOfTheirUser(t *testing.T) {
 	}
 }
 
+// slurmrestd has no accounts of a jail, so that it tells no names of users.
+func TestJobsOfChecksAreThoseOfTheirUIDWhereSlurmTellsNoNames(t *testing.T) {
+	s, l := checking(t, fake.Options{Nameless: true})
+	id, err := l.SubmitJob(t.Context(), check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Submit(fake.Job{Nodes: 1, CPUs: 1, Comment: "run 1"}) // of somebody who has copied the comment
+	for name, from := range map[string]*Link{"who submitted": l, "who has restarted": restarted(t, s)} {
+		jobs, err := from.CheckJobs(t.Context(), func(comment string) bool { return comment == "run 1" })
+		if err != nil || len(jobs) != 1 || jobs[0].ID != id {
+			t.Errorf("%s finds %+v, %v", name, jobs, err)
+		}
+	}
+}
+
+// restarted is a link that knows nothing yet.
+func restarted(t *testing.T, s *fake.Slurm) *Link {
+	t.Helper()
+	l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func TestNobodyRunsChecksForAUserThatSlurmDoesNotKnow(t *testing.T) {
 	for _, release := range []string{fake.Slurm2411, fake.Slurm2605} {
 		t.Run(release, func(t *testing.T) {

@@ -18,9 +18,9 @@ const callTimeout = time.Minute
 // A connection has the client for the current endpoint of slurmrestd, and knows how long slurmrestd worked for it.
 type connection struct {
 	issuer issuer
-	// checks makes the tokens of ChecksUser. checksUserKnown says that slurmctld has shown a job of that user.
-	checks          atomic.Pointer[token.Issuer]
-	checksUserKnown atomic.Bool
+	// checks makes the tokens of ChecksUser. checksUID is the uid of that user by a job of it; 0 is not known yet.
+	checks    atomic.Pointer[token.Issuer]
+	checksUID atomic.Int64
 
 	mu       sync.Mutex
 	endpoint string

@@ -50,6 +50,8 @@ type Options struct {
 	Compact bool
 	// UnknownUsers are users that slurmctld cannot look up.
 	UnknownUsers []string
+	// Nameless says that slurmrestd knows no names of users, as in a container without the accounts of the jail.
+	Nameless bool
 }
 
 // Slurm is one cluster. It is an http.Handler and safe for concurrent use.

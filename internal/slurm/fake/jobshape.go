@@ -32,7 +32,8 @@ func (w *shape) job(j *job, rest []byte) {
 		w.number("node_count", true, false, int64(j.Nodes))
 		w.text("partition", j.Partition)
 		w.int("restart_cnt", int64(j.restarts))
-		w.text("user_name", j.User)
+		w.text("user_name", w.slurm.nameOf(j.User))
+		w.int("user_id", uidOf(j.User))
 		w.text("comment", j.Comment)
 		w.text("state_reason", j.reason)
 		w.exitCode("exit_code", j.exitCode, j.signal)
@@ -43,6 +44,26 @@ func (w *shape) job(j *job, rest []byte) {
 		w.text("cluster", w.slurm.options.Cluster)
 		w.b = append(w.b, rest...)
 	})
+}
+
+// nameOf is the name of a user as slurmrestd knows it.
+func (s *Slurm) nameOf(user string) string {
+	if s.options.Nameless {
+		return ""
+	}
+	return user
+}
+
+// uidOf is the uid of a user, another one for each name; empty is one whom slurmctld could not look up.
+func uidOf(user string) int64 {
+	if user == "" {
+		return 99
+	}
+	uid := int64(1000)
+	for i := range len(user) {
+		uid += int64(i+1) * int64(user[i])
+	}
+	return uid
 }
 
 // restOfJob writes, once for an answer, the fields in which the fake's jobs do not differ. They make two thirds of an
@@ -71,7 +92,6 @@ func (w *shape) restOfJob() []byte {
 		rest.int("required_switches", 0)
 	}
 	rest.int("group_id", 1000)
-	rest.int("user_id", 1000)
 	rest.int("thread_spec", 32766)
 	for _, key := range []string{"contiguous", "hold", "reboot"} {
 		rest.bool(key, false)

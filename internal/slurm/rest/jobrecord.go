@@ -15,8 +15,10 @@ import (
 type JobRecord struct {
 	ID   int64
 	Name string
-	// User is empty when slurmctld has no name for the job's uid.
-	User string
+	// User is empty when slurmrestd has no name for UserID, which is so for users of a jail. UserID is Nobody when slurmctld could not look
+	// up who has submitted the job.
+	User   string
+	UserID int64
 	// Comment is what the job was submitted with.
 	Comment string
 	// State is the base state and its flags, and Reason why it is so: "Resources", "NonZeroExitCode", "TimeLimit" …; see squeue(1),
@@ -30,6 +32,9 @@ type JobRecord struct {
 	// Submitted, Start and End are zero while they are not known. End is zero, too, before the job has ended.
 	Submitted, Start, End time.Time
 }
+
+// Nobody is the uid of a user whom slurmctld cannot look up (SLURM_AUTH_NOBODY in slurm.h).
+const Nobody = 99
 
 // Finished says whether a job in this state has ended for good: it is not completing, and not queued again.
 func Finished(state []string) bool {
@@ -114,6 +119,8 @@ func (r *reader) jobRecord() JobRecord {
 			j.Name = r.text("")
 		case "user_name":
 			j.User = r.text("")
+		case "user_id":
+			j.UserID = r.quantity().number
 		case "comment":
 			j.Comment = r.text("")
 		case "job_state":
