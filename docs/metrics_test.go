@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"k8s.io/utils/clock"
+
 	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/health"
@@ -23,7 +25,7 @@ import (
 func TestThePageOfMetricsIsThatOfTheCollectors(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
 	link.NewRegistry(link.Options{}).Describe(described)
-	nodeset.Metrics(nil, brake.New(health.DrainLimit{})).Describe(described)
+	nodeset.Metrics(nil, brake.New(health.DrainLimit{}, clock.RealClock{})).Describe(described)
 	close(described)
 	form := regexp.MustCompile(`^Desc\{fqName: ("[^"]+"), help: (".*"), unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 	var rows []string

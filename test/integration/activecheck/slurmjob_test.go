@@ -162,17 +162,7 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 		return told(t, o, fmt.Sprintf("Job gpu-initial-run is Failed: Slurm job %d is FAILED; Slurm job %d is COMPLETED", ids[0], ids[1]))
 	})
 
-	// By hand: the node that drains is left out, and the other one is not drained as well, since checks may drain one of two.
-	byHand(t, o, "gpu", "other")
-	braked := jobsOf(t, o, "other", 1)
-	o.Slurm.Fail(braked[0], 1)
-	apiserver.Eventually(t, func() error {
-		return told(t, o, fmt.Sprintf("Slurm job %d is FAILED: node %s is not drained: 1 of 1 workers of NodeSet", braked[0], nodes[1]))
-	})
-	expectEnd(t, o, "other", batchv1.JobFailed, "SlurmJobsFailed")
-	if n, _ := o.Slurm.Node(nodes[1]); slices.Contains(n.State, "DRAIN") {
-		t.Errorf("%s is drained: %s", nodes[1], n.Reason)
-	}
+	// By hand: the node that drains is left out.
 	byHand(t, o, "gpu", "mine")
 	again := jobsOf(t, o, "mine", 1)
 	o.Slurm.Finish(again[0])
@@ -199,6 +189,19 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 		if strings.Contains(call, "job") && n > 0 {
 			t.Errorf("at rest %s was called %d times", call, n)
 		}
+	}
+
+	// The other node is not drained as well, since checks may drain one of two.
+	byHand(t, o, "gpu", "other")
+	braked := jobsOf(t, o, "other", 1)
+	o.Slurm.Fail(braked[0], 1)
+	apiserver.Eventually(t, func() error {
+		return toldAs(t, o, nebiusv1alpha1.ReasonCheckReaction, fmt.Sprintf("Slurm job %d is FAILED: made reservation suspicious-%s; node %s is not drained: "+
+			"1 of 1 workers of NodeSet demo-worker that checks may take out of service are (--max-nodes-drained-by-checks)", braked[0], nodes[1], nodes[1]))
+	})
+	expectEnd(t, o, "other", batchv1.JobFailed, "SlurmJobsFailed")
+	if n, _ := o.Slurm.Node(nodes[1]); slices.Contains(n.State, "DRAIN") {
+		t.Errorf("%s is drained: %s", nodes[1], n.Reason)
 	}
 }
 
