@@ -146,11 +146,10 @@ func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 	p.apply(t, all)
 	served := []string{"SlurmCluster", "NodeSet", "Controller", "LoginSet", "RestApi", "Accounting"}
 	for _, u := range all {
-		checkType, _, _ := unstructured.NestedString(u.Object, "spec", "checkType")
 		before, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "dependsOn")
-		runs := u.GetKind() == "ActiveCheck" && checkType == "k8sJob"
+		runs := u.GetKind() == "ActiveCheck"
 		if runs && len(before) > 0 {
-			continue // it waits for others, and these for images of Soperator, which are not here
+			continue // it waits for others, and these for images and users of Soperator, which are not here
 		}
 		switch {
 		case runs, slices.Contains(served, u.GetKind()):
