@@ -62,16 +62,14 @@ func initialRun(in Input, template corev1.PodTemplateSpec) *batchv1.Job {
 
 // jobSpec is a run: one pod, which is tried once. A run of Slurm jobs has none, and its deadline is that of the submission.
 func jobSpec(check *nebiusv1alpha1.ActiveCheck, template corev1.PodTemplateSpec) batchv1.JobSpec {
-	seconds := orDefault(check.Spec.ActiveDeadlineSeconds, defaultDeadline)
-	out := batchv1.JobSpec{
-		Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: &seconds, Template: template,
-	}
+	deadline := orDefault(check.Spec.ActiveDeadlineSeconds, defaultDeadline)
+	out := batchv1.JobSpec{Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)), Template: template}
 	if IsSlurmJob(check) {
-		out.ManagedBy = new(ManagedBy)
+		out.ManagedBy, out.ActiveDeadlineSeconds = new(ManagedBy), &deadline
 		return out
 	}
 	pending := int64(pendingLimit / time.Second)
-	seconds = min(seconds, math.MaxInt64-pending) + pending
+	out.ActiveDeadlineSeconds = new(min(deadline, math.MaxInt64-pending) + pending)
 	return out
 }
 

@@ -18,7 +18,7 @@ import (
 // RunInput is a run that is not over, and what is known of it.
 type RunInput struct {
 	RunFacts
-	// Nodes are Slurm's nodes, if it is reachable.
+	// Nodes are Slurm's nodes, if it is reachable, and jobs are to be submitted or have ended.
 	Nodes []rest.Node
 	// There are the jobs of the run that Slurm has, if they are known.
 	There []SubmittedJob

@@ -75,10 +75,11 @@ func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1a
 
 // textOf is what the reason of a drain says of a job.
 func textOf(check string, job CheckedJob) string {
+	how := "Failed "
 	if job.State == "COMPLETED" {
-		return "Completed " + check + ": job " + job.ID + " [slurm_job]"
+		how = "Completed "
 	}
-	return "Failed " + check + ": job " + job.ID + " [slurm_job]"
+	return how + check + ": job " + job.ID + " " + node.SlurmJobSuffix
 }
 
 // drainReason is the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition. What cannot be

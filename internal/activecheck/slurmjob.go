@@ -121,14 +121,14 @@ func (o *Output) ignoreKubernetes(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(given(slurm.MungeContainer), slurmPath+".mungeContainer")
 	c, path := slurm.JobContainer, slurmPath+".jobContainer"
 	o.Ignore(c.Image != "", path+".image")
-	o.Ignore(c.ImagePullPolicy != "" && c.ImagePullPolicy != corev1.PullIfNotPresent, path+".imagePullPolicy")
+	o.Ignore(pullsOtherwise(c), path+".imagePullPolicy")
 	o.Ignore(len(c.ImagePullSecrets) > 0, path+".imagePullSecrets")
 	o.Ignore(len(c.Command) > 0, path+".command")
 	o.Ignore(len(c.Args) > 0, path+".args")
 	o.Ignore(c.WorkingDir != "", path+".workingDir")
 	o.Ignore(len(c.VolumeMounts) > 0, path+".volumeMounts")
 	o.Ignore(len(c.Volumes) > 0, path+".volumes")
-	o.Ignore(c.AppArmorProfile != "" && c.AppArmorProfile != "unconfined", path+".appArmorProfile")
+	o.Ignore(isConfined(c), path+".appArmorProfile")
 	for _, r := range []struct {
 		reactions *nebiusv1alpha1.Reactions
 		path      string
@@ -143,9 +143,18 @@ func (o *Output) ignoreKubernetes(check *nebiusv1alpha1.ActiveCheck) {
 
 // given says whether anything of a container is given, beside the defaults of the API.
 func given(c nebiusv1alpha1.CheckContainer) bool {
-	return c.Image != "" || c.ImagePullPolicy != "" && c.ImagePullPolicy != corev1.PullIfNotPresent || c.WorkingDir != "" ||
-		c.AppArmorProfile != "" && c.AppArmorProfile != "unconfined" ||
+	return c.Image != "" || pullsOtherwise(c) || c.WorkingDir != "" || isConfined(c) ||
 		len(c.ImagePullSecrets)+len(c.Command)+len(c.Args)+len(c.Env)+len(c.VolumeMounts)+len(c.Volumes) > 0
+}
+
+// pullsOtherwise says whether a container has another policy than the default of the API.
+func pullsOtherwise(c nebiusv1alpha1.CheckContainer) bool {
+	return orPullPolicy(c.ImagePullPolicy) != corev1.PullIfNotPresent
+}
+
+// isConfined says whether a container has another profile than the default of the API.
+func isConfined(c nebiusv1alpha1.CheckContainer) bool {
+	return c.AppArmorProfile != "" && c.AppArmorProfile != unconfined
 }
 
 // managed makes a CronJob one whose Jobs are the operator's. It is suspended until the API server has shown that it keeps managedBy:

@@ -127,9 +127,11 @@ func list[E, T any](o *Output, items []E, path string, decode func(*E) (*T, erro
 	return out
 }
 
+// unconfined is the default of the API for the profile of a container.
+const unconfined = "unconfined"
+
 // appArmor is the profile of a container. The default of the API, unconfined, is the container runtime's own.
 func (o *Output) appArmor(profile, path string) *corev1.AppArmorProfile {
-	const unconfined = "unconfined"
 	local, isLocal := strings.CutPrefix(profile, "localhost/")
 	switch {
 	case profile == "" || profile == unconfined:

@@ -22,7 +22,7 @@ type ctldPoller struct {
 	connection *connection
 	load       *loadLimit
 	publish    func(nodes ...string)
-	wake       chan struct{} // the slurmctlds are to be asked
+	wake       // the slurmctlds are to be asked
 	daemons    atomic.Pointer[Daemons]
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type ctldPoller struct {
 
 func newCtldPoller(options Options, connection *connection, load *loadLimit, publish func(nodes ...string)) *ctldPoller {
 	p := &ctldPoller{
-		clock: options.Clock, interval: options.Interval, connection: connection, load: load, publish: publish, wake: make(chan struct{}, 1),
+		clock: options.Clock, interval: options.Interval, connection: connection, load: load, publish: publish, wake: newWake(),
 	}
 	p.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	return p
@@ -53,14 +53,6 @@ func (p *ctldPoller) attend(interest Interest) {
 	p.mu.Unlock()
 	if !settled || interest.Watch {
 		p.poke()
-	}
-}
-
-// poke asks for a poll soon.
-func (p *ctldPoller) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it is asked for already
 	}
 }
 

@@ -24,7 +24,7 @@ type followedJobs struct {
 	view       *view
 	load       *loadLimit
 	publish    func(nodes ...string)
-	wake       chan struct{}
+	wake       // the states can be asked for
 
 	mu     sync.Mutex
 	wanted map[string][]int64 // numbers of jobs by who follows them
@@ -44,7 +44,7 @@ func (f jobFact) over() bool {
 
 func newFollowedJobs(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *followedJobs {
 	return &followedJobs{
-		connection: connection, view: view, load: load, publish: publish, wake: make(chan struct{}, 1),
+		connection: connection, view: view, load: load, publish: publish, wake: newWake(),
 		wanted: map[string][]int64{}, known: map[int64]jobFact{},
 	}
 }
@@ -98,25 +98,8 @@ func (f *followedJobs) open() map[int64]bool {
 	return open
 }
 
-// poke lets the states be asked for soon, as far as somebody follows jobs.
-func (f *followedJobs) poke() {
-	select {
-	case f.wake <- struct{}{}:
-	default: // they are asked for already, or will be
-	}
-}
-
 // run asks for the states after polls of the nodes until the context ends.
-func (f *followedJobs) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.wake:
-			f.poll(ctx)
-		}
-	}
-}
+func (f *followedJobs) run(ctx context.Context) { f.wake.run(ctx, f.poll) }
 
 // poll asks for the states, if a job is open and the limit allows it. What failed is asked for again after the next poll of the
 // nodes. Only while these are Fresh does a job count as forgotten that is not in the answer.

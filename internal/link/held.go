@@ -82,7 +82,7 @@ func (c change) overrides(n *rest.Node) bool {
 		return false // a drain stays
 	}
 	if c.update.State == resume || c.update.State == powerDown {
-		return node.HeldBy(state, node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}) == node.SomebodyElse
+		return node.HeldBy(state, ReasonOf(n)) == node.SomebodyElse
 	}
 	if c.update.State == drain {
 		return drained && (c.update.Reason != node.RebootAfterKillTask() || !(node.Reason{Text: n.Reason}).OfKillTask())

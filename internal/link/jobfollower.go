@@ -19,7 +19,7 @@ type jobFollower struct {
 	view       *view
 	load       *loadLimit
 	publish    func(nodes ...string)
-	wake       chan struct{} // the jobs can be asked for
+	wake       // the jobs can be asked for
 
 	mu        sync.Mutex
 	interests map[string]hostlist.Set // nodes by who wants to know their jobs
@@ -28,7 +28,7 @@ type jobFollower struct {
 
 func newJobFollower(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *jobFollower {
 	return &jobFollower{
-		connection: connection, view: view, load: load, publish: publish, wake: make(chan struct{}, 1),
+		connection: connection, view: view, load: load, publish: publish, wake: newWake(),
 		interests: map[string]hostlist.Set{}, suspended: suspendedPolls{limit: newListLimit()},
 	}
 }
@@ -53,14 +53,6 @@ func (f *jobFollower) want(who string, nodes []string) {
 	}
 }
 
-// poke lets the jobs be asked for soon, as far as somebody wants to know them.
-func (f *jobFollower) poke() {
-	select {
-	case f.wake <- struct{}{}:
-	default: // they are asked for already, or will be
-	}
-}
-
 // wanted are the nodes that anybody wants to know the jobs of.
 func (f *jobFollower) wanted() hostlist.Set {
 	f.mu.Lock()
@@ -76,16 +68,7 @@ func (f *jobFollower) wanted() hostlist.Set {
 
 // run asks for the jobs after polls of the nodes, and when somebody else wants to know them, until the context ends. That may take
 // a minute, for which the nodes do not wait.
-func (f *jobFollower) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.wake:
-			f.poll(ctx)
-		}
-	}
-}
+func (f *jobFollower) run(ctx context.Context) { f.wake.run(ctx, f.poll) }
 
 // poll asks for the jobs, if somebody wants to know them and they may be asked for. What failed is asked for again after
 // the next poll of the nodes.

@@ -20,7 +20,7 @@ type nodePoller struct {
 	view       *view
 	load       *loadLimit
 	done       <-chan struct{} // closed when the link has ended
-	wake       chan struct{}   // somebody wants the next poll soon
+	wake                       // somebody wants the next poll soon
 	turn       chan struct{}   // held by whoever asks for the nodes: a semaphore of one
 
 	// publish tells subscribers of changed nodes, answered is called after each answer, trustChanged when the snapshot is trusted
@@ -46,7 +46,7 @@ type nodePoller struct {
 func newNodePoller(interval time.Duration, connection *connection, view *view, load *loadLimit, done <-chan struct{}) *nodePoller {
 	return &nodePoller{
 		interval: interval, connection: connection, view: view, load: load, done: done, listLimit: newListLimit(),
-		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+		wake: newWake(), turn: make(chan struct{}, 1),
 	}
 }
 
@@ -57,14 +57,6 @@ func (p *nodePoller) restart(replace func()) {
 	p.since = time.Time{}
 	p.mu.Unlock()
 	p.poke()
-}
-
-// poke asks for a poll soon.
-func (p *nodePoller) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it is asked for already
-	}
 }
 
 // relist lets the next request be for all nodes.

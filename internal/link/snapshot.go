@@ -116,6 +116,19 @@ func (s *Snapshot) State(name string) node.State {
 	return node.State{}
 }
 
+// Reason is why a node is in its state, as Slurm says, by Slurm's clock; the zero value if nothing is known of the node.
+func (s *Snapshot) Reason(name string) node.Reason {
+	if n, _ := s.Node(name); n != nil {
+		return ReasonOf(n)
+	}
+	return node.Reason{}
+}
+
+// ReasonOf is why a node is in its state, as Slurm says, by Slurm's clock.
+func ReasonOf(n *rest.Node) node.Reason {
+	return node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
+}
+
 // Len is the number of nodes.
 func (s *Snapshot) Len() int { return len(s.nodes) }
 

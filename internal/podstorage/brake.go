@@ -80,13 +80,7 @@ type shown func(name string) (node.State, node.Reason)
 
 // shownBy is what a snapshot shows.
 func shownBy(snapshot *link.Snapshot) shown {
-	return func(name string) (node.State, node.Reason) {
-		n, _ := snapshot.Node(name)
-		if n == nil {
-			return snapshot.State(name), node.Reason{}
-		}
-		return snapshot.State(name), node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
-	}
+	return func(name string) (node.State, node.Reason) { return snapshot.State(name), snapshot.Reason(name) }
 }
 
 // request is what the brake is asked. Nobody needs a place whom a person has drained, or who is to go. A kubelet that does not

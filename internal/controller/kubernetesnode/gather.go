@@ -90,7 +90,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	said, known := snapshot.Node(w.Slurm)
 	w.Known, w.State = known, snapshot.State(w.Slurm)
 	if said != nil {
-		w.Reason = node.Reason{Text: said.Reason, SetBy: said.ReasonUser, At: said.ReasonTime}
+		w.Reason = link.ReasonOf(said)
 		if !said.ReasonTime.IsZero() {
 			w.Reason.At = said.ReasonTime.Add(-snapshot.Ahead) // by our clock
 		}

@@ -105,15 +105,9 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 
 // wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
-		client.MatchingFields{workerpod.SlurmNodeIndex: workerpod.SlurmNodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
-		return
-	}
-	for i := range pods.Items {
-		if name := pods.Items[i].Spec.NodeName; name != "" {
+	pods := reconcile.PodsOf(ctx, r.Client, change)
+	for i := range pods {
+		if name := pods[i].Spec.NodeName; name != "" {
 			queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 		}
 	}

@@ -176,7 +176,8 @@ func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 		}
 		return t.Add(-snapshot.Ahead)
 	}
-	w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: ours(n.ReasonTime)}
+	w.Reason = link.ReasonOf(n)
+	w.Reason.At = ours(n.ReasonTime)
 	w.Record = worker.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
 	}

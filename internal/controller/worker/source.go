@@ -6,29 +6,20 @@ package worker
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // wake wakes the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
-		client.MatchingFields{workerpod.SlurmNodeIndex: workerpod.SlurmNodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
-		return
-	}
-	for i := range pods.Items {
-		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+	pods := reconcile.PodsOf(ctx, r.Client, change)
+	for i := range pods {
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
 	}
 }
 

@@ -83,13 +83,13 @@ func RebootAfterKillTask() string { return rebootPrefix + KillTaskFailed }
 // AfterKillTask reports whether it is RebootAfterKillTask. Slurm may have appended to it.
 func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAfterKillTask()) }
 
-// slurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
-const slurmJobSuffix = "[slurm_job]"
+// SlurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
+const SlurmJobSuffix = "[slurm_job]"
 
 // OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.4, §6.5
 // and §6.6.1.
 func (r Reason) OfCheck() bool {
-	if strings.HasSuffix(r.Text, slurmJobSuffix) {
+	if strings.HasSuffix(r.Text, SlurmJobSuffix) {
 		return true
 	}
 	for _, prefix := range []string{"[node_problem]", "[user_problem]", "[hardware_problem]"} {

@@ -20,7 +20,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -98,11 +97,7 @@ func (r *reconciler) workersBeside(ctx context.Context, check *nebiusv1alpha1.Ac
 // shownAs are Slurm nodes as Slurm shows them.
 func shownAs(snapshot *link.Snapshot, names []string) (out []brake.Worker) {
 	for _, name := range names {
-		w := brake.Worker{Node: name, State: snapshot.State(name)}
-		if n, _ := snapshot.Node(name); n != nil {
-			w.Reason = node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
-		}
-		out = append(out, w)
+		out = append(out, brake.Worker{Node: name, State: snapshot.State(name), Reason: snapshot.Reason(name)})
 	}
 	return out
 }

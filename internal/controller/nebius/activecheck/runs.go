@@ -69,9 +69,6 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 		return nil
 	}
 	f.Reachable = true
-	for n := range snapshot.Nodes() {
-		f.Nodes = append(f.Nodes, *n)
-	}
 	known, ok := r.memory.get(check, f.Job.UID)
 	f.Known = ok
 	switch checks.NextStep(f.RunFacts) {
@@ -84,10 +81,25 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 		r.memory.put(check, f.Job.UID, known)
 		f.Known = true
 	case checks.StepFollow:
-		return ends(ctx, l, f)
+		err := ends(ctx, l, f)
+		if len(f.Ended) > 0 {
+			f.Nodes = listed(snapshot)
+		}
+		return err
 	}
 	f.There, f.Refused = known.jobs, known.refused
+	if checks.NextStep(f.RunFacts) == checks.StepSubmit {
+		f.Nodes = listed(snapshot)
+	}
 	return nil
+}
+
+// listed are Slurm's nodes. A cluster may have thousands, so they are copied only where something is decided by them.
+func listed(snapshot *link.Snapshot) (out []slurmrest.Node) {
+	for n := range snapshot.Nodes() {
+		out = append(out, *n)
+	}
+	return out
 }
 
 // find looks for the Slurm jobs of a run.

@@ -150,8 +150,7 @@ func (f *facts) hear(snapshot *link.Snapshot) {
 		n := slurmNode{name: cmp.Or(f.pods[ordinal].node, f.composed.Hostname(int(ordinal)))}
 		if found, _ := snapshot.Node(n.name); found != nil {
 			n.known, n.state = true, snapshot.State(n.name)
-			reason := node.Reason{Text: found.Reason, SetBy: found.ReasonUser, At: found.ReasonTime}
-			n.held = node.HeldBy(n.state, reason) == node.SomebodyElse
+			n.held = node.HeldBy(n.state, link.ReasonOf(found)) == node.SomebodyElse
 		}
 		f.nodes[ordinal] = n
 	}

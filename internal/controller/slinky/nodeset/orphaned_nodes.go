@@ -145,7 +145,7 @@ func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	return plans.OrphanedNode{
 		Name: n.Name, State: node.Parse(n.State), Comment: comment,
-		Reason:   node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime},
+		Reason:   link.ReasonOf(n),
 		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
 	}, ok && comment.NodeSetName != ""
 }

@@ -67,7 +67,7 @@ func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapsho
 		}
 		comment, ours := node.ParseComment(found.Comment)
 		saving.Nodes[ordinal] = plans.PowerNode{
-			Name: name, State: snapshot.State(name), Reason: node.Reason{Text: found.Reason, SetBy: found.ReasonUser, At: found.ReasonTime},
+			Name: name, State: snapshot.State(name), Reason: link.ReasonOf(found),
 			Reserved:  found.Reservation != "" && found.Reservation != plans.ReservationName(n.Name),
 			Described: found.Comment != "", Foreign: found.Comment != "" && !ours,
 			Registered: registeredWith(comment, registration),
