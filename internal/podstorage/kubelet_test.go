@@ -4,13 +4,7 @@
 package podstorage
 
 import (
-	"encoding/pem"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,28 +12,14 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/tlsserver"
 )
 
 // aKubelet serves HTTPS on this machine. It returns its port and a file with the authority of its certificate.
 func aKubelet(t *testing.T, serve http.HandlerFunc) (port int, caFile string) {
 	t.Helper()
-	server := httptest.NewTLSServer(serve)
-	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, err := net.SplitHostPort(at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if port, err = strconv.Atoi(text); err != nil {
-		t.Fatal(err)
-	}
-	caFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	_, port, caFile = tlsserver.Serve(t, serve)
 	return port, caFile
 }
 

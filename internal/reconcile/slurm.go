@@ -6,31 +6,15 @@ package reconcile
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Queue is a controller's queue of what to reconcile.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
-// PodsOf are the worker pods that a change of a link concerns; none, and a line in the log, when they cannot be listed. What the cache has
-// is only read.
-func PodsOf(ctx context.Context, reader client.Reader, change link.Change) []corev1.Pod {
-	var pods corev1.PodList
-	err := reader.List(ctx, &pods, client.InNamespace(change.Link.Namespace),
-		client.MatchingFields{workerpod.SlurmNodeIndex: workerpod.SlurmNodeKey(change.Link.Name, change.Node)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
-	}
-	return pods.Items
-}
 
 // SlurmChanges is a source that passes every change of the links to wake, which puts on the queue what it concerns. Its
 // goroutine ends with the controller's context.

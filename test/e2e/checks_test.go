@@ -57,7 +57,7 @@ func (s *scene) runsChecks(t *testing.T) {
 	s.slurmShows(t, "scontrol show job "+id, "JobState=COMPLETED")
 }
 
-// slurm runs a command of Slurm beside slurmctld.
+// slurm runs a command beside slurmctld.
 func (s *scene) slurm(ctx context.Context, command ...string) (string, error) {
 	return s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", command...)
 }

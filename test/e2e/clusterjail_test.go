@@ -49,8 +49,7 @@ func (s *scene) runsInEachPartition(t *testing.T) {
 	ran := map[string]string{}
 	for partition, nodes := range map[string]int{"main": 2, "second": 1, "unseen": 2} {
 		eventually(t, soon, "a job to run in partition "+partition, func(ctx context.Context) error {
-			out, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld",
-				"srun", "--partition="+partition, fmt.Sprintf("--nodes=%d", nodes), "--immediate=5", "sh", "-c",
+			out, err := s.slurm(ctx, "srun", "--partition="+partition, fmt.Sprintf("--nodes=%d", nodes), "--immediate=5", "sh", "-c",
 				"test -e /etc/soperator-jail-populated && echo $SLURM_JOB_PARTITION $(hostname)")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			slices.Sort(lines)
@@ -96,7 +95,7 @@ func (s *scene) keepsConnections(t *testing.T) {
 	go func() {
 		defer close(held)
 		const hold = `for i in {1..40}; do exec {fd}<>/dev/tcp/demo-restapi/6820 || exit; done; sleep 15; echo held`
-		out, err := s.Exec(context.WithoutCancel(t.Context()), s.name("demo-controller-0"), "slurmctld", "bash", "-c", hold)
+		out, err := s.slurm(context.WithoutCancel(t.Context()), "bash", "-c", hold)
 		if err != nil || strings.TrimSpace(out) != "held" {
 			t.Errorf("keeping connections to slurmrestd: %v: %s", err, out)
 		}
@@ -109,7 +108,7 @@ func (s *scene) jobPrints(t *testing.T, want string) {
 	t.Helper()
 	const look = "echo $(cat /etc/slurm/greeting; echo; stat -c %a /etc/slurm/greeting /etc/slurm/tool.sh; /etc/slurm/tool.sh)"
 	eventually(t, soon, "a job to print "+want, func(ctx context.Context) error {
-		out, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=5", "sh", "-c", look)
+		out, err := s.slurm(ctx, "srun", "--immediate=5", "sh", "-c", look)
 		if err != nil {
 			return err
 		}

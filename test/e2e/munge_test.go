@@ -43,11 +43,11 @@ func (u *user) usesMunge(t *testing.T) {
 // worker.
 func (s *scene) answersMunge(t *testing.T) {
 	eventually(t, soon, "slurmctld to answer a client of munge", func(ctx context.Context) error {
-		_, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "sh", "-c", byMunge+"/etc/slurm/slurm.conf >/tmp/munge.conf && SLURM_CONF=/tmp/munge.conf squeue")
+		_, err := s.slurm(ctx, "sh", "-c", byMunge+"/etc/slurm/slurm.conf >/tmp/munge.conf && SLURM_CONF=/tmp/munge.conf squeue")
 		return err
 	})
 	eventually(t, soon, "a job to find munged", func(ctx context.Context) error {
-		_, err := s.Exec(ctx, s.name("demo-controller-0"), "slurmctld", "srun", "--immediate=5", "--nodelist=big-0", "test", "-S", "/run/munge/munge.socket.2")
+		_, err := s.slurm(ctx, "srun", "--immediate=5", "--nodelist=big-0", "test", "-S", "/run/munge/munge.socket.2")
 		return err
 	})
 }

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
@@ -93,13 +92,7 @@ func (s *scene) mayReboot(t *testing.T, account string) {
 
 // asksForDrain says on a Kubernetes node whether its rebooter is to drain it.
 func (s *scene) asksForDrain(ctx context.Context, node string, status corev1.ConditionStatus) error {
-	n := &corev1.Node{}
-	n.Name = node
-	patch := fmt.Appendf(nil, `{"status": {"conditions": [{"type": "SlurmNodeDrain", "status": %q, "reason": "NodeNeedDrain", "message": "new kernel"}]}}`, status)
-	if err := s.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		return fmt.Errorf("setting condition SlurmNodeDrain of Node %s: %w", node, err)
-	}
-	return nil
+	return s.setNodeCondition(ctx, node, corev1.NodeCondition{Type: "SlurmNodeDrain", Status: status, Reason: "NodeNeedDrain", Message: "new kernel"})
 }
 
 // saysOfDrain waits until the rebooter says of its drain what is wanted.

@@ -45,11 +45,16 @@ func drainsForMaintenance(t *testing.T, s *nodesScene, alice *user) {
 
 // announce says on a Kubernetes node, as a cloud does, whether its machine is to be replaced.
 func (s *scene) announce(ctx context.Context, node string, status corev1.ConditionStatus) error {
+	return s.setNodeCondition(ctx, node, corev1.NodeCondition{Type: "NebiusMaintenanceScheduled", Status: status, Reason: "Scheduled", Message: "on Friday"})
+}
+
+// setNodeCondition sets a condition of a Kubernetes node.
+func (s *scene) setNodeCondition(ctx context.Context, node string, c corev1.NodeCondition) error {
 	n := &corev1.Node{}
 	n.Name = node
-	patch := fmt.Appendf(nil, `{"status": {"conditions": [{"type": "NebiusMaintenanceScheduled", "status": %q, "reason": "Scheduled", "message": "on Friday"}]}}`, status)
+	patch := fmt.Appendf(nil, `{"status": {"conditions": [{"type": %q, "status": %q, "reason": %q, "message": %q}]}}`, c.Type, c.Status, c.Reason, c.Message)
 	if err := s.Status().Patch(ctx, n, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		return fmt.Errorf("setting condition NebiusMaintenanceScheduled of Node %s: %w", node, err)
+		return fmt.Errorf("setting condition %s of Node %s: %w", c.Type, node, err)
 	}
 	return nil
 }

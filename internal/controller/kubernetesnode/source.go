@@ -105,7 +105,11 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 
 // wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	pods := reconcile.PodsOf(ctx, r.Client, change)
+	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node")
+		return
+	}
 	for i := range pods {
 		if name := pods[i].Spec.NodeName; name != "" {
 			queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})

@@ -9,15 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // wake wakes the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	pods := reconcile.PodsOf(ctx, r.Client, change)
+	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node")
+		return
+	}
 	for i := range pods {
 		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
 	}

@@ -5,15 +5,8 @@ package worker
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+	"github.com/coxswain-hpc/coxswain/internal/testing/tlsserver"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -86,24 +80,7 @@ func (k *kubelet) falls(t *testing.T, silent bool) {
 func startMeasured(t *testing.T, replicas int) (*operator.Operator, *kubelet) {
 	t.Helper()
 	k := &kubelet{used: map[string]uint64{}}
-	server := httptest.NewTLSServer(k)
-	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, text, err := net.SplitHostPort(at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	host, port, authority := tlsserver.Serve(t, k)
 	o, _ := operator.StartWorkersOn(t, replicas, `slurmd: {resources: {limits: {ephemeral-storage: "1000"}}}, partition: {enabled: true}`)
 	for _, name := range operator.WorkerNames(replicas) {
 		p := operator.Get[corev1.Pod](o, name)
