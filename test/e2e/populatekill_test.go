@@ -51,10 +51,15 @@ func (s *scene) fillsInSpiteOfKills(t *testing.T, cluster *unstructured.Unstruct
 	stopAmid(t, populate, dir, filesIn(dir, len(first)+500))
 	second := s.isNoJail(t, cluster, dir)
 	var pods corev1.PodList
-	if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{"batch.kubernetes.io/job-name": cluster.GetName() + "-populate-jail"},
-		client.MatchingFields{"status.phase": string(corev1.PodRunning)}); err != nil || len(pods.Items) != 1 {
-		t.Fatalf("finding the pod that fills the jail: %d, %v", len(pods.Items), err)
-	}
+	// The copy may have come so far before the kubelet has said that its pod runs.
+	eventually(t, soon, "one pod to fill the jail", func(ctx context.Context) error {
+		err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"batch.kubernetes.io/job-name": cluster.GetName() + "-populate-jail"},
+			client.MatchingFields{"status.phase": string(corev1.PodRunning)})
+		if err == nil && len(pods.Items) != 1 {
+			err = fmt.Errorf("%d pods are running", len(pods.Items))
+		}
+		return err
+	})
 	if err := s.Delete(t.Context(), &pods.Items[0], client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
