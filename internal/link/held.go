@@ -73,7 +73,7 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 // overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. The drain
 // for a reboot after Kill task failed takes the place of that, which is Slurm's own.
 func (c change) overrides(n *rest.Node) bool {
-	if (node.Reason{Text: n.Reason}).Ours() {
+	if (node.Reason{Text: n.Reason}).Ours() || c.of != "" && n.Reason == c.of {
 		return false
 	}
 	state := node.Parse(n.State)
