@@ -49,6 +49,9 @@ type options struct {
 	measureStorage           bool
 	storage                  podstorage.Options
 	rebootDegraded           bool
+	replaceNodes             bool
+	deleteNotReady           bool
+	notReadyTimeout          time.Duration
 	topologyLabelPrefix      string
 	destructive              int
 	profile                  bool
@@ -140,6 +143,11 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 		"`number` or percentage of the workers of a NodeSet that checks may take out of service at the same time; at least one")
 	fs.BoolVar(&o.rebootDegraded, "reboot-degraded-nodes", false,
 		"reboot the machines of workers that Slurm drains with \"Kill task failed\", where a rebooter runs; needs the right to patch nodes/status")
+	fs.BoolVar(&o.replaceNodes, "enable-node-replacement", false,
+		"delete the Node of a machine for which maintenance is announced, when no job runs there and a rebooter has drained it; needs the rights to delete nodes and to patch nodes/status")
+	fs.BoolVar(&o.deleteNotReady, "delete-not-ready-nodes", false,
+		"delete a Node with workers that has not been ready for --not-ready-timeout, when no job runs there; needs the same rights")
+	fs.DurationVar(&o.notReadyTimeout, "not-ready-timeout", health.DefaultNotReadyTimeout, "how long a Node may not be ready; longer than machines take to reboot")
 	o.bindStorage(fs)
 }
 
@@ -159,6 +167,9 @@ func (o *options) bindStorage(fs *flag.FlagSet) {
 		"take any serving certificate of a kubelet: whoever answers at the address of a node gets the operator's token")
 }
 
+// minNotReadyTimeout is the shortest time-out: a kubelet is missed after 40 s, and one that is restarted is back within a minute.
+const minNotReadyTimeout = time.Minute
+
 // storageOptions are how ephemeral storage is measured; nil for not at all.
 func (o *options) storageOptions() *podstorage.Options {
 	if !o.measureStorage {
@@ -169,7 +180,10 @@ func (o *options) storageOptions() *podstorage.Options {
 
 // health says which conditions of Kubernetes nodes take workers out of service.
 func (o *options) health() (health.Conditions, error) {
-	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded}
+	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded, ReplaceNodes: o.replaceNodes}
+	if o.deleteNotReady {
+		out.NotReadyTimeout = o.notReadyTimeout
+	}
 	for _, entry := range command.List(o.maintenanceIgnored) {
 		key, value, ok := strings.Cut(entry, "=")
 		if !ok || key == "" {
@@ -184,6 +198,9 @@ func (o *options) validate() error {
 	var errs []error
 	if _, err := o.health(); err != nil {
 		errs = append(errs, err)
+	}
+	if o.notReadyTimeout < minNotReadyTimeout {
+		errs = append(errs, fmt.Errorf("--not-ready-timeout is %s: it must be at least %s", o.notReadyTimeout, minNotReadyTimeout))
 	}
 	if _, err := health.ParseDrainLimit(o.maxDrainedByChecks); err != nil {
 		errs = append(errs, fmt.Errorf("--max-nodes-drained-by-checks: %w", err))

@@ -18,8 +18,9 @@ const (
 	minRebooterReady = 10 * time.Second
 	// takeUpTimeout is how long a rebooter may take to say that it has seen a request.
 	takeUpTimeout = 10 * time.Minute
-	// maxRebootsDivisor says how many nodes may be degraded at once: one of so many, and at least one.
-	maxRebootsDivisor = 10
+	// maxAtOnceDivisor says how many nodes may be degraded at once: one of so many, and at least one. The same holds for those that are not
+	// ready, and for those that checks suspect.
+	maxAtOnceDivisor = 10
 )
 
 // degradations take a Kubernetes node from a process that cannot be ended to the reboot of its machine, and back: contract soperator.md §6.2
@@ -29,6 +30,10 @@ const (
 var degradations = rule.List[*Node, Step]{
 	Question: "What is written into the conditions SoperatorChecksNodeDegraded and SlurmNodeReboot of a Kubernetes node with workers?",
 	Rules: []rule.Rule[*Node, Step]{
+		{
+			Name: "nobody has asked for reboots", Does: "nothing", Why: "--reboot-degraded-nodes is not set, and the right to write is not there",
+			When: func(n *Node) bool { return !n.Reboots },
+		},
 		{
 			Name: "the node is being deleted, or one of the two is Unknown", Does: "nothing", Why: "the machine goes, or who asks cannot tell",
 			When: func(n *Node) bool { return n.Leaving || n.Degraded.unknown() || n.Reboot.unknown() },
@@ -83,9 +88,9 @@ var degradations = rule.List[*Node, Step]{
 		},
 		{
 			Name: "a tenth of the nodes with workers is degraded already, and at least one is", Does: "nothing, and say so", Why: "a file system that hangs looks like this on all nodes, and no reboot helps there",
-			When: func(n *Node) bool { return n.OthersDegraded >= max(1, n.Nodes/maxRebootsDivisor) },
+			When: func(n *Node) bool { return !n.Others.mayBegin(n.Others.Degraded) },
 			Then: func(n *Node) Step {
-				return Step{Event: Event{Warning: true, Reason: "TooManyDegraded", Message: fmt.Sprintf("%d of %d nodes with workers are degraded already; this one waits for them", n.OthersDegraded, n.Nodes)}}
+				return Step{Event: Event{Warning: true, Reason: "TooManyDegraded", Message: fmt.Sprintf("%d of %d nodes with workers are degraded already; this one waits for them", n.Others.Degraded, n.Others.All+1)}}
 			},
 		},
 		{

@@ -39,10 +39,15 @@ func short(s health.Step) string {
 	for _, c := range []struct {
 		name string
 		to   *health.Condition
-	}{{"degraded", s.Degraded}, {"reboot", s.Reboot}} {
+	}{
+		{"degraded", s.Degraded}, {"reboot", s.Reboot}, {"maintained", s.Maintained}, {"drain", s.Drain}, {"not ready", s.NotReady}, {"suspected", s.Suspected},
+	} {
 		if c.to != nil {
 			out = append(out, c.name+" "+string(c.to.Status)+"/"+c.to.Reason)
 		}
+	}
+	if s.Delete {
+		out = append(out, "delete")
 	}
 	if s.Event.Reason != "" {
 		out = append(out, "event "+s.Event.Reason)
@@ -91,9 +96,9 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 		{"nor where one has just become ready, which may end at once", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true, Ready: ago(4 * time.Second)}}, "again in 6s"},
 		{"but where the clock of its kubelet is far ahead, it is taken at its word", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true, Ready: noon.Add(10 * time.Minute)}}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
 		{"not while the machine is to be replaced", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Maintenance: health.Maintenance{Type: "M"}}, ""},
-		{"not while another one of a few nodes is degraded", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 5, OthersDegraded: 1}, "event TooManyDegraded"},
-		{"but while one of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 20, OthersDegraded: 1}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
-		{"not while a tenth of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Nodes: 20, OthersDegraded: 2}, "event TooManyDegraded"},
+		{"not while another one of a few nodes is degraded", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Others: health.Others{All: 4, Degraded: 1}}, "event TooManyDegraded"},
+		{"but while one of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Others: health.Others{All: 19, Degraded: 1}}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not while a tenth of many is", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Others: health.Others{All: 19, Degraded: 2}}, "event TooManyDegraded"},
 		{"not while the node is being deleted", health.Node{Leaving: true, Workers: []health.Worker{killed}, Rebooter: ready}, ""},
 		{"not while it is Unknown what is asked for", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Reboot: aCondition(unknown, "Lost", time.Hour)}, ""},
 
@@ -120,6 +125,10 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.node.Now = noon
+			if got := short(health.Decide(tt.node)); got != "" {
+				t.Errorf("without --reboot-degraded-nodes it does %q", got)
+			}
+			tt.node.Reboots = true
 			got := health.Decide(tt.node)
 			if short(got) != tt.want {
 				t.Errorf("it does %q, want %q", short(got), tt.want)
@@ -154,6 +163,14 @@ func TestWhatOfItsConditionsANodeIsWrittenWith(t *testing.T) {
 		{
 			"a status that stays keeps its time", []corev1.NodeCondition{stored("SoperatorChecksNodeDegraded", "True", "SlurmNodeDegraded")}, health.Step{Degraded: &want},
 			[]corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", ago(time.Hour))},
+		},
+		{
+			"what a cloud says of the hardware stays the cloud's", []corev1.NodeCondition{stored("HardwareIssuesSuspected", "False", "Fine")}, health.Step{Reboot: &want},
+			[]corev1.NodeCondition{written("SlurmNodeReboot", "True", "NodeNeedReboot", noon)},
+		},
+		{
+			"what a check has said of it stays ours", []corev1.NodeCondition{stored("HardwareIssuesSuspected", "True", "GPUHealthCheckFailedSoperator")}, health.Step{Reboot: &want},
+			[]corev1.NodeCondition{written("SlurmNodeReboot", "True", "NodeNeedReboot", noon), stored("HardwareIssuesSuspected", "True", "GPUHealthCheckFailedSoperator")},
 		},
 		{
 			"a request that is made anew begins now", []corev1.NodeCondition{stored("SlurmNodeReboot", "True", "NodeRebooted")}, health.Step{Reboot: &want},

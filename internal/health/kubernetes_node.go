@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -19,6 +20,13 @@ const (
 	NodeDegraded = "SoperatorChecksNodeDegraded"
 	// NodeReboot is the condition by which the rebooter is asked for a reboot, and by which it tells how far it is.
 	NodeReboot = "SlurmNodeReboot"
+	// NodeMaintenance is True while a machine is to be replaced, and no job is left on the workers of its Kubernetes node.
+	NodeMaintenance = "SoperatorChecksNodeMaintenance"
+	// NodeDrain is the condition by which the rebooter is asked to drain the Kubernetes node, and by which it tells how far it is.
+	NodeDrain = "SlurmNodeDrain"
+	// NodeNotReady is True while a machine is to be replaced because its Kubernetes node has not been ready for too long. It is not the
+	// contract's.
+	NodeNotReady = "SlurmNodeNotReady"
 )
 
 // Reasons of those conditions.
@@ -35,24 +43,71 @@ const (
 	ReasonNodeNoRebootNeeded = "NodeNoRebootNeeded"
 	// ReasonNoRebooter goes with False of both: nobody reboots the machine.
 	ReasonNoRebooter = "NoRebooter"
+	// ReasonNodeDraining goes with NodeMaintenance True: the workers are drained, and the rebooter has not been asked for anything.
+	ReasonNodeDraining = "NodeDraining"
+	// ReasonNodeNeedDrain goes with True of NodeMaintenance and NodeDrain: the rebooter is asked to drain the Kubernetes node.
+	ReasonNodeNeedDrain = "NodeNeedDrain"
+	// ReasonNodeDrained goes with NodeDrain True: the rebooter says that no pod is left that has to be evicted.
+	ReasonNodeDrained = "NodeDrained"
+	// ReasonNodeUndrained goes with False of both: no maintenance is announced any more.
+	ReasonNodeUndrained = "NodeUndrained"
+	// ReasonNodeNotReady goes with NodeNotReady True, and ReasonNodeReady with False.
+	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNodeReady says that the Kubernetes node is ready again.
+	ReasonNodeReady = "NodeReady"
+	// ReasonCheckFailed goes with HardwareIssuesSuspected True: a check has drained a worker with [hardware_problem].
+	ReasonCheckFailed = "GPUHealthCheckFailedSoperator"
 )
 
 // Node is what is known of one Kubernetes node that carries workers.
 type Node struct {
 	// Now is the time of the pass.
 	Now time.Time
-	// Leaving says that the Node object is being deleted.
-	Leaving bool
-	// Degraded and Reboot are its conditions of these types.
-	Degraded, Reboot Condition
+	// Reboots and Replaces say whether degraded machines are rebooted, and machines replaced by deletion of their Nodes. NotReadyTimeout is
+	// how long a Node may not be ready before it is deleted; 0 is for ever.
+	Reboots, Replaces bool
+	NotReadyTimeout   time.Duration
+	// Leaving says that the Node object is being deleted, and Ignored that it has a label because of which it is never replaced.
+	Leaving, Ignored bool
+	// Degraded, Reboot, Maintained, Drain and NotReady are its conditions of the types that are written, and Suspected is
+	// HardwareIssuesSuspected.
+	Degraded, Reboot, Maintained, Drain, NotReady, Suspected Condition
+	// Ready is the condition by which Kubernetes says that the node takes part.
+	Ready Condition
 	// Maintenance is what its conditions say about its replacement.
 	Maintenance Maintenance
 	// Rebooter is the rebooter on the node.
 	Rebooter Rebooter
 	// Workers are the workers there.
 	Workers []Worker
-	// Nodes is how many Kubernetes nodes carry workers, and OthersDegraded how many of the others are degraded.
-	Nodes, OthersDegraded int
+	// Others are the other Kubernetes nodes with workers. They are only known where WaitsForOthers.
+	Others Others
+}
+
+// Others counts the Kubernetes nodes with workers that are not the one in question.
+type Others struct {
+	// All is how many there are, and Unready how many of them Kubernetes calls not ready.
+	All, Unready int
+	// Degraded, NotReady and Suspected are how many of them have these conditions True.
+	Degraded, NotReady, Suspected int
+}
+
+// Add counts one more Kubernetes node.
+func (o *Others) Add(n *corev1.Node) {
+	o.All++
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue:
+			o.Unready++
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == NodeDegraded:
+			o.Degraded++
+		case c.Type == NodeNotReady:
+			o.NotReady++
+		case c.Type == HardwareIssuesSuspected:
+			o.Suspected++
+		}
+	}
 }
 
 // Condition is a condition of a Kubernetes node. Status is empty when the node does not have it.
@@ -75,8 +130,9 @@ type Rebooter struct {
 type Worker struct {
 	// Slurm is the name of its Slurm node.
 	Slurm string
-	// Created is when its pod was made.
+	// Created is when its pod was made, and Leaving says that the pod is being deleted.
 	Created time.Time
+	Leaving bool
 	// Protected says that the pod is protected from evictions: a job is there, or may be, or may start there.
 	Protected bool
 	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now. State and Reason are the node's.
@@ -87,8 +143,10 @@ type Worker struct {
 
 // Step is what to do about a Kubernetes node next. The zero value is nothing.
 type Step struct {
-	// Degraded and Reboot are the conditions as they are to be; nil leaves one as it is.
-	Degraded, Reboot *Condition
+	// Degraded, Reboot, Maintained, Drain, NotReady and Suspected are the conditions as they are to be; nil leaves one as it is.
+	Degraded, Reboot, Maintained, Drain, NotReady, Suspected *Condition
+	// Delete says that the Node object is to be deleted, after a last look at Slurm.
+	Delete bool
 	// Event is what to tell; empty for nothing.
 	Event Event
 	// Again is when to look again although nothing changes; zero is never.
@@ -101,14 +159,53 @@ type Event struct {
 	Reason, Message string
 }
 
+// wanted is a condition of a Kubernetes node as it is to be; to is nil for one that stays as it is.
+type wanted struct {
+	kind corev1.NodeConditionType
+	to   *Condition
+}
+
+func (s Step) conditions() []wanted {
+	return []wanted{
+		{NodeDegraded, s.Degraded}, {NodeReboot, s.Reboot}, {NodeMaintenance, s.Maintained}, {NodeDrain, s.Drain}, {NodeNotReady, s.NotReady},
+		{HardwareIssuesSuspected, s.Suspected},
+	}
+}
+
 // Writes says that conditions are to be written.
-func (s Step) Writes() bool { return s.Degraded != nil || s.Reboot != nil }
+func (s Step) Writes() bool {
+	return slices.ContainsFunc(s.conditions(), func(w wanted) bool { return w.to != nil })
+}
 
-// WaitsForOthers says that Nodes and OthersDegraded matter.
-func (n *Node) WaitsForOthers() bool { return !n.Degraded.is(corev1.ConditionTrue) && n.cause() != nil }
+// Begins says that the node becomes one of those of which only so many may be at once: Others.
+func (s Step) Begins() bool {
+	return slices.ContainsFunc([]*Condition{s.Degraded, s.NotReady, s.Suspected}, func(c *Condition) bool { return c != nil && c.is(corev1.ConditionTrue) })
+}
 
-// Decide says what to do about a Kubernetes node next.
-func Decide(n Node) Step { return degradations.Decide(&n) }
+// WaitsForOthers says that Others matter.
+func (n *Node) WaitsForOthers() bool {
+	return n.Reboots && !n.Degraded.is(corev1.ConditionTrue) && n.cause() != nil || n.late() || n.suspect() != nil
+}
+
+// mayBegin says whether a node may become one of those of which a tenth, and at least one, may be at once.
+func (o Others) mayBegin(already int) bool { return already < max(1, (o.All+1)/maxAtOnceDivisor) }
+
+// Decide says what to do about a Kubernetes node next. What is written comes first, one cause at a time.
+func Decide(n Node) (out Step) {
+	for _, list := range []*rule.List[*Node, Step]{&degradations, &suspicions, &absences, &replacements} {
+		step := list.Decide(&n)
+		if step.Writes() || step.Delete {
+			return step
+		}
+		if out.Event.Reason == "" {
+			out.Event = step.Event
+		}
+		if out.Again.IsZero() || !step.Again.IsZero() && step.Again.Before(out.Again) {
+			out.Again = step.Again
+		}
+	}
+	return out
+}
 
 // ConditionOf is a condition of a Kubernetes node.
 func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
@@ -125,13 +222,10 @@ func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
 func (s Step) Written(n *corev1.Node, now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	var out []corev1.NodeCondition
-	for _, wanted := range []struct {
-		kind corev1.NodeConditionType
-		to   *Condition
-	}{{NodeDegraded, s.Degraded}, {NodeReboot, s.Reboot}} {
+	for _, wanted := range s.conditions() {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == wanted.kind })
 		switch {
-		case wanted.to == nil && i < 0:
+		case wanted.to == nil && (i < 0 || wanted.kind == HardwareIssuesSuspected && n.Status.Conditions[i].Reason != ReasonCheckFailed): // a cloud's own
 		case wanted.to == nil:
 			out = append(out, n.Status.Conditions[i])
 		default:

@@ -7,6 +7,7 @@ package health
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,6 +20,8 @@ const (
 	// DefaultMaintenanceType is the type of the condition by which a cloud says that it replaces the machine of a Kubernetes node, unless
 	// --maintenance-condition-type says otherwise.
 	DefaultMaintenanceType = "NebiusMaintenanceScheduled"
+	// DefaultNotReadyTimeout is how long a Node may not be ready, unless --not-ready-timeout says otherwise.
+	DefaultNotReadyTimeout = 15 * time.Minute
 )
 
 // Conditions says which conditions take the workers of a Kubernetes node out of service. The zero value is none.
@@ -29,13 +32,35 @@ type Conditions struct {
 	IgnoredLabels map[string]string
 	// RebootDegraded says that machines are rebooted on which a process of a job cannot be ended.
 	RebootDegraded bool
+	// ReplaceNodes says that the Node of a machine that is to be replaced is deleted when its jobs have ended.
+	ReplaceNodes bool
+	// NotReadyTimeout is how long a Node with workers may not be ready before its machine is replaced; 0 is for ever.
+	NotReadyTimeout time.Duration
+}
+
+// Writes says that Nodes are written to, or deleted.
+func (c Conditions) Writes() bool { return c.RebootDegraded || c.ReplaceNodes || c.NotReadyTimeout > 0 }
+
+// Ignores says that a Kubernetes node has a label because of which it is left alone.
+func (c Conditions) Ignores(n *corev1.Node) bool {
+	for key, value := range c.IgnoredLabels {
+		if has, is := n.Labels[key]; is && has == value {
+			return true
+		}
+	}
+	return false
+}
+
+// announces says whether a condition of this type announces that the machine is replaced.
+func (c Conditions) announces(kind string) bool {
+	return slices.Contains(c.Types, kind) || kind == NodeNotReady && c.NotReadyTimeout > 0
 }
 
 // Maintenance is what the conditions of a Kubernetes node say about its replacement. The zero value is that they say nothing. It can be
 // compared.
 type Maintenance struct {
-	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type; Type is
-	// empty for none.
+	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type, and
+	// NodeNotReady after all others; Type is empty for none.
 	Type, Reason, Message string
 	// Unknown says that no condition announces it, and that the status of one is Unknown.
 	Unknown bool
@@ -43,17 +68,15 @@ type Maintenance struct {
 
 // Of is what the conditions of a Kubernetes node say. All conditions count, whatever their order: one that is False hides no other.
 func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
-	for key, value := range c.IgnoredLabels {
-		if has, is := n.Labels[key]; is && has == value {
-			return out
-		}
+	if c.Ignores(n) {
+		return out
 	}
 	for _, condition := range n.Status.Conditions {
 		switch kind := string(condition.Type); {
-		case !slices.Contains(c.Types, kind), condition.Status == corev1.ConditionFalse:
+		case !c.announces(kind), condition.Status == corev1.ConditionFalse:
 		case condition.Status != corev1.ConditionTrue:
 			out.Unknown = out.Type == ""
-		case out.Type == "" || kind < out.Type:
+		case out.Type == "", out.Type == NodeNotReady, kind != NodeNotReady && kind < out.Type:
 			out = Maintenance{Type: kind, Reason: condition.Reason, Message: condition.Message}
 		}
 	}

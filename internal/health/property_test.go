@@ -111,12 +111,12 @@ func (w *world) podsOn(h *host) (out []*pod) {
 // decide has one pass go over a Kubernetes node.
 func (w *world) decide(h *host) {
 	facts := health.Node{
-		Now: w.now, Degraded: health.ConditionOf(h.node, health.NodeDegraded), Reboot: health.ConditionOf(h.node, health.NodeReboot),
-		Rebooter: h.rebooter, Nodes: len(w.hosts),
+		Now: w.now, Reboots: true, Degraded: health.ConditionOf(h.node, health.NodeDegraded), Reboot: health.ConditionOf(h.node, health.NodeReboot),
+		Rebooter: h.rebooter,
 	}
 	for _, other := range w.hosts {
-		if other != h && degraded(other) {
-			facts.OthersDegraded++
+		if other != h {
+			facts.Others.Add(other.node)
 		}
 	}
 	for _, p := range w.podsOn(h) {

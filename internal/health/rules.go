@@ -8,4 +8,6 @@ import "github.com/coxswain-hpc/coxswain/internal/rule"
 // Rules are the lists of rules by which Decide decides, in the order in which they are asked.
 func Rules() []rule.Description { return rule.Words(lists()) }
 
-func lists() []rule.Described { return []rule.Described{&degradations} }
+func lists() []rule.Described {
+	return []rule.Described{&degradations, &suspicions, &absences, &replacements}
+}

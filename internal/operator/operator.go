@@ -110,7 +110,7 @@ func Scheme() *runtime.Scheme {
 func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
 	base.Scheme = Scheme()
 	base.Cache = cache.Options{
-		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(o.Health.RebootDegraded), DefaultTransform: normalize,
+		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(o.Health.Writes()), DefaultTransform: normalize,
 	}
 	mgr, err := ctrl.NewManager(config, base)
 	if err != nil {
@@ -207,7 +207,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			},
 			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
 			func(b reconcile.Base) error {
-				if !o.Health.RebootDegraded {
+				if !o.Health.Writes() {
 					return nil
 				}
 				return kubernetesnode.Setup(ctx, mgr, b, links, o.Health)

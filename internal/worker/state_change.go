@@ -116,6 +116,11 @@ var stayingStates = rule.List[*facts, StateChange]{
 			},
 			Then: rule.Is[*facts](StateChange{Undrain: true}),
 		},
+		{
+			Name: "a check suspected the hardware of a machine that has been replaced since", Does: "undrain", Why: "the pod runs on a Kubernetes node that is younger than the drain. Contract soperator.md §6.2",
+			When: func(f *facts) bool { return f.suspectedAnother() && f.wantedDrain() == "" && f.mayUndrain() },
+			Then: func(f *facts) StateChange { return StateChange{Undrain: true, Of: f.Reason.Text} },
+		},
 		{Name: "otherwise", Does: "nothing", Why: "it is as it should be, or somebody else has a say in it"},
 	},
 }
@@ -173,6 +178,13 @@ func (w *Worker) drainedForOther(wanted node.Reason) bool {
 		return wanted.OfStorage() != w.Reason.OfStorage()
 	}
 	return w.drainedToGo() && !strings.Contains(wanted.Plain(), pendingTermination)
+}
+
+// suspectedAnother says of a drain with [hardware_problem] that it is older than the Node that the pod runs on, and not younger than its
+// pod. The pod before has written the reason anew when it ended.
+func (w *Worker) suspectedAnother() bool {
+	at := w.Reason.At
+	return w.State.Drain() == node.Yes && w.Reason.OfHardware() && !at.IsZero() && w.Host.Replaced.After(at) && !w.Pod.Created.Before(at)
 }
 
 // mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.

@@ -36,6 +36,8 @@ func (w *world) judge(c call) (after func(call)) {
 		return applied(func(c call) { w.fail("invariant 6, data and keys are kept", "%s", c.label()) })
 	case resource == "statefulsets":
 		return w.judgeStop(name)
+	case c.method == http.MethodDelete && resource == "nodes":
+		return w.judgeReplacement(name)
 	case resource == "nodes":
 		return w.judgeReboot(name)
 	case resource == "jobs":
@@ -179,7 +181,7 @@ func (w *world) judgeSlurm(c call) func(call) {
 		quoted := state.Drain() == node.No && slices.Equal(u.State, []string{"DRAIN"}) && strings.Contains(u.Reason, status.Reason)
 		late := slices.Equal(u.State, []string{"RESUME"}) && node.HeldBy(state, reason) == node.Slurm // it did not come within ResumeTimeout
 		replaced := reason.OfKillTask() && u.Reason == node.RebootAfterKillTask()                     // which is Slurm's own, and stays in the other one
-		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !late && !replaced && !w.justDisturbed(name) {
+		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !late && !replaced && !w.suspectedAnother(name, reason) && !w.justDisturbed(name) {
 			foreign = name + ": " + status.Reason
 		}
 	}

@@ -27,6 +27,8 @@ type rebooter struct {
 	reboot    reboot.Attempt
 }
 
+func newRebooter() *rebooter { return &rebooter{evictions: map[types.UID]reboot.Attempt{}} }
+
 // degraded is a worker with a process that Slurm cannot end. Its machine is rebooted once, and the worker comes back. The machine of another
 // worker, on which a job runs, is left alone, and so is a third one, which a person has drained.
 func degraded(w *world) {
@@ -67,7 +69,7 @@ func (w *world) expectRebooted() {
 func (w *world) addRebooters() {
 	w.rebooters = map[string]*rebooter{}
 	for _, n := range w.sim.Objects(nodeKind) {
-		w.rebooters[n.GetName()] = &rebooter{evictions: map[types.UID]reboot.Attempt{}}
+		w.rebooters[n.GetName()] = newRebooter()
 		pod := corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rebooter-of-" + n.GetName(), Labels: map[string]string{
 				label.Name: nebiusv1alpha1.NameNodeConfigurator, nebiusv1alpha1.LabelNodeConfigurator: "true",

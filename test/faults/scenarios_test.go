@@ -37,6 +37,8 @@ type scenario struct {
 	writes *fileSystem
 	// reboots says that degraded nodes are rebooted: there is a rebooter on each Kubernetes node.
 	reboots bool
+	// replaces says that machines are replaced as well: there is a cloud.
+	replaces bool
 	// besides are faults that are tried in this scenario alone.
 	besides []fault
 }
@@ -141,6 +143,8 @@ func breaking() []scenario {
 		}},
 		{name: "evictions", nodeSet: threeWorkers, sparse: 3, act: evictions},
 		{name: "reboot", nodeSet: threeWorkers, reboots: true, sparse: 3, leaves: (*world).expectRebooted, act: degraded},
+		{name: "replacement", nodeSet: threeWorkers, reboots: true, replaces: true, sparse: 4, leaves: (*world).expectReplaced, act: machinesReplaced},
+		{name: "machine lost", nodeSet: threeWorkers, reboots: true, replaces: true, sparse: 4, leaves: (*world).expectLostReplaced, act: machineLost},
 		{name: "replacement announced", nodeSet: threeWorkers, act: replacementAnnounced},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {

@@ -109,6 +109,9 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		if s.reboots {
 			w.addRebooters()
 		}
+		if s.replaces {
+			w.addCloud()
+		}
 		w.boot()
 		w.sleep(15 * time.Second)
 		w.expectRest("after the start of an operator")

@@ -42,6 +42,7 @@ func (w *world) surroundings() {
 		}
 		before := w.sim.Version()
 		w.reboots()
+		w.replaces()
 		w.mu.Lock()
 		moved := w.moved
 		w.moved = false

@@ -57,6 +57,8 @@ type world struct {
 	jail *jailed
 	// rebooters are those of Kubernetes nodes, by name; nil in most scenarios. Only the surroundings change them.
 	rebooters map[string]*rebooter
+	// cloud replaces machines; nil in most scenarios. Only the surroundings change it.
+	cloud *cloud
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
@@ -164,8 +166,17 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:  link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
-		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, RebootDegraded: w.rebooters != nil},
+		Health: w.health(),
 	})
+}
+
+// health is which conditions of Kubernetes nodes count, and what is done about their machines.
+func (w *world) health() health.Conditions {
+	c := health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, RebootDegraded: w.rebooters != nil}
+	if w.cloud != nil {
+		c.ReplaceNodes, c.NotReadyTimeout = true, notReadyTimeout
+	}
+	return c
 }
 
 // supervise does what the kubelet does for the operator's pod: it starts another one when one has ended.

@@ -7,6 +7,10 @@ package v1alpha1
 const (
 	// ConditionSoperatorChecksNodeDegraded is True while the machine is to be rebooted because of what Slurm says of its workers.
 	ConditionSoperatorChecksNodeDegraded = "SoperatorChecksNodeDegraded"
+	// ConditionSoperatorChecksNodeMaintenance is True while the machine is to be replaced, and no job is left on its workers.
+	ConditionSoperatorChecksNodeMaintenance = "SoperatorChecksNodeMaintenance"
+	// ConditionSlurmNodeNotReady is True while the machine is to be replaced because its Kubernetes node was not ready for too long.
+	ConditionSlurmNodeNotReady = "SlurmNodeNotReady"
 	// ConditionSlurmNodeDrain is True while the node is to be drained, or is.
 	ConditionSlurmNodeDrain = "SlurmNodeDrain"
 	// ConditionSlurmNodeReboot is True while the node is to be rebooted, or has been.
@@ -38,6 +42,18 @@ const (
 	ReasonNodeNoRebootNeeded = "NodeNoRebootNeeded"
 	// ReasonNoRebooter goes with False of both: nobody reboots the machine.
 	ReasonNoRebooter = "NoRebooter"
+)
+
+// Reasons of SoperatorChecksNodeMaintenance, SlurmNodeNotReady and HardwareIssuesSuspected, and of SlurmNodeDrain as the operator writes it.
+const (
+	// ReasonNodeNeedDrain goes with True of SoperatorChecksNodeMaintenance and SlurmNodeDrain: the rebooter is asked for a drain.
+	ReasonNodeNeedDrain = "NodeNeedDrain"
+	// ReasonNodeNotReady goes with SlurmNodeNotReady True.
+	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonNodeReady goes with SlurmNodeNotReady False: the Kubernetes node is ready again.
+	ReasonNodeReady = "NodeReady"
+	// ReasonGPUHealthCheckFailedSoperator goes with HardwareIssuesSuspected True: a check has drained a worker with [hardware_problem].
+	ReasonGPUHealthCheckFailedSoperator = "GPUHealthCheckFailedSoperator"
 )
 
 const (

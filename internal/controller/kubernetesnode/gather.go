@@ -40,8 +40,12 @@ func isRebooter(pod *corev1.Pod) bool {
 // gather puts together what is known of a Kubernetes node and its workers.
 func (r *reconciler) gather(ctx context.Context, n *corev1.Node) (health.Node, error) {
 	facts := health.Node{
-		Now: r.Clock.Now(), Leaving: n.DeletionTimestamp != nil, Maintenance: r.health.Of(n),
+		Now: r.Clock.Now(), Reboots: r.health.RebootDegraded, Replaces: r.health.ReplaceNodes, NotReadyTimeout: r.health.NotReadyTimeout,
+		Leaving: n.DeletionTimestamp != nil, Ignored: r.health.Ignores(n), Maintenance: r.health.Of(n),
 		Degraded: health.ConditionOf(n, health.NodeDegraded), Reboot: health.ConditionOf(n, health.NodeReboot),
+		Maintained: health.ConditionOf(n, health.NodeMaintenance), Drain: health.ConditionOf(n, health.NodeDrain),
+		NotReady: health.ConditionOf(n, health.NodeNotReady), Suspected: health.ConditionOf(n, health.HardwareIssuesSuspected),
+		Ready: health.ConditionOf(n, corev1.NodeReady),
 	}
 	pods, err := r.podsOn(ctx, workerpod.KubernetesNodeIndex, n.Name)
 	if err != nil {
@@ -77,7 +81,7 @@ func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.P
 // worker is what Slurm says of a worker. Of a snapshot that is not to be trusted nothing counts.
 func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	w := health.Worker{
-		Slurm: workerpod.SlurmNode(pod), Created: pod.CreationTimestamp.Time, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
+		Slurm: workerpod.SlurmNode(pod), Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 	}
 	l, ok := r.links.Get(link.Key{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]})
 	if !ok {
@@ -98,30 +102,29 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	return w
 }
 
-// countOthers counts the Kubernetes nodes with workers, and those of the others that are degraded. It says when the cache does not show
-// the last one that became so.
-func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node, facts *health.Node) (behind bool, err error) {
+// countOthers counts the other Kubernetes nodes with workers. It says when the cache does not show the last one that was told to be
+// degraded, not ready or suspected.
+func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node) (others health.Others, behind bool, err error) {
 	if r.begun != nil && r.begun.Name != n.Name {
 		if behind, err := r.Applier.Behind(ctx, r.begun); err != nil || behind {
-			return behind, err
+			return others, behind, err
 		}
 	}
 	r.begun = nil
 	names, err := r.nodesWithWorkers(ctx)
 	if err != nil {
-		return false, err
+		return others, false, err
 	}
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing Nodes: %w", err)
+		return others, false, fmt.Errorf("listing Nodes: %w", err)
 	}
-	facts.Nodes = len(names)
 	for i := range nodes.Items {
-		if other := &nodes.Items[i]; other.Name != n.Name && names[other.Name] && health.ConditionOf(other, health.NodeDegraded).Status == corev1.ConditionTrue {
-			facts.OthersDegraded++
+		if other := &nodes.Items[i]; other.Name != n.Name && names[other.Name] {
+			others.Add(other)
 		}
 	}
-	return false, nil
+	return others, false, nil
 }
 
 // nodesWithWorkers are the names of the Kubernetes nodes on which there are workers.

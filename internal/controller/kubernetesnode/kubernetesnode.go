@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubernetesnode looks after the Kubernetes nodes that carry workers, one key each. By conditions of the Node it has workers drain and
-// machines rebooted. What to do next is decided in internal/health. It runs only when it is asked for.
+// machines rebooted, and it deletes Nodes so that their machines are replaced. What to do next is decided in internal/health. It runs only when it is asked for.
 package kubernetesnode
 
 import (
@@ -32,7 +32,8 @@ type reconciler struct {
 	health health.Conditions
 	// told is what was told last of nodes that wait, by name. One pass runs at a time.
 	told map[string]health.Event
-	// begun is the node that was the last to become degraded, as it was written. Until the cache shows it, no other one becomes so.
+	// begun is the node that was the last to become degraded, not ready or suspected, as it was written. Until the cache shows it, no other
+	// one becomes so.
 	begun *corev1.Node
 }
 
@@ -45,7 +46,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("kubernetesnode").
 		For(&corev1.Node{}, builder.WithPredicates(r.nodeChanges())).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(degradedChanges())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(othersChanges())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(links, r.wake)).
 		Complete(r)
@@ -61,6 +62,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &node, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			delete(r.told, req.Name)
+			if r.begun != nil && r.begun.Name == req.Name {
+				r.begun = nil
+			}
 			r.Applier.Forget(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: req.Name}})
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -68,26 +72,40 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if behind, err := r.Applier.Behind(ctx, &node); err != nil || behind {
 		return ctrl.Result{}, err // an event of that write is on its way
 	}
-	facts, err := r.gather(ctx, &node)
-	if err != nil {
+	step, facts, err := r.decide(ctx, &node)
+	if err != nil || step == nil {
 		return ctrl.Result{}, err
 	}
-	if facts.WaitsForOthers() {
-		if behind, err := r.countOthers(ctx, &node, &facts); err != nil || behind {
-			return ctrl.Result{}, err // the event of that node wakes those that wait
-		}
+	if step.Delete {
+		err = r.replace(ctx, &node, facts)
+	} else {
+		err = r.write(ctx, &node, *step)
 	}
-	step := health.Decide(facts)
-	if err := r.write(ctx, &node, step); apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) {
 		// A kubelet may have written, and that event is not among those that wake this.
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
-	} else if err != nil {
+	}
+	if err != nil || step.Again.IsZero() {
 		return ctrl.Result{}, err
 	}
-	if step.Again.IsZero() {
-		return ctrl.Result{}, nil
-	}
 	return ctrl.Result{RequeueAfter: max(time.Millisecond, step.Again.Sub(facts.Now))}, nil
+}
+
+// decide gathers and decides. No step is that the cache is behind; the event of what it lacks is on its way.
+func (r *reconciler) decide(ctx context.Context, node *corev1.Node) (*health.Step, health.Node, error) {
+	facts, err := r.gather(ctx, node)
+	if err != nil {
+		return nil, facts, err
+	}
+	if facts.WaitsForOthers() {
+		others, behind, err := r.countOthers(ctx, node)
+		if err != nil || behind {
+			return nil, facts, err
+		}
+		facts.Others = others
+	}
+	step := health.Decide(facts)
+	return &step, facts, nil
 }
 
 // conflictRetry is how long after a write that was refused the Node is looked at again: the cache has the new version by then.
@@ -110,7 +128,7 @@ func (r *reconciler) write(ctx context.Context, node *corev1.Node, step health.S
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("writing the conditions of Node %s: %w: set degradedNodes.reboot of the operator's chart, which gives the right", node.Name, err)
+		return fmt.Errorf("writing the conditions of Node %s: %w: set degradedNodes.reboot or nodeReplacement of the operator's chart, which give the right", node.Name, err)
 	case err != nil:
 		return fmt.Errorf("writing the conditions of Node %s: %w", node.Name, err)
 	}
@@ -119,12 +137,10 @@ func (r *reconciler) write(ctx context.Context, node *corev1.Node, step health.S
 		written.ResourceVersion = *apply.ResourceVersion
 	}
 	r.Applier.Changed(node, written)
-	if c := step.Degraded; c != nil {
-		if c.Status == corev1.ConditionTrue {
-			r.begun = written
-		}
-		log.FromContext(ctx).Info("Changed the conditions of a Kubernetes node", "degraded", c.Status, "reason", c.Reason, "message", c.Message)
+	if step.Begins() {
+		r.begun = written
 	}
+	log.FromContext(ctx).Info("Changed the conditions of a Kubernetes node", "reason", step.Event.Reason, "message", step.Event.Message)
 	r.tell(node, step.Event)
 	return nil
 }

@@ -23,23 +23,38 @@ import (
 
 // nodeFacts are what matters of a Node for itself.
 type nodeFacts struct {
-	degraded, reboot health.Condition
+	conditions       [len(written)]health.Condition
 	maintenance      health.Maintenance
-	leaving          bool
+	leaving, ignored bool
+}
+
+// written are the types of the conditions of a Node that are read, besides those that announce maintenance.
+//
+//nolint:gochecknoglobals // a constant list
+var written = [...]corev1.NodeConditionType{
+	health.NodeDegraded, health.NodeReboot, health.NodeMaintenance, health.NodeDrain, health.NodeNotReady, health.HardwareIssuesSuspected, corev1.NodeReady,
 }
 
 // nodeChanges are the changes of a Node that concern it. Kubelets write the status of their nodes all the time.
 func (r *reconciler) nodeChanges() predicate.Predicate {
 	facts := func(n *corev1.Node) nodeFacts {
-		return nodeFacts{health.ConditionOf(n, health.NodeDegraded), health.ConditionOf(n, health.NodeReboot), r.health.Of(n), n.DeletionTimestamp != nil}
+		f := nodeFacts{maintenance: r.health.Of(n), leaving: n.DeletionTimestamp != nil, ignored: r.health.Ignores(n)}
+		for i, kind := range written {
+			f.conditions[i] = health.ConditionOf(n, kind)
+			f.conditions[i].Message = ""
+		}
+		return f
 	}
 	return nodePredicate(func(before, after *corev1.Node) bool { return facts(before) != facts(after) })
 }
 
-// degradedChanges are those by which another node may become degraded, or has to wait.
-func degradedChanges() predicate.Predicate {
-	status := func(n *corev1.Node) corev1.ConditionStatus { return health.ConditionOf(n, health.NodeDegraded).Status }
-	p := nodePredicate(func(before, after *corev1.Node) bool { return status(before) != status(after) })
+// othersChanges are those by which another node may begin with a reboot or a replacement, or has to wait.
+func othersChanges() predicate.Predicate {
+	facts := func(n *corev1.Node) (out health.Others) {
+		out.Add(n)
+		return out
+	}
+	p := nodePredicate(func(before, after *corev1.Node) bool { return facts(before) != facts(after) })
 	p.CreateFunc = func(event.CreateEvent) bool { return false }
 	return p
 }

@@ -86,6 +86,9 @@ func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAf
 // SlurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
 const SlurmJobSuffix = "[slurm_job]"
 
+// OfHardware reports whether it is the reason of a check that suspects the hardware of the machine: contract soperator.md §6.2.
+func (r Reason) OfHardware() bool { return strings.HasPrefix(r.Text, "[hardware_problem]") }
+
 // OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.4, §6.5
 // and §6.6.1.
 func (r Reason) OfCheck() bool {

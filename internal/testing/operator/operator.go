@@ -55,6 +55,10 @@ type Operator struct {
 	Storage *podstorage.Options
 	// RebootDegraded has machines rebooted on which a process cannot be ended, from the next Restart on.
 	RebootDegraded bool
+	// ReplaceNodes has Nodes deleted whose machines are to be replaced, and NotReadyTimeout those that have not been ready for so long, from
+	// the next Restart on.
+	ReplaceNodes    bool
+	NotReadyTimeout time.Duration
 
 	t       testing.TB
 	enabled map[string]bool
@@ -131,7 +135,10 @@ func (o *Operator) run() {
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:      link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
 		DrainLimit: o.DrainLimit, Storage: o.Storage,
-		Health: health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"}, RebootDegraded: o.RebootDegraded},
+		Health: health.Conditions{
+			Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"},
+			RebootDegraded: o.RebootDegraded, ReplaceNodes: o.ReplaceNodes, NotReadyTimeout: o.NotReadyTimeout,
+		},
 	})
 	if err != nil {
 		cancel()

@@ -44,7 +44,6 @@ func expectCondition(t *testing.T, o *operator.Operator, name string, kind corev
 }
 
 func TestAMachineWithAProcessThatCannotBeEndedIsRebooted(t *testing.T) {
-	t.Parallel()
 	o, name := operator.StartWorkersOnOne(t, 2, `partition: {enabled: true}`)
 	o.SetKubeNodeCondition(name, "Foreign", corev1.ConditionTrue)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
@@ -64,12 +63,12 @@ func TestAMachineWithAProcessThatCannotBeEndedIsRebooted(t *testing.T) {
 	o.RebootDegraded = true
 	o.Restart()
 	apiserver.Eventually(t, func() error {
-		if !strings.Contains(strings.Join(o.Errors(), "\n"), "set degradedNodes.reboot of the operator's chart") {
+		if !strings.Contains(strings.Join(o.Errors(), "\n"), "set degradedNodes.reboot or nodeReplacement of the operator's chart") {
 			return fmt.Errorf("it says %v", o.Errors())
 		}
 		return nil
 	})
-	grant(t, o)
+	grant(t, o, "kubernetes-nodes")
 	expectCondition(t, o, name, health.NodeDegraded, "True/SlurmNodeDegraded")
 	o.ExpectNode("w-0", "IDLE+DRAIN+DYNAMIC_NORM "+afterKill)
 	o.ExpectNode("w-1", "MIXED+DRAIN+DYNAMIC_NORM "+node.RebootReason)

@@ -33,14 +33,14 @@ import (
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// grant gives the operator the rights that the chart gives it with degradedNodes.reboot.
-func grant(t *testing.T, o *operator.Operator) {
+// grant gives all operators the rights of a file of the chart: kubernetes-nodes, or node-replacement. So these tests do not run at once.
+func grant(t *testing.T, o *operator.Operator, file string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../helm/coxswain/files/degraded-nodes.yaml")
+	text, err := os.ReadFile("../../../helm/coxswain/files/" + file + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "degraded-nodes-" + o.Namespace}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: file + "-" + o.Namespace}}
 	if err := yaml.Unmarshal(text, role); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesnode
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// confirmTimeout is how long the answers may take by which a deletion is confirmed.
+const confirmTimeout = 30 * time.Second
+
+// replace deletes a Node, once Slurm has said again that nothing runs there. The deletion holds for the version of the Node that was decided
+// about: whatever was said of it meanwhile comes first.
+func (r *reconciler) replace(ctx context.Context, node *corev1.Node, before health.Node) error {
+	if err := r.confirm(ctx, node.Name); err != nil {
+		return fmt.Errorf("deleting Node %s, so that its machine is replaced: %w", node.Name, err)
+	}
+	step, facts, err := r.decide(ctx, node)
+	if err != nil || step == nil || !step.Delete {
+		return err // Slurm's answer wakes this node when it changed something
+	}
+	uid, version := node.UID, node.ResourceVersion
+	err = r.Client.Delete(ctx, &corev1.Node{ObjectMeta: node.ObjectMeta}, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("deleting Node %s: %w: set nodeReplacement of the operator's chart, which gives the right", node.Name, err)
+	case err != nil:
+		return fmt.Errorf("deleting Node %s: %w", node.Name, err)
+	}
+	log.FromContext(ctx).Info("Deleted a Node, so that its machine is replaced", "maintenance", facts.Maintenance.Type, "ready", string(facts.Ready.Status),
+		"workers", len(before.Workers))
+	r.tell(node, step.Event)
+	return nil
+}
+
+// confirm asks the Slurm clusters of the workers on a Kubernetes node for a fresh answer.
+func (r *reconciler) confirm(ctx context.Context, name string) error {
+	pods, err := r.podsOn(ctx, workerpod.KubernetesNodeIndex, name)
+	if err != nil {
+		return err
+	}
+	nodes := map[link.Key][]string{}
+	for i := range pods {
+		key := link.Key{Namespace: pods[i].Namespace, Name: pods[i].Labels[slinkyv1beta1.LabelCluster]}
+		nodes[key] = append(nodes[key], workerpod.SlurmNode(&pods[i]))
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	for key, names := range nodes {
+		if l, ok := r.links.Get(key); ok { // without a link nothing is known of a worker, and no Node is deleted
+			if _, err := l.Confirm(ctx, names...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

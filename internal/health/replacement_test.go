@@ -1,0 +1,158 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+const forMaintenance = node.MaintenanceReason + ": NebiusMaintenanceScheduled"
+
+// TestWhenTheNodeOfAMachineIsDeleted goes through contract soperator.md §6.2 A and §6.3 1.
+func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	announced := health.Maintenance{Type: "NebiusMaintenanceScheduled"}
+	drained, busy := aWorker("w-0", "IDLE DRAIN", forMaintenance), aWorker("w-1", "MIXED DRAIN", forMaintenance)
+	protected, silent, going, absent := drained, drained, busy, busy
+	protected.Protected, silent.Known, silent.State = true, node.Unknown, node.State{}
+	going.State, going.Protected, going.Leaving = drained.State, true, true
+	absent.Known, absent.State = node.No, node.State{}
+	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
+	draining, needsDrain := aCondition(yes, "NodeDraining", time.Minute), aCondition(yes, "NodeNeedDrain", time.Minute)
+	nodeDrained := aCondition(yes, "NodeDrained", time.Minute)
+	with := func(w ...health.Worker) []health.Worker { return w }
+	for _, tt := range []struct {
+		name string
+		node health.Node
+		want string
+	}{
+		{"a node in service is left alone", health.Node{Workers: with(aWorker("w-0", "IDLE", "")), Rebooter: ready}, ""},
+		{"one that is drained by a person as well", health.Node{Workers: with(aWorker("w-0", "IDLE DRAIN", "bad disk")), Rebooter: ready, Drain: nodeDrained}, ""},
+		{"a node without workers is not ours, whatever is announced", health.Node{Maintenance: announced, Rebooter: ready, Drain: nodeDrained}, ""},
+		{"jobs end first", health.Node{Maintenance: announced, Workers: with(drained, busy), Rebooter: ready}, ""},
+		{"a protected pod may have suspended jobs", health.Node{Maintenance: announced, Workers: with(protected), Rebooter: ready}, ""},
+		{"not one that is being deleted already", health.Node{Maintenance: announced, Workers: with(going), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
+		{"a Slurm that does not answer is waited for", health.Node{Maintenance: announced, Workers: with(silent), Rebooter: ready}, ""},
+		{"a worker that takes jobs may get one", health.Node{Maintenance: announced, Workers: with(aWorker("w-0", "IDLE", "")), Rebooter: ready}, ""},
+		{"when jobs have ended the node says so", health.Node{Maintenance: announced, Workers: with(drained, absent), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
+		{"also of a worker that Slurm has given up", health.Node{Maintenance: announced, Workers: with(aWorker("w-0", "DOWN NOT_RESPONDING", "Not responding")), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
+		{"then the rebooter is asked", health.Node{Maintenance: announced, Workers: with(drained), Rebooter: ready, Maintained: draining}, "maintained True/NodeNeedDrain, drain True/NodeNeedDrain"},
+		{"not one that has just become ready", health.Node{Maintenance: announced, Workers: with(drained), Rebooter: health.Rebooter{Exists: true, Ready: ago(4 * time.Second)}, Maintained: draining}, "event NoRebooter, again in 6s"},
+		{"without a rebooter nothing is deleted", health.Node{Maintenance: announced, Workers: with(drained), Maintained: draining}, "event NoRebooter"},
+		{"a drain that somebody else has asked for is as good", health.Node{Maintenance: announced, Workers: with(drained), Rebooter: ready, Maintained: draining, Drain: needsDrain}, ""},
+		{"the rebooter is awaited", health.Node{Maintenance: announced, Rebooter: ready, Maintained: needsDrain, Drain: draining}, ""},
+		{"then the Node is deleted", health.Node{Maintenance: announced, Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained}, "delete, event NodeReplaced"},
+		{"not while a worker that came back takes jobs", health.Node{Maintenance: announced, Workers: with(aWorker("w-0", "IDLE", "")), Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained}, ""},
+		{"not while it is Unknown whether a maintenance is announced", health.Node{Maintenance: health.Maintenance{Unknown: true}, Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained}, ""},
+		{"not while it is Unknown what was asked of the rebooter", health.Node{Maintenance: announced, Rebooter: ready, Maintained: needsDrain, Drain: aCondition(unknown, "Lost", time.Minute)}, ""},
+		{"not while a reboot that a person has asked for is under way", health.Node{Maintenance: announced, Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained, Reboot: aCondition(yes, "NodeRebooting", time.Minute)}, ""},
+		{"not while the machine is to be rebooted", health.Node{Maintenance: announced, Workers: with(drained), Rebooter: ready, Degraded: aCondition(yes, "SlurmNodeDegraded", time.Minute)}, ""},
+		{"not twice", health.Node{Leaving: true, Maintenance: announced, Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained}, ""},
+		{"a maintenance that is over is taken back, with the drain that it asked for", health.Node{Workers: with(drained), Rebooter: ready, Maintained: needsDrain, Drain: nodeDrained}, "maintained False/NodeUndrained, drain False/NodeUndrained, event NodeMaintenanceOver"},
+		{"and without one that somebody else has asked for", health.Node{Workers: with(drained), Rebooter: ready, Maintained: draining, Drain: nodeDrained}, "maintained False/NodeUndrained, event NodeMaintenanceOver"},
+		{"one that is over was over before", health.Node{Workers: with(drained), Rebooter: ready, Maintained: aCondition(no, "NodeUndrained", time.Minute)}, ""},
+		{"a node that is not ready is no maintenance that a rebooter could do anything about", health.Node{Maintenance: health.Maintenance{Type: "SlurmNodeNotReady"}, Workers: with(drained), Rebooter: ready}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.node.Now = noon
+			if got := short(health.Decide(tt.node)); got != "" {
+				t.Errorf("without --enable-node-replacement it does %q", got)
+			}
+			tt.node.Replaces = true
+			if got := short(health.Decide(tt.node)); got != tt.want {
+				t.Errorf("it does %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWhenANodeThatIsNotReadyIsDeleted goes through contract soperator.md §6.3 3.
+func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	late, marked := aCondition(unknown, "NodeStatusUnknown", 15*time.Minute), aCondition(yes, "NodeNotReady", time.Minute)
+	down, idle := aWorker("w-0", "DOWN NOT_RESPONDING", "Not responding"), aWorker("w-1", "IDLE", "")
+	both := []health.Worker{down, idle}
+	for _, tt := range []struct {
+		name string
+		node health.Node
+		want string
+	}{
+		{"a node that is ready is left alone", health.Node{Ready: aCondition(yes, "KubeletReady", time.Hour), Workers: both}, ""},
+		{"one that does not say so is not known", health.Node{Workers: both}, ""},
+		{"one that is not ready has fifteen minutes", health.Node{Ready: aCondition(no, "KubeletNotReady", 14*time.Minute), Workers: both}, "again in 1m0s"},
+		{"one without workers is not ours", health.Node{Ready: late}, ""},
+		{"one with a label that is ignored is left alone", health.Node{Ready: late, Ignored: true, Workers: both}, ""},
+		{"then it is marked, so that its workers drain", health.Node{Ready: late, Workers: both}, "not ready True/NodeNotReady, event NodeNotReady"},
+		{"whether Kubernetes says False or Unknown", health.Node{Ready: aCondition(no, "KubeletNotReady", time.Hour), Workers: both}, "not ready True/NodeNotReady, event NodeNotReady"},
+		{"one of two that are not ready as well", health.Node{Ready: late, Workers: both, Others: health.Others{All: 3, Unready: 1}}, "not ready True/NodeNotReady, event NodeNotReady"},
+		{"not one of many, when more than half are not ready", health.Node{Ready: late, Workers: both, Others: health.Others{All: 3, Unready: 2}}, "event TooManyNotReady"},
+		{"not while another one of a few is being replaced", health.Node{Ready: late, Workers: both, Others: health.Others{All: 9, Unready: 1, NotReady: 1}}, "event TooManyNotReady"},
+		{"but while one of many is", health.Node{Ready: late, Workers: both, Others: health.Others{All: 19, Unready: 1, NotReady: 1}}, "not ready True/NodeNotReady, event NodeNotReady"},
+		{"a worker that still takes jobs is waited for", health.Node{Ready: late, NotReady: marked, Workers: both}, ""},
+		{"jobs of a machine whose kubelet has died run on", health.Node{Ready: late, NotReady: marked, Workers: []health.Worker{aWorker("w-0", "ALLOCATED DRAIN", forMaintenance)}}, ""},
+		{"when no job is left the Node is deleted", health.Node{Ready: late, NotReady: marked, Workers: []health.Worker{down, aWorker("w-1", "IDLE DRAIN", forMaintenance)}}, "delete, event NodeReplaced"},
+		{"also when its pods are gone", health.Node{Ready: late, NotReady: marked}, "delete, event NodeReplaced"},
+		{"not when most of the others have followed", health.Node{Ready: late, NotReady: marked, Workers: []health.Worker{down}, Others: health.Others{All: 3, Unready: 2}}, "event TooManyNotReady"},
+		{"not when it has been ready in between", health.Node{Ready: aCondition(no, "KubeletNotReady", time.Minute), NotReady: marked, Workers: []health.Worker{down}}, "again in 14m0s"},
+		{"it is back when it is ready again", health.Node{Ready: aCondition(yes, "KubeletReady", time.Second), NotReady: marked, Workers: both}, "not ready False/NodeReady, event NodeReady"},
+		{"a Node that is being deleted goes", health.Node{Leaving: true, Ready: late, NotReady: marked}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.node.Now = noon
+			if got := short(health.Decide(tt.node)); got != "" {
+				t.Errorf("without --delete-not-ready-nodes it does %q", got)
+			}
+			tt.node.NotReadyTimeout = health.DefaultNotReadyTimeout
+			if got := health.Decide(tt.node); short(got) != tt.want {
+				t.Errorf("it does %q, want %q", short(got), tt.want)
+			}
+		})
+	}
+}
+
+// TestWhenAMachineIsSuspected goes through contract soperator.md §6.2, [hardware_problem] of version 5.0.
+func TestWhenAMachineIsSuspected(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	broken := aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu_fallen_off: Xid 79")
+	moved, running := broken, broken
+	moved.Created = ago(time.Minute)
+	young := broken
+	young.Created = ago(6 * time.Minute)
+	running.State = node.Parse([]string{"MIXED", "DRAIN"})
+	for _, tt := range []struct {
+		name string
+		node health.Node
+		want string
+	}{
+		{"a failed check of hardware is", health.Node{Workers: []health.Worker{aWorker("w-1", "ALLOCATED", ""), broken}}, "suspected True/GPUHealthCheckFailedSoperator, event HardwareIssuesSuspected"},
+		{"another check is not", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "[node_problem] disk: full")}}, ""},
+		{"a drain of a person is not", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "gpu looks odd")}}, ""},
+		{"not by a drain that the pod has brought along", health.Node{Workers: []health.Worker{moved}}, ""},
+		{"nor by one that looks a little younger than the pod, by clocks that differ", health.Node{Workers: []health.Worker{young}}, ""},
+		{"not while a job runs there", health.Node{Workers: []health.Worker{running}}, ""},
+		{"not when it is said already", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(yes, "Cloud", time.Hour)}, ""},
+		{"not when who says it cannot tell", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(unknown, "Cloud", time.Hour)}, ""},
+		{"again after somebody has found nothing before", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(no, "Cloud", time.Hour)}, "suspected True/GPUHealthCheckFailedSoperator, event HardwareIssuesSuspected"},
+		{"not when somebody has found nothing since", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(no, "Cloud", time.Minute)}, ""},
+		{"not while another one of a few is", health.Node{Workers: []health.Worker{broken}, Others: health.Others{All: 9, Suspected: 1}}, "event TooManySuspected"},
+		{"not on a node with a label that is ignored", health.Node{Ignored: true, Workers: []health.Worker{broken}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.node.Now = noon
+			if got := short(health.Decide(tt.node)); got != "" {
+				t.Errorf("without --enable-node-replacement it does %q", got)
+			}
+			tt.node.Replaces = true
+			if got := short(health.Decide(tt.node)); got != tt.want {
+				t.Errorf("it does %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
