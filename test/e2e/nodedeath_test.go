@@ -131,6 +131,23 @@ func (s *scene) isOn(t *testing.T, node, label, value string) {
 // killNode ends all that runs on a Kubernetes node, at once. It comes back when the test ends.
 func (s *scene) killNode(t *testing.T, name string) {
 	t.Helper()
+	t.Cleanup(func() {
+		if err := s.startNodes(context.WithoutCancel(t.Context()), t); err != nil {
+			t.Errorf("starting %s again: %v", name, err)
+		}
+	})
+	s.endNode(t, name)
+}
+
+// startNodes starts the Kubernetes nodes that do not run.
+func (s *scene) startNodes(ctx context.Context, t *testing.T) error {
+	_, err := walk.StartKubernetes(ctx, stage.repository, walk.NewProgress(logWriter{t}), *nodes, dottedNode)
+	return err
+}
+
+// endNode ends all that runs on a Kubernetes node, at once.
+func (s *scene) endNode(t *testing.T, name string) {
+	t.Helper()
 	out, err := s.localkube(t.Context(), "status", "--json")
 	if err != nil {
 		t.Fatal(err)
@@ -153,12 +170,6 @@ func (s *scene) killNode(t *testing.T, name string) {
 	if pid == 0 {
 		t.Fatalf("localkube knows no process of %s: %s", name, out)
 	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := walk.StartKubernetes(ctx, stage.repository, walk.NewProgress(logWriter{t}), *nodes, dottedNode); err != nil {
-			t.Errorf("starting %s again: %v", name, err)
-		}
-	})
 	p, err := os.FindProcess(pid)
 	if err == nil {
 		err = p.Kill()

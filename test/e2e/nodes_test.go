@@ -38,6 +38,7 @@ func TestKubernetesNodes(t *testing.T) {
 		{"topology and features of the Kubernetes nodes arrive in Slurm", describesNodes},
 		{"an announced maintenance drains a worker and costs no job", drainsForMaintenance},
 		{"a rebooter drains a Kubernetes node when its job has ended, and gives it back", drainsByRebooter},
+		{"the machine of a worker is replaced when its job has ended", replacesMachine},
 		{"a frozen kubelet and a drained node cost no job", losesNothing},
 		{"a retirement goes on after a restart of slurmctld", retiresThroughRestart},
 		{"a worker in the network of a node with a domain registers and stays", staysOnDottedNode},
@@ -97,9 +98,7 @@ func (s *nodesScene) place(t *testing.T) {
 	t.Helper()
 	for i, name := range []string{s.frozen, s.steady} {
 		s.changeNode(t, name, func(node *corev1.Node) func(*corev1.Node) {
-			node.Labels[stagedLabel] = "true"
-			node.Annotations[slinkyv1beta1.AnnotationTopologySpec] = fmt.Sprintf("default:leaf%d", i+1)
-			node.Annotations[slinkyv1beta1.AnnotationFeatures] = fmt.Sprintf("rack%d, tested", i+1)
+			isPlaced(node, i+1)
 			return func(node *corev1.Node) {
 				delete(node.Labels, stagedLabel)
 				delete(node.Annotations, slinkyv1beta1.AnnotationTopologySpec)
@@ -107,6 +106,13 @@ func (s *nodesScene) place(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isPlaced says of a Kubernetes node where it is and what it has.
+func isPlaced(node *corev1.Node, place int) {
+	metav1.SetMetaDataLabel(&node.ObjectMeta, stagedLabel, "true")
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, slinkyv1beta1.AnnotationTopologySpec, fmt.Sprintf("default:leaf%d", place))
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, slinkyv1beta1.AnnotationFeatures, fmt.Sprintf("rack%d, tested", place))
 }
 
 func describesNodes(t *testing.T, s *nodesScene, alice *user) {

@@ -23,15 +23,7 @@ import (
 // drainsByRebooter asks a rebooter for the drain of a Kubernetes node on which a job runs, and takes that back. A reboot is not asked
 // for: the node is this machine.
 func drainsByRebooter(t *testing.T, s *nodesScene, alice *user) {
-	s.mayReboot(t, "nc-rebooter")
-	configurator, err := s.manifest(t, "rebooter.yaml", "NODE", s.frozen).Only("NodeConfigurator")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.apply(t, walk.Manifest{configurator})
-	t.Cleanup(func() { _ = s.Delete(context.WithoutCancel(t.Context()), configurator) })
-	s.awaitCondition(t, patient, configurator, "Ready", metav1.ConditionTrue)
-
+	s.hasRebooter(t)
 	worker := s.workerOn(t, s.frozen)
 	before := s.pod(t, worker).UID
 	job, end := alice.submitsBlocked(t, "--nodelist="+worker)
@@ -66,25 +58,44 @@ func drainsByRebooter(t *testing.T, s *nodesScene, alice *user) {
 	}
 }
 
+// hasRebooter runs a rebooter on the frozen node until the test ends.
+func (s *nodesScene) hasRebooter(t *testing.T) {
+	t.Helper()
+	s.mayReboot(t, "nc-rebooter")
+	configurator, err := s.manifest(t, "rebooter.yaml", "NODE", s.frozen).Only("NodeConfigurator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.apply(t, walk.Manifest{configurator})
+	t.Cleanup(func() { _ = s.Delete(context.WithoutCancel(t.Context()), configurator) })
+	s.awaitCondition(t, patient, configurator, "Ready", metav1.ConditionTrue)
+}
+
 func isOfRebooter(t corev1.Taint) bool { return t.Key == "node.kubernetes.io/NoExecute" }
 
 // mayReboot gives a ServiceAccount of the scene the rights of a rebooter, by the value of the chart.
 func (s *scene) mayReboot(t *testing.T, account string) {
 	t.Helper()
-	give := func(ctx context.Context, accounts string) error {
+	s.sets(t, fmt.Sprintf(`rebooter.serviceAccounts=[{"namespace": %q, "name": %q}]`, s.namespace, account), "rebooter.serviceAccounts=[]")
+}
+
+// sets sets a value of the operator's chart, as JSON, and another one when the test ends.
+func (s *scene) sets(t *testing.T, value, after string) {
+	t.Helper()
+	set := func(ctx context.Context, value string) error {
 		r := stage.repository
 		out, err := exec.CommandContext(ctx, r.Path("bin", "helm"), "upgrade", "coxswain", r.Path("helm", "coxswain"), "--kubeconfig", s.Kubeconfig,
-			"--namespace", walk.Operator.Namespace, "--reuse-values", "--set-json", "rebooter.serviceAccounts="+accounts).CombinedOutput()
+			"--namespace", walk.Operator.Namespace, "--reuse-values", "--wait", "--timeout=3m", "--set-json", value).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("helm upgrade: %w: %s", err, out)
 		}
 		return nil
 	}
-	if err := give(t.Context(), fmt.Sprintf(`[{"namespace": %q, "name": %q}]`, s.namespace, account)); err != nil {
+	if err := set(t.Context(), value); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := give(context.WithoutCancel(t.Context()), "[]"); err != nil {
+		if err := set(context.WithoutCancel(t.Context()), after); err != nil {
 			t.Error(err)
 		}
 	})
