@@ -199,6 +199,14 @@ func NextStep(f RunFacts) Step {
 // LastSubmission is the time after which nothing of a run that has begun is submitted any more.
 func LastSubmission(job *batchv1.Job) time.Time { return job.Status.StartTime.Add(deadline(job)) }
 
+// userGrace is how long slurmctld may take to know a user whom a check before has just made: it asks for the accounts again and again.
+const userGrace = 2 * time.Minute
+
+// AwaitsUser says of a run whose jobs Slurm does not take for their user that they are submitted again: slurmctld may know the user soon.
+func AwaitsUser(job *batchv1.Job, now time.Time) bool {
+	return now.Before(job.Status.StartTime.Add(min(userGrace, deadline(job))))
+}
+
 // Ours says whether the operator writes the status of a Job, and nobody else.
 func Ours(job *batchv1.Job) bool {
 	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy == ManagedBy

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
@@ -134,5 +135,28 @@ func TestAMarkerLeadsFromASlurmJobToItsRun(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %s, want %s", comment, got, want)
 		}
+	}
+}
+
+func TestARunAwaitsThatSlurmctldKnowsTheUser(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		deadline int64
+		after    time.Duration
+		want     bool
+	}{
+		{"for two minutes", 0, time.Minute, true},
+		{"not for longer", 0, 2 * time.Minute, false},
+		{"not beyond its deadline", 30, 30 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			job := &batchv1.Job{Status: batchv1.JobStatus{StartTime: &metav1.Time{Time: began}}}
+			if tt.deadline > 0 {
+				job.Spec.ActiveDeadlineSeconds = &tt.deadline
+			}
+			if got := AwaitsUser(job, began.Add(tt.after)); got != tt.want {
+				t.Errorf("after %s: %v", tt.after, got)
+			}
+		})
 	}
 }

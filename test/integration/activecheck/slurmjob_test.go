@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -314,4 +315,23 @@ func TestARunGivesUpWhenSlurmIsAwayForTooLong(t *testing.T) {
 	if got := submissions(o); len(got) > 0 {
 		t.Errorf("submitted are %v", got)
 	}
+}
+
+func TestARunAwaitsItsUser(t *testing.T) {
+	t.Parallel()
+	o, _ := startSlurm(t)
+	var refused atomic.Int32
+	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
+		if strings.HasSuffix(r.URL.Path, "/job/submit") && refused.Add(1) <= 3 {
+			return &fake.Fault{Status: http.StatusNetworkAuthenticationRequired, Body: "{}"}
+		}
+		return nil
+	})
+	slurmCheck(o, "early", `runAfterCreation: true, slurmJobSpec: {sbatchScript: "#!/bin/bash\ntrue\n"}`)
+	apiserver.Eventually(t, func() error {
+		if n := len(submissions(o)); n != 1 {
+			return fmt.Errorf("%d jobs are submitted, and %d were refused", n, refused.Load())
+		}
+		return nil
+	})
 }

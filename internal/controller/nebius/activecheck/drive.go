@@ -77,6 +77,8 @@ func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 			known.jobs = append(known.jobs, checks.SubmittedJob{ID: numbered(id), Nodes: s.Nodes})
 			run.Record.IDs = append(run.Record.IDs, numbered(id))
 			r.memory.put(key, run.Job.UID, known)
+		case errors.Is(err, slurmrest.Unauthorized) && checks.AwaitsUser(run.Job, r.Clock.Now()):
+			return fmt.Errorf("submitting the jobs of Job %s/%s, which is tried again: %w", run.Job.Namespace, run.Job.Name, err)
 		case refused(err):
 			known.refused = checks.Refusal(s, err)
 			run.Record.Refused = known.refused
