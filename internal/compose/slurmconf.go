@@ -32,6 +32,9 @@ func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *s
 
 	c.checkCustomConfig(controller, accounting, docs)
 	merged, _ := conf.Merge(d.Document, c.custom.Document, nil)
+	for _, found := range merged.CheckHealthCheck() {
+		c.note(!c.isRelease2411(), "spec.healthCheckConfig: "+found.Error())
+	}
 	data, err := merged.Bytes()
 	// Every value has been checked where it came from; what is left is a defect.
 	c.failIf("spec", err)

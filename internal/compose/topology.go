@@ -55,9 +55,12 @@ func (c *composer) followsNetwork() bool {
 	return false
 }
 
-// refusesBlocks says whether slurmctld is of release 24.11. That ends at once if a block has fewer registered nodes than a block is
-// to have, as all have when a cluster starts.
-func (c *composer) refusesBlocks() bool {
+// refusesBlocks says whether slurmctld ends at once if a block has fewer registered nodes than a block is to have, as all have when a
+// cluster starts.
+func (c *composer) refusesBlocks() bool { return c.isRelease2411() }
+
+// isRelease2411 says whether slurmctld is of release 24.11, by the name of its image.
+func (c *composer) isRelease2411() bool {
 	return strings.Contains(c.spec.SlurmNodes.Controller.Slurmctld.Image, "24.11")
 }
 

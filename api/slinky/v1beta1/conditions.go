@@ -25,7 +25,7 @@ const (
 	// status.configDigest.
 	ConditionConfigApplied = "ConfigApplied"
 	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
-	// that a newer slurmctld may know; the message names them.
+	// that a newer slurmctld may know, or numbers that may not do; the message names them.
 	ConditionConfigDoubtful = "ConfigDoubtful"
 	// ConditionHighlyAvailable, on a Controller with spec.ha, is True while a backup could take over from the active
 	// slurmctld.
@@ -168,6 +168,9 @@ const (
 	ReasonUnknownKeys = "UnknownKeys"
 	// ReasonTooManyNodes (True): MaxNodeCount is less than the nodes that there are to be.
 	ReasonTooManyNodes = "TooManyNodes"
+	// ReasonHealthCheckTimeoutTooLong (True): HealthCheckTimeout is not less than HealthCheckInterval, of which slurmctld and slurmd
+	// complain in their logs.
+	ReasonHealthCheckTimeoutTooLong = "HealthCheckTimeoutTooLong"
 	// ReasonKeysKnown (False): the operator knows all keys.
 	ReasonKeysKnown = "KeysKnown"
 )

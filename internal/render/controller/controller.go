@@ -83,7 +83,8 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
-	// Doubts are keys that slurmctld may or may not know, and a table of nodes that is too small for those to come.
+	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
+	// checks of which Slurm complains.
 	Doubts problem.List
 }
 

@@ -194,6 +194,32 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
+func TestAHealthCheckTimeoutThatIsTooLongIsDoubtful(t *testing.T) {
+	for _, tt := range []struct {
+		name, release, extra string
+		doubted              bool
+	}{
+		{name: "the default timeout is not less than the interval", release: "26.05.5", extra: "HealthCheckProgram=/h\nHealthCheckInterval=30", doubted: true},
+		{name: "a longer interval", release: "26.05.5", extra: "HealthCheckProgram=/h\nHealthCheckInterval=300"},
+		{name: "the user sets a timeout that is less", release: "26.05.5", extra: "HealthCheckInterval=30\nHealthCheckTimeout=20"},
+		{name: "an older release does not have the timeout", release: "25.11.2", extra: "HealthCheckInterval=30"},
+		{name: "nobody knows yet which release it is", extra: "HealthCheckInterval=30"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, `{}`)
+			in.Controller.Spec.ExtraConf, in.Controller.Status.SlurmVersion = tt.extra, tt.release
+			out := controller.Render(in)
+			if len(out.Problems) > 0 || (len(out.Doubts) > 0) != tt.doubted || tt.doubted && out.Doubts[0].Reason != slinkyv1beta1.ReasonHealthCheckTimeoutTooLong {
+				t.Errorf("problems %v, doubts %v", out.Problems, out.Doubts)
+			}
+			// A slurmd of an older release would end with the key.
+			if text := configOf(t, out.Objects); strings.Contains(text, "HealthCheckTimeout") != strings.Contains(tt.extra, "HealthCheckTimeout") {
+				t.Errorf("slurm.conf is\n%s", text)
+			}
+		})
+	}
+}
+
 func TestPartitionsOfNodesThatDoNotExistWait(t *testing.T) {
 	in := input(t, `{extraConf: "PartitionName=all Nodes=gpu,cpu-[0-3]"}`)
 	out := controller.Render(in)

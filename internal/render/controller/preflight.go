@@ -24,7 +24,7 @@ type preflight struct {
 	in       Input
 	user     Texts
 	problems problem.List
-	// doubts are keys that a newer Slurm may know, and sizes that may be too small.
+	// doubts are keys that a newer Slurm may know, and numbers that may be too small.
 	doubts problem.List
 }
 
@@ -41,6 +41,7 @@ func (p *preflight) check(d *conf.Document) {
 		}
 		p.paths(d)
 		p.checkTable(d)
+		p.checkHealthCheck(d)
 	}
 	for _, f := range p.in.Files.Config {
 		if kind, ok := p.kindOf(f.Name, d); ok {
@@ -106,6 +107,18 @@ func (p *preflight) mayKnow(unknown conf.UnknownKey) bool {
 		return unknown.Meant == ""
 	}
 	return conf.CompareReleases(release, newestRelease) > 0
+}
+
+// checkHealthCheck tells of a HealthCheckTimeout that is too long. The operator sets none itself: slurmds and login nodes, whose images may be
+// of an older release, get the same slurm.conf, and end with a key that they do not know.
+func (p *preflight) checkHealthCheck(d *conf.Document) {
+	release := p.in.Controller.Status.SlurmVersion
+	if release == "" || conf.CompareReleases(release, conf.HealthCheckRelease) < 0 {
+		return
+	}
+	for _, found := range d.CheckHealthCheck() {
+		p.doubts = append(p.doubts, problem.Errorf(p.user.ExtraConf.Path, slinkyv1beta1.ReasonHealthCheckTimeoutTooLong, "%s", found.Error()))
+	}
 }
 
 // paths checks that the files that slurmctld needs from /etc/slurm are there.

@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// doubtful tells of keys that slurmctld may or may not know, and of a table of nodes that is too small for those to come.
+// doubtful tells of what slurmctld starts with, as far as the operator knows, and that may not do.
 func doubtful(doubts problem.List) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionConfigDoubtful, Status: metav1.ConditionFalse,
@@ -18,8 +18,8 @@ func doubtful(doubts problem.List) metav1.Condition {
 	}
 	if len(doubts) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonUnknownKeys, doubts.Message()
-		if doubts[0].Reason == slinkyv1beta1.ReasonTooManyNodes {
-			c.Reason = doubts[0].Reason
+		if r := doubts[0].Reason; r == slinkyv1beta1.ReasonTooManyNodes || r == slinkyv1beta1.ReasonHealthCheckTimeoutTooLong {
+			c.Reason = r
 		}
 	}
 	return c
