@@ -216,13 +216,29 @@ func Ours(job *batchv1.Job) bool {
 func Over(job *batchv1.Job) bool { return has(job, batchv1.JobComplete) || has(job, batchv1.JobFailed) }
 
 // marker is what the comment of the Slurm jobs of a run begins with, by which they are found again. The nodes that a job must have
-// follow, since slurmctld says of a pending job only where it may run.
+// follow, since slurmctld says of a pending job only where it may run. What the batch script gives as a comment comes last.
 func marker(job *batchv1.Job) string { return ManagedBy + " " + string(job.UID) }
+
+// givenComment is what stands before the comment of the batch script. No UID and no host list has it. check-runner reads what follows
+// (passivecheck.Job).
+const givenComment = " comment="
+
+// commentOf is the comment of a Slurm job of a run.
+func commentOf(marker, nodes, given string) string {
+	if nodes != "" {
+		marker += " " + nodes
+	}
+	if given != "" {
+		marker += givenComment + given
+	}
+	return marker
+}
 
 // ReadMarker says whether a comment is that of a Slurm job of a run, and which nodes the job must have: a host list, empty if any will
 // do.
 func ReadMarker(job *batchv1.Job, comment string) (nodes string, ours bool) {
 	rest, ours := strings.CutPrefix(comment, marker(job))
+	rest, _, _ = strings.Cut(rest, givenComment)
 	nodes, separated := strings.CutPrefix(rest, " ")
 	return nodes, ours && (separated || rest == "")
 }

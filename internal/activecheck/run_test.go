@@ -117,12 +117,16 @@ func FuzzRecord(f *testing.F) {
 func TestAMarkerLeadsFromASlurmJobToItsRun(t *testing.T) {
 	job := aRun(t, "")
 	for comment, want := range map[string]string{
-		"coxswain.dev/activecheck u":        "any node",
-		"coxswain.dev/activecheck u a":      "node a",
-		"coxswain.dev/activecheck u a[1-2]": "node a[1-2]",
-		"coxswain.dev/activecheck u2":       "none of ours",
-		"coxswain.dev/activecheck":          "none of ours",
-		"":                                  "none of ours",
+		"coxswain.dev/activecheck u":                       "any node",
+		"coxswain.dev/activecheck u a":                     "node a",
+		"coxswain.dev/activecheck u a[1-2]":                "node a[1-2]",
+		"coxswain.dev/activecheck u2":                      "none of ours",
+		"coxswain.dev/activecheck u comment=skip_checks":   "any node",
+		"coxswain.dev/activecheck u a comment=b comment=c": "node a",
+		"coxswain.dev/activecheck u2 comment=skip_checks":  "none of ours",
+		"skip_checks comment=coxswain.dev/activecheck u":   "none of ours",
+		"coxswain.dev/activecheck":                         "none of ours",
+		"":                                                 "none of ours",
 	} {
 		nodes, ours := ReadMarker(job, comment)
 		got := "none of ours"

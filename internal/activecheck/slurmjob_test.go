@@ -103,7 +103,7 @@ func TestAScriptSaysWhatItsJobsNeed(t *testing.T) {
 	if len(problems) > 0 || len(jobs) != 1 {
 		t.Fatalf("problems %v, jobs %+v", problems, jobs)
 	}
-	if j := jobs[0]; j.GPUsPerNode != "8" || j.TimeLimit != 10*time.Minute || j.Partition != "hidden" || j.Comment != ManagedBy+" u a" || j.Requeue == nil || *j.Requeue {
+	if j := jobs[0]; j.GPUsPerNode != "8" || j.TimeLimit != 10*time.Minute || j.Partition != "hidden" || j.Comment != ManagedBy+" u a comment=mine" || j.Requeue == nil || *j.Requeue {
 		t.Errorf("the job is %+v", j)
 	}
 	in.Cluster.Spec.PartitionConfiguration = nebiusv1.PartitionConfiguration{ConfigType: nebiusv1.PartitionConfigStructured}

@@ -49,10 +49,12 @@ type Run struct {
 //	array              the same in partition background: the tasks of an array may meet on one node
 //	otherwise          one, in partition hidden
 //
-// Name, comment, directory and output are the operator's, whatever the script says of them, as on the command line of sbatch.
+// Name, directory and output are the operator's, whatever the script says of them, as on the command line of sbatch. The comment is that
+// of the script after the marker: "skip_checks" there keeps passive checks from the job.
 func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submission {
 	one := run.Given
-	one.Name, one.Comment, one.Environment, one.Directory, one.Output = run.Check, run.Marker, run.Environment, jobDirectory, jobOutput
+	one.Name, one.Environment, one.Directory, one.Output = run.Check, run.Environment, jobDirectory, jobOutput
+	one.Comment = commentOf(run.Marker, "", run.Given.Comment)
 	one.Partition = cmp.Or(run.Hidden, one.Partition)
 	switch {
 	case run.Reservation != "":
@@ -66,7 +68,7 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 	var out []rest.Submission
 	for _, name := range chosen(nodes, run.Max, chance) {
 		job := one
-		job.Nodes, job.Comment = []string{name}, run.Marker+" "+name
+		job.Nodes, job.Comment = []string{name}, commentOf(run.Marker, name, run.Given.Comment)
 		out = append(out, job)
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -66,6 +67,39 @@ func TestWhichJobsARunIs(t *testing.T) {
 	}
 	if jobs := Submissions(Run{EachWorker: true}, nil, nil); len(jobs) > 0 {
 		t.Errorf("without a node there are %v", jobs)
+	}
+}
+
+// TestACommentOfTheScriptIsKept: the job is found by its comment, and check-runner reads there that its user wants no checks.
+func TestACommentOfTheScriptIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		given string
+		each  bool
+		want  string
+		skips bool
+	}{
+		"none":                       {want: "coxswain.dev/activecheck u"},
+		"none, on each worker":       {each: true, want: "coxswain.dev/activecheck u a"},
+		"without checks":             {given: "skip_checks", want: "coxswain.dev/activecheck u comment=skip_checks", skips: true},
+		"without checks, on each":    {given: "skip_checks", each: true, want: "coxswain.dev/activecheck u a comment=skip_checks", skips: true},
+		"another one":                {given: "a b", each: true, want: "coxswain.dev/activecheck u a comment=a b"},
+		"another one that looks so":  {given: "a comment=skip_checks", want: "coxswain.dev/activecheck u comment=a comment=skip_checks"},
+		"one that looks like a node": {given: "b", want: "coxswain.dev/activecheck u comment=b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := aRun(t, "")
+			jobs := Submissions(Run{Given: rest.Submission{Comment: test.given}, Marker: marker(job), EachWorker: test.each}, nodesOf("a:IDLE"), rand.New(rand.NewPCG(1, 2)))
+			if len(jobs) != 1 || jobs[0].Comment != test.want {
+				t.Fatalf("%+v, want %q", jobs, test.want)
+			}
+			if got := (&passivecheck.Job{Comment: jobs[0].Comment}).Skips(); got != test.skips {
+				t.Errorf("check-runner skips the checks: %v", got)
+			}
+			nodes, ours := ReadMarker(job, jobs[0].Comment)
+			if !ours || nodes != strings.Join(jobs[0].Nodes, ",") {
+				t.Errorf("it is found: %v, with node %q", ours, nodes)
+			}
+		})
 	}
 }
 

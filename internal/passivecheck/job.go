@@ -25,8 +25,24 @@ type Job struct {
 // skipComment is the comment of a job, exactly, that asks for no checks.
 const skipComment = "skip_checks"
 
+// The operator finds the Slurm jobs of an ActiveCheck by their comments, which begin with checkJob. What the batch script of the check gives
+// as a comment follows after givenComment.
+const (
+	checkJob     = "coxswain.dev/activecheck "
+	givenComment = " comment="
+)
+
 // Skips says whether the user asked for no checks.
-func (j *Job) Skips() bool { return j != nil && j.Comment == skipComment }
+func (j *Job) Skips() bool {
+	if j == nil {
+		return false
+	}
+	comment := j.Comment
+	if strings.HasPrefix(comment, checkJob) {
+		_, comment, _ = strings.Cut(comment, givenComment)
+	}
+	return comment == skipComment
+}
 
 // maxGPUs is how many GPUs a node has at most; a longer list is a mistake.
 const maxGPUs = 1024

@@ -116,7 +116,12 @@ func TestTheJobOfAnEnvironment(t *testing.T) {
 }
 
 func TestOnlyTheExactCommentSkips(t *testing.T) {
-	for comment, want := range map[string]bool{"skip_checks": true, "skip_checks ": false, "please skip_checks": false, "": false} {
+	for comment, want := range map[string]bool{
+		"skip_checks": true, "skip_checks ": false, "please skip_checks": false, "": false,
+		"coxswain.dev/activecheck u comment=skip_checks": true, "coxswain.dev/activecheck u w-1 comment=skip_checks": true,
+		"coxswain.dev/activecheck u w-1": false, "coxswain.dev/activecheck skip_checks": false, "coxswain.dev/activecheck u skip_checks": false,
+		"coxswain.dev/activecheck u w-1 comment=a comment=skip_checks": false, "mine comment=skip_checks": false,
+	} {
 		if got := (&Job{Comment: comment}).Skips(); got != want {
 			t.Errorf("%q: %v", comment, got)
 		}
