@@ -61,6 +61,9 @@ type Kind[T Object, F any, P Planned, O any] struct {
 	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
 	// the kind, or says when to try again; nil does nothing.
 	Finalize func(ctx context.Context, obj T) (again time.Time, err error)
+	// Gone drops what the process knows of an object that does not exist any more. It is called after the last pass of the object has
+	// ended, which a watch's event of the deletion may not be; nil drops nothing.
+	Gone func(obj types.NamespacedName)
 	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
 	Pause func(obj types.NamespacedName) time.Duration
 	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
@@ -76,6 +79,9 @@ func (k *Kind[T, F, P, O]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	obj := k.New()
 	if err := k.Client.Get(ctx, req.NamespacedName, obj); err != nil {
+		if k.Gone != nil && apierrors.IsNotFound(err) {
+			k.Gone(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if obj.GetDeletionTimestamp() != nil { // what it owns is collected with it

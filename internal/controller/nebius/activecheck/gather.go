@@ -54,6 +54,7 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		f.link, f.runs, err = r.runs(ctx, check, f.Jobs)
 		return f, err
 	}
+	r.forget(client.ObjectKeyFromObject(check)) // it may have been one of Slurm jobs
 	template, err := r.template(ctx, check)
 	f.Template = template
 	f.problems, err = problem.FromError(errors.Join(err, r.script(ctx, check)))

@@ -11,13 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
 // memory is what this process knows of runs whose Slurm jobs are being submitted. A process that does not know a run looks for its jobs
 // in Slurm before it submits any.
 type memory struct {
-	mu   sync.Mutex
-	runs map[types.NamespacedName]map[types.UID]submission
+	mu     sync.Mutex
+	checks map[types.NamespacedName]*remembered
+}
+
+// remembered is what is known of one check.
+type remembered struct {
+	origin
+	runs map[types.UID]submission
+}
+
+// origin is where the runs of a check come from, and go to. Nothing that is known holds for another one.
+type origin struct {
+	// check is the UID of the check, since another one may get its name.
+	check types.UID
+	// cluster is the Slurm cluster of its jobs.
+	cluster link.Key
 }
 
 // submission is what is known of the submission of one run.
@@ -30,41 +45,66 @@ type submission struct {
 	failed []string
 }
 
+// enter begins to remember a check. It says no, and changes nothing, while another origin is remembered under the name.
+func (m *memory) enter(check types.NamespacedName, from origin) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.checks == nil {
+		m.checks = map[types.NamespacedName]*remembered{}
+	}
+	if m.checks[check] == nil {
+		m.checks[check] = &remembered{origin: from, runs: map[types.UID]submission{}}
+	}
+	return m.checks[check].origin == from
+}
+
+// drop drops a check, and returns what its origin was, if it was known.
+func (m *memory) drop(check types.NamespacedName) (origin, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.checks[check]
+	if known == nil {
+		return origin{}, false
+	}
+	delete(m.checks, check)
+	return known.origin, true
+}
+
 // get returns what is known of a run, if anything is.
 func (m *memory) get(check types.NamespacedName, job types.UID) (submission, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, ok := m.runs[check][job]
+	if m.checks[check] == nil {
+		return submission{}, false
+	}
+	known, ok := m.checks[check].runs[job]
 	known.jobs, known.failed = slices.Clone(known.jobs), slices.Clone(known.failed)
 	return known, ok
 }
 
-// put notes what is known of a run.
+// put notes what is known of a run of a check that is remembered.
 func (m *memory) put(check types.NamespacedName, job types.UID, known submission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.runs == nil {
-		m.runs = map[types.NamespacedName]map[types.UID]submission{}
+	if m.checks[check] != nil {
+		m.checks[check].runs[job] = known
 	}
-	if m.runs[check] == nil {
-		m.runs[check] = map[types.UID]submission{}
-	}
-	m.runs[check][job] = known
 }
 
 // forget drops what is known of a run, whose jobs have to be looked for.
 func (m *memory) forget(check types.NamespacedName, job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.runs[check], job)
+	if m.checks[check] != nil {
+		delete(m.checks[check].runs, job)
+	}
 }
 
 // keep drops all runs of a check but these.
 func (m *memory) keep(check types.NamespacedName, jobs map[types.UID]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.runs[check], func(uid types.UID, _ submission) bool { return !jobs[uid] })
-	if len(m.runs[check]) == 0 {
-		delete(m.runs, check)
+	if m.checks[check] != nil {
+		maps.DeleteFunc(m.checks[check].runs, func(uid types.UID, _ submission) bool { return !jobs[uid] })
 	}
 }

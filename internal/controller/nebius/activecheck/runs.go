@@ -29,7 +29,12 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	key := client.ObjectKeyFromObject(check)
 	var out []checks.RunInput
 	there := map[types.UID]bool{}
-	l, linked := r.links.Get(link.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName})
+	from := origin{check: check.UID, cluster: link.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}
+	if !r.memory.enter(key, from) {
+		r.forget(key)
+		r.memory.enter(key, from)
+	}
+	l, linked := r.links.Get(from.cluster)
 	var errs []error
 	var followed []int64
 	for i := range jobs {

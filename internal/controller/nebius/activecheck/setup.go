@@ -70,16 +70,7 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 // Setup registers the controller of ActiveChecks.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
 	r := &reconciler{Base: base, links: links, brakes: brakes}
-	kind := &reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}]{
-		Base:   &r.Base,
-		New:    func() *nebiusv1alpha1.ActiveCheck { return &nebiusv1alpha1.ActiveCheck{} },
-		Effect: compose.Effect,
-		Gather: r.gather,
-		Decide: decide,
-		Drive:  r.drive,
-		Report: report,
-	}
-	return kind.Setup(mgr, reconcile.Watches{
+	return r.kind().Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
 		Owns: []client.Object{&batchv1.CronJob{}, &batchv1.Job{}},
 		Other: func(b *builder.Builder) {
@@ -87,9 +78,21 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *
 			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
 			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(r.beside), builder.WithPredicates(dependencyChanges()))
-			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.Funcs{DeleteFunc: r.gone})
 		},
 	})
+}
+
+func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}] {
+	return &reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, *plan, struct{}]{
+		Base:   &r.Base,
+		New:    func() *nebiusv1alpha1.ActiveCheck { return &nebiusv1alpha1.ActiveCheck{} },
+		Effect: compose.Effect,
+		Gather: r.gather,
+		Decide: decide,
+		Drive:  r.drive,
+		Report: report,
+		Gone:   r.forget,
+	}
 }
 
 // wake wakes the checks of Slurm jobs whose runs wait for what a link now says.
@@ -104,15 +107,15 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// gone drops what this process knows of a check that is deleted.
-func (r *reconciler) gone(_ context.Context, e event.DeleteEvent, _ reconcile.Queue) {
-	key := client.ObjectKeyFromObject(e.Object)
-	r.memory.keep(key, nil)
-	r.brakes.Withdraw(brakeName(key))
-	if check, ok := e.Object.(*nebiusv1alpha1.ActiveCheck); ok {
-		if l, linked := r.links.Get(link.Key{Namespace: key.Namespace, Name: check.Spec.SlurmClusterRefName}); linked {
-			l.FollowJobs(key.String())
-		}
+// forget drops what this process knows of a check that is deleted, or whose jobs belong to another cluster than before.
+func (r *reconciler) forget(check types.NamespacedName) {
+	from, known := r.memory.drop(check)
+	if !known {
+		return
+	}
+	r.brakes.Withdraw(brakeName(check))
+	if l, linked := r.links.Get(from.cluster); linked {
+		l.FollowJobs(check.String())
 	}
 }
 

@@ -1,0 +1,211 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	slurm "github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+// world is a SlurmCluster in synthetic time with workers w-0, w-1 … of NodeSet w, of which checks may drain one, and ActiveCheck gpu.
+type world struct {
+	t      *testing.T
+	slurm  *slurm.Slurm
+	client client.Client
+	events *events.FakeRecorder
+	r      *reconciler
+	link   *link.Link
+}
+
+// live is a cache that has what the server has.
+type live struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return l.reader.Get(ctx, key, obj, opts...)
+}
+
+// gpu is the key of the check, and set that of its workers.
+func gpu() types.NamespacedName { return types.NamespacedName{Namespace: "slurm", Name: "gpu"} }
+func set() types.NamespacedName { return types.NamespacedName{Namespace: "slurm", Name: "w"} }
+
+// aCheck is the check that a user made with this UID, and its run after creation.
+func aCheck(t *testing.T, uid string) (*nebiusv1alpha1.ActiveCheck, *batchv1.Job) {
+	t.Helper()
+	check := manifest.Parse[nebiusv1alpha1.ActiveCheck](t, `{metadata: {name: gpu, namespace: slurm, uid: `+uid+`}, spec: {name: gpu, slurmClusterRefName: demo,
+		checkType: slurmJob, runAfterCreation: false, schedule: "0 0 1 1 *", slurmJobSpec: {eachWorkerJobs: true, sbatchScript: "#!/bin/bash\ntrue\n"},
+		failureReactions: {drainSlurmNode: {drainReasonPrefix: "[hardware_problem]"}}}}`)
+	job := manifest.Parse[batchv1.Job](t, `{metadata: {name: run-`+uid+`, namespace: slurm, uid: run-`+uid+`}, spec: {managedBy: `+checks.ManagedBy+`,
+		template: {spec: {containers: [{name: gpu}]}}}}`)
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(check, nebiusv1alpha1.GroupVersion.WithKind("ActiveCheck"))}
+	return check, job
+}
+
+func simulate(t *testing.T, workers int, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		key := []byte("the key of the fake slurmctld")
+		w := &world{t: t, slurm: slurm.New(slurm.Options{Key: key}), events: events.NewFakeRecorder(1000)}
+		cluster := manifest.Parse[nebiusv1.SlurmCluster](t, `{metadata: {name: demo, namespace: slurm}, status: {phase: Available}}`)
+		check, job := aCheck(t, "first")
+		objects := []client.Object{cluster, check, job}
+		for i := range workers {
+			name := fmt.Sprintf("w-%d", i)
+			w.slurm.Register(slurm.Node{Name: name, Partitions: []string{"main", "hidden"}})
+			objects = append(objects, manifest.Parse[corev1.Pod](t, `{metadata: {name: `+name+`, namespace: slurm, labels: {slinky.slurm.net/cluster: demo},
+				ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: w, uid: w, controller: true}]}, spec: {hostname: `+name+`}}`))
+		}
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme} {
+			if err := add(scheme); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(check, job, cluster).
+			WithIndex(&batchv1.Job{}, kube.OwnerIndex, func(o client.Object) []string {
+				if owner := metav1.GetControllerOf(o); owner != nil {
+					return []string{string(owner.UID)}
+				}
+				return nil
+			}).Build()
+		links := link.NewRegistry(link.Options{Transport: w.slurm.Transport()})
+		defer links.Close()
+		issuer, err := token.NewSigned(key, "slurm", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asChecks, err := token.NewSigned(key, link.ChecksUser, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.link, err = links.Set(link.Key{Namespace: "slurm", Name: "demo"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer, Checks: asChecks}); err != nil {
+			t.Fatal(err)
+		}
+		w.r = &reconciler{
+			Base: reconcile.Base{
+				Reader:  reference.Reader{Client: w.client, Live: w.client, Metadata: live{reader: w.client}},
+				Applier: kube.NewApplier(w.client, w.client), Recorder: w.events, Clock: clock.RealClock{},
+			},
+			links: links, brakes: brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
+		}
+		w.after(time.Minute)
+		test(w)
+	})
+}
+
+// after lets synthetic time pass; it takes no real time.
+func (w *world) after(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // see above
+	synctest.Wait()
+}
+
+// pass has the operator look at the check once.
+func (w *world) pass() {
+	w.t.Helper()
+	if _, err := w.r.kind().Reconcile(w.t.Context(), ctrl.Request{NamespacedName: gpu()}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// passes has it look every ten seconds for some minutes.
+func (w *world) passes() {
+	w.t.Helper()
+	for range 20 {
+		w.pass()
+		w.after(10 * time.Second)
+	}
+}
+
+// delete deletes the check, whose Job Kubernetes has not collected yet.
+func (w *world) delete() {
+	w.t.Helper()
+	check, _ := aCheck(w.t, "first")
+	if err := w.client.Delete(w.t.Context(), check); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// submitted are the numbers of the Slurm jobs of the run.
+func (w *world) submitted() (ids []int64) {
+	w.t.Helper()
+	var job batchv1.Job
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "slurm", Name: "run-first"}, &job); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, id := range checks.ReadRecord(job.Annotations).IDs {
+		var number int64
+		if _, err := fmt.Sscan(id, &number); err != nil {
+			w.t.Fatal(err)
+		}
+		ids = append(ids, number)
+	}
+	return ids
+}
+
+// drains are the reasons with which Slurm was told to drain nodes over HTTP.
+func (w *world) drains() (reasons []string) {
+	for _, write := range w.slurm.Writes() {
+		if write.State == "DRAIN" {
+			reasons = append(reasons, write.Nodes+" "+write.Reason)
+		}
+	}
+	return reasons
+}
+
+// asked is how often Slurm was asked for jobs.
+func (w *world) asked() (n int) {
+	for call, count := range w.slurm.Counters().Calls {
+		if strings.HasPrefix(call, "GET job") {
+			n += count
+		}
+	}
+	return n
+}
+
+// told says whether an event was recorded since the last call that contains this.
+func (w *world) told(text string) (all []string, found bool) {
+	for {
+		select {
+		case e := <-w.events.Events:
+			all = append(all, e)
+		default:
+			return all, slices.ContainsFunc(all, func(e string) bool { return strings.Contains(e, text) })
+		}
+	}
+}
+
+func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
