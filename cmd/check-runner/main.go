@@ -107,8 +107,8 @@ func run(ctx context.Context, in invocation) (code int) {
 	job, jobErr := passivecheck.JobOf(in.Environment)
 	m, openErr := machine.Open(machine.Options{Root: o.root, Jail: o.jail, Environment: o.environment(in.Environment), Context: checkContext, Job: job, Now: in.Now})
 	if openErr != nil {
-		countErr := runner.Count(o.root, passivecheck.Counter{Context: checkContext})
-		fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(openErr, countErr))
+		counter := passivecheck.Counter{Context: checkContext}
+		fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(openErr, runner.Count(o.root, counter), runner.TellPod(o.root, counter, openErr)))
 		return 0
 	}
 	defer func() { _ = m.Close() }()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package runner runs the passive checks of a node one after the other, and carries out what follows from them. An error of its own never
-// keeps a job from running: it is logged and counted.
+// keeps a job from running: it is logged, in the log of the worker's pod as well, and counted.
 package runner
 
 import (
@@ -176,8 +176,12 @@ func (r *Runner) Fault(name string, err error) {
 		return
 	}
 	r.Log.Error("An internal error keeps no job from running", "check", name, "error", err)
-	if err := Count(r.Machine.Root, passivecheck.Counter{Context: r.Machine.Context, Check: name}); err != nil {
+	counter := passivecheck.Counter{Context: r.Machine.Context, Check: name}
+	if err := Count(r.Machine.Root, counter); err != nil {
 		r.Log.Error("The internal error could not be counted", "check", name, "error", err)
+	}
+	if err := TellPod(r.Machine.Root, counter, err); err != nil {
+		r.Log.Error("The internal error could not be told in the log of the pod", "check", name, "error", err)
 	}
 }
 
