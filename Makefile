@@ -115,6 +115,7 @@ unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserve
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
 	@go test -timeout 20m -run '$(PLAIN_TESTS)' ./internal/slurm/rest ./internal/slurm/fake ./internal/compose
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
+	@go test -count=1 ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover
 
