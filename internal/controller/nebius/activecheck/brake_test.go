@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	slurm "github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
 // react has what follows from a job that failed on w-0 take place.
@@ -67,7 +67,7 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			simulate(t, 2, func(w *world) {
+			simulate(t, func(w *world) {
 				if test.before != nil {
 					test.before(w)
 				}
@@ -91,7 +91,7 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 
 // Two runs find w-0 broken. In between the worker comes back that kept the brake on.
 func TestANodeThatTheBrakeHeldIsDrainedByALaterRun(t *testing.T) {
-	simulate(t, 2, func(w *world) {
+	simulate(t, func(w *world) {
 		w.update("w-1", "DRAIN", "[node_problem] disk")
 		w.after(time.Minute)
 		if err := w.react("first"); err != nil {
@@ -120,8 +120,8 @@ func TestANodeThatTheBrakeHeldIsDrainedByALaterRun(t *testing.T) {
 
 // How many are out is not known, so nobody is drained, and the end of the job is not noted: it is reacted to when Slurm answers.
 func TestNothingIsDrainedWhileSlurmIsSilent(t *testing.T) {
-	simulate(t, 2, func(w *world) {
-		w.slurm.SetFault(func(*http.Request) *slurm.Fault { return &slurm.Fault{Status: http.StatusBadGateway} })
+	simulate(t, func(w *world) {
+		w.slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Status: http.StatusBadGateway} })
 		w.after(time.Minute)
 		if err := w.react("run"); !errors.Is(err, errSilent) {
 			t.Errorf("it ends with %v", err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	slurm "github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
 // expectForgotten looks at a check that is gone: whatever happens to its jobs, nothing follows, and nothing is left of it.
@@ -41,7 +41,7 @@ func (w *world) expectForgotten(ids ...int64) {
 
 func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 	t.Run("while its jobs run", func(t *testing.T) {
-		simulate(t, 2, func(w *world) {
+		simulate(t, func(w *world) {
 			w.passes()
 			ids := w.submitted()
 			if len(ids) != 2 || w.asked() == 0 {
@@ -52,7 +52,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 		})
 	})
 	t.Run("before its run has begun", func(t *testing.T) {
-		simulate(t, 2, func(w *world) {
+		simulate(t, func(w *world) {
 			w.delete()
 			w.expectForgotten()
 			if writes := w.slurm.Writes(); len(writes) > 0 {
@@ -61,9 +61,9 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 		})
 	})
 	t.Run("while a job is being submitted", func(t *testing.T) {
-		simulate(t, 2, func(w *world) {
+		simulate(t, func(w *world) {
 			deleted := false
-			w.slurm.SetFault(func(r *http.Request) *slurm.Fault {
+			w.slurm.SetFault(func(r *http.Request) *fake.Fault {
 				if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "job/submit") && !deleted {
 					deleted = true
 					w.delete()
@@ -80,7 +80,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 		})
 	})
 	t.Run("while a node waits for the brake", func(t *testing.T) {
-		simulate(t, 2, func(w *world) {
+		simulate(t, func(w *world) {
 			w.passes()
 			for _, id := range w.submitted() {
 				w.slurm.Fail(id, 1)
@@ -94,11 +94,11 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 		})
 	})
 	t.Run("while a node is being drained", func(t *testing.T) {
-		simulate(t, 2, func(w *world) {
+		simulate(t, func(w *world) {
 			w.passes()
 			ids := w.submitted()
 			deleted := false
-			w.slurm.SetFault(func(r *http.Request) *slurm.Fault {
+			w.slurm.SetFault(func(r *http.Request) *fake.Fault {
 				if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/node") && !deleted {
 					deleted = true
 					w.delete()
@@ -117,7 +117,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 
 // Nobody sees that a check is away that is made anew at once.
 func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
-	simulate(t, 2, func(w *world) {
+	simulate(t, func(w *world) {
 		w.passes()
 		before := w.submitted()
 		for _, id := range before {
@@ -154,7 +154,7 @@ func TestACheckOfAnotherClusterFollowsNoJobsOfTheOneBefore(t *testing.T) {
 		"a check without Slurm jobs": `{"spec": {"checkType": "k8sJob"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			simulate(t, 2, func(w *world) {
+			simulate(t, func(w *world) {
 				w.passes()
 				ids := w.submitted()
 				check, _ := aCheck(t, "first")

@@ -15,15 +15,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -34,15 +31,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
-	slurm "github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// world is a SlurmCluster in synthetic time with workers w-0, w-1 … of NodeSet w, of which checks may drain one, and ActiveCheck gpu.
+// world is a SlurmCluster in synthetic time with workers w-0 and w-1 of NodeSet w, of which checks may drain one, and ActiveCheck gpu.
 type world struct {
 	t      *testing.T
-	slurm  *slurm.Slurm
+	slurm  *fake.Slurm
 	client client.Client
 	events *events.FakeRecorder
 	r      *reconciler
@@ -75,33 +72,21 @@ func aCheck(t *testing.T, uid string) (*nebiusv1alpha1.ActiveCheck, *batchv1.Job
 	return check, job
 }
 
-func simulate(t *testing.T, workers int, test func(w *world)) {
+func simulate(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		key := []byte("the key of the fake slurmctld")
-		w := &world{t: t, slurm: slurm.New(slurm.Options{Key: key}), events: events.NewFakeRecorder(1000)}
+		w := &world{t: t, slurm: fake.New(fake.Options{Key: key}), events: events.NewFakeRecorder(1000)}
 		cluster := manifest.Parse[nebiusv1.SlurmCluster](t, `{metadata: {name: demo, namespace: slurm}, status: {phase: Available}}`)
 		check, job := aCheck(t, "first")
 		objects := []client.Object{cluster, check, job}
-		for i := range workers {
+		for i := range 2 {
 			name := fmt.Sprintf("w-%d", i)
-			w.slurm.Register(slurm.Node{Name: name, Partitions: []string{"main", "hidden"}})
+			w.slurm.Register(fake.Node{Name: name, Partitions: []string{"main", "hidden"}})
 			objects = append(objects, manifest.Parse[corev1.Pod](t, `{metadata: {name: `+name+`, namespace: slurm, labels: {slinky.slurm.net/cluster: demo},
 				ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: w, uid: w, controller: true}]}, spec: {hostname: `+name+`}}`))
 		}
-		scheme := runtime.NewScheme()
-		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme} {
-			if err := add(scheme); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(check, job, cluster).
-			WithIndex(&batchv1.Job{}, kube.OwnerIndex, func(o client.Object) []string {
-				if owner := metav1.GetControllerOf(o); owner != nil {
-					return []string{string(owner.UID)}
-				}
-				return nil
-			}).Build()
+		w.client = serving(t, objects...)
 		links := link.NewRegistry(link.Options{Transport: w.slurm.Transport()})
 		defer links.Close()
 		issuer, err := token.NewSigned(key, "slurm", 0)
@@ -129,7 +114,7 @@ func simulate(t *testing.T, workers int, test func(w *world)) {
 
 // after lets synthetic time pass; it takes no real time.
 func (w *world) after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // see above
+	time.Sleep(d)
 	synctest.Wait()
 }
 
