@@ -129,7 +129,7 @@ func (b *bench) measure() {
 		do   func()
 	}{
 		{"create", b.create}, {"compare", b.compare}, {"rest", b.rests}, {"change", b.changes}, {"cordon one", b.cordonOne},
-		{"cordon all", b.cordonAll}, {"restart", b.restarts}, {"update all", b.updateAll}, {"scale in", b.scaleIn},
+		{"cordon all", b.cordonAll}, {"maintenance", b.maintenance}, {"restart", b.restarts}, {"update all", b.updateAll}, {"scale in", b.scaleIn},
 	} {
 		ok := b.root.Run(step.name, func(t *testing.T) {
 			b.t = t
