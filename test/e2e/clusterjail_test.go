@@ -39,6 +39,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	t.Run("checks of the spec run before and after a job, and a drain of theirs ends with its cause", s.runsChecks)
 	t.Run("an ActiveCheck has run after its creation, and runs by hand", func(t *testing.T) { s.runsActiveCheck(t, m) })
 	t.Run("an ActiveCheck runs as a Slurm job on each worker, and drains the one that is broken", s.runsSlurmCheck)
+	t.Run("the checks of the chart run, and all is well", s.runsChartOfChecks)
 	t.Run("files of a JailedConfig are there for jobs, and follow the ConfigMap", func(t *testing.T) { s.hasFiles(t, m) })
 	t.Run("a writer that is killed leaves each file old or new, and its successor ends the work", s.writesInSpiteOfKills)
 }

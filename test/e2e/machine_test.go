@@ -22,17 +22,24 @@ import (
 // test is the cloud that makes another machine of the same name.
 func replacesMachine(t *testing.T, s *nodesScene, alice *user) {
 	const maintenance = "NebiusMaintenanceScheduled"
-	s.sets(t, "nodeReplacement.enabled=true", "nodeReplacement.enabled=false")
 	s.hasRebooter(t)
 	worker := s.workerOn(t, s.frozen)
 	before, machine := s.pod(t, worker).UID, s.kubernetesNode(t, s.frozen).UID
+	pid := s.processOf(t, s.frozen)
+	t.Cleanup(func() { // a kubelet does not make a Node again that somebody has deleted
+		var n corev1.Node
+		if err := s.Get(context.WithoutCancel(t.Context()), types.NamespacedName{Name: s.frozen}, &n); apierrors.IsNotFound(err) {
+			s.comesBack(t, pid)
+		}
+	})
 	job, end := alice.submitsBlocked(t, "--nodelist="+worker)
 
 	// A node without workers has a maintenance as well. It is not ours.
+	other := s.third(t)
 	t.Cleanup(func() {
-		_ = s.setNodeCondition(context.WithoutCancel(t.Context()), dottedNode, corev1.NodeCondition{Type: maintenance, Status: corev1.ConditionFalse, Reason: "Over"})
+		_ = s.setNodeCondition(context.WithoutCancel(t.Context()), other, corev1.NodeCondition{Type: maintenance, Status: corev1.ConditionFalse, Reason: "Over"})
 	})
-	for _, name := range []string{s.frozen, dottedNode} {
+	for _, name := range []string{s.frozen, other} {
 		err := s.setNodeCondition(t.Context(), name, corev1.NodeCondition{Type: maintenance, Status: corev1.ConditionTrue, Reason: "Scheduled", Message: "on Friday"})
 		if err != nil {
 			t.Fatal(err)
@@ -50,10 +57,7 @@ func replacesMachine(t *testing.T, s *nodesScene, alice *user) {
 	s.awaitDeleted(t, s.frozen, machine)
 	t.Logf("the Node was deleted %.1f s after the end of the job", time.Since(ended).Seconds())
 
-	s.endNode(t, s.frozen)
-	if err := s.startNodes(t.Context(), t); err != nil {
-		t.Fatal(err)
-	}
+	s.comesBack(t, pid)
 	eventually(t, patient, s.frozen+" to be there again", func(ctx context.Context) error {
 		var n corev1.Node
 		if err := s.Get(ctx, types.NamespacedName{Name: s.frozen}, &n); err != nil {
@@ -72,7 +76,34 @@ func replacesMachine(t *testing.T, s *nodesScene, alice *user) {
 	if out := alice.runs(t, "srun --nodelist="+worker+" hostname"); out != worker {
 		t.Errorf("a job on the new machine ran on %s, not on %s", out, worker)
 	}
-	s.kubernetesNode(t, dottedNode)
+	if n := s.kubernetesNode(t, other); n.DeletionTimestamp != nil {
+		t.Errorf("Node %s is deleted, which has no workers", other)
+	}
+}
+
+// comesBack ends a machine whose Node was deleted, and starts it again.
+func (s *nodesScene) comesBack(t *testing.T, pid int) {
+	t.Helper()
+	s.kill(t, pid)
+	if err := s.startNodes(context.WithoutCancel(t.Context()), t); err != nil {
+		t.Error(err)
+	}
+}
+
+// third is a Kubernetes node without workers.
+func (s *nodesScene) third(t *testing.T) string {
+	t.Helper()
+	var all corev1.NodeList
+	if err := s.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all.Items {
+		if n.Name != s.frozen && n.Name != s.steady {
+			return n.Name
+		}
+	}
+	t.Fatalf("there are only %d Kubernetes nodes", len(all.Items))
+	return ""
 }
 
 // awaitDeleted waits until a Node is gone, or is another one.

@@ -136,7 +136,7 @@ func (s *scene) killNode(t *testing.T, name string) {
 			t.Errorf("starting %s again: %v", name, err)
 		}
 	})
-	s.endNode(t, name)
+	s.kill(t, s.processOf(t, name))
 }
 
 // startNodes starts the Kubernetes nodes that do not run.
@@ -145,8 +145,8 @@ func (s *scene) startNodes(ctx context.Context, t *testing.T) error {
 	return err
 }
 
-// endNode ends all that runs on a Kubernetes node, at once.
-func (s *scene) endNode(t *testing.T, name string) {
+// processOf is the process of a Kubernetes node, which ends with all that runs there.
+func (s *scene) processOf(t *testing.T, name string) int {
 	t.Helper()
 	out, err := s.localkube(t.Context(), "status", "--json")
 	if err != nil {
@@ -170,6 +170,12 @@ func (s *scene) endNode(t *testing.T, name string) {
 	if pid == 0 {
 		t.Fatalf("localkube knows no process of %s: %s", name, out)
 	}
+	return pid
+}
+
+// kill ends a process at once.
+func (s *scene) kill(t *testing.T, pid int) {
+	t.Helper()
 	p, err := os.FindProcess(pid)
 	if err == nil {
 		err = p.Kill()

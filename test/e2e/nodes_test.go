@@ -28,6 +28,7 @@ func TestKubernetesNodes(t *testing.T) {
 	if !s.Local {
 		t.Skip("only of a local Kubernetes can a kubelet be stopped")
 	}
+	s.sets(t, "nodeReplacement.enabled=true", "nodeReplacement.enabled=false")
 	n := s.stageNodes(t)
 	s.components(t, "nodes.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")
