@@ -36,6 +36,9 @@ type Brakes struct {
 // nodeSet is what checks have asked for one NodeSet.
 type nodeSet struct {
 	answers map[string]answer
+	// unseen are the Slurm nodes that a check was let drain that does not ask for them any more, and that Slurm has not shown drained
+	// since, by when the check was told so.
+	unseen map[string]time.Time
 	// workers is how many workers it had when it was asked for last, and out how many of them were out for checks then.
 	workers, out int
 }
@@ -80,9 +83,11 @@ func (b *Brakes) Ask(r Request) health.Braked {
 	defer b.mu.Unlock()
 	set := b.sets[r.NodeSet]
 	if set == nil {
-		set = &nodeSet{answers: map[string]answer{}}
+		set = &nodeSet{answers: map[string]answer{}, unseen: map[string]time.Time{}}
 		b.sets[r.NodeSet] = set
 	}
+	set.letGo(r.By, r.Wanted)
+	set.see(r.Workers)
 	before, known := set.waiting(), b.known(set)
 	decision := health.Brake{Limit: b.limit, Workers: len(r.Workers), Out: set.outFor(r, b.clock.Now()), Wanted: r.Wanted}.Decide()
 	set.answers[r.By], set.workers, set.out = answer{decision, b.clock.Now()}, len(r.Workers), decision.Out
@@ -90,10 +95,33 @@ func (b *Brakes) Ask(r Request) health.Braked {
 	return decision
 }
 
+// letGo notes the drains that a check was allowed and does not ask for any more. They may be carried out already, and Slurm may show that
+// later: another run of the check has its own list.
+func (s *nodeSet) letGo(by string, wanted []string) {
+	for _, name := range s.answers[by].Go {
+		if !slices.Contains(wanted, name) {
+			s.unseen[name] = s.answers[by].at
+		}
+	}
+}
+
+// see drops the drains that Slurm shows now. From then on its word alone counts.
+func (s *nodeSet) see(workers []Worker) {
+	for _, w := range workers {
+		if health.OutForCheck(w.State, w.Reason) {
+			delete(s.unseen, w.Node)
+		}
+	}
+}
+
 // outFor are the nodes that are out of service for checks: those that Slurm shows so, and those of this NodeSet that checks may drain
 // and that Slurm does not show yet.
 func (s *nodeSet) outFor(r Request, now time.Time) (out []string) {
+	maps.DeleteFunc(s.unseen, func(_ string, at time.Time) bool { return now.Sub(at) >= grantTime })
 	granted := map[string]struct{}{}
+	for name := range s.unseen {
+		granted[name] = struct{}{}
+	}
 	for by, answer := range s.answers {
 		for _, name := range answer.Go {
 			if by != r.By && now.Sub(answer.at) < grantTime || by == r.By && slices.Contains(r.Wanted, name) {
@@ -134,12 +162,14 @@ func (b *Brakes) Await(by string) {
 	b.awaited[by] = struct{}{}
 }
 
-// Withdraw says that a check wants nothing any more. What Slurm shows of its drains still counts.
+// Withdraw says that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm does
+// not show yet.
 func (b *Brakes) Withdraw(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, set := range b.sets {
 		before := set.waiting()
+		set.letGo(by, nil)
 		delete(set.answers, by)
 		b.tell(name, !slices.Equal(before, set.waiting()))
 	}

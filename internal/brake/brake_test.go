@@ -183,3 +183,32 @@ func TestACheckThatWithdrawsLetsNobodyWait(t *testing.T) {
 		t.Errorf("what Slurm shows does not count: %+v", got)
 	}
 }
+
+// TestADrainCountsUntilSlurmShowsIt: a list of nodes may be older than the drains of the run before.
+func TestADrainCountsUntilSlurmShowsIt(t *testing.T) {
+	for name, again := range map[string]func(*brake.Brakes, world){
+		"a new run begins":               func(b *brake.Brakes, _ world) { b.Withdraw("gpu") },
+		"another run of it has its list": func(b *brake.Brakes, w world) { w.ask(b, "gpu") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			b, w := brake.New(health.DrainLimit{Number: 1}, c), world{"w-0": "", "w-1": ""}
+			w.ask(b, "gpu", "w-0")
+			again(b, w)
+			if got := w.ask(b, "gpu", "w-1"); !slices.Equal(got.Wait, []string{"w-1"}) {
+				t.Errorf("while the drain of w-0 may be under way, w-1 gets %+v", got)
+			}
+			w["w-0"] = "[node_problem] gpu"
+			w.ask(b, "gpu", "w-1")
+			w["w-0"] = ""
+			if got := w.ask(b, "gpu", "w-1"); !slices.Equal(got.Go, []string{"w-1"}) {
+				t.Errorf("a person has taken back what Slurm showed drained, and w-1 gets %+v", got)
+			}
+			again(b, w)
+			c.SetTime(c.Now().Add(2 * time.Minute))
+			if got := w.ask(b, "gpu", "w-0"); !slices.Equal(got.Go, []string{"w-0"}) {
+				t.Errorf("the drain of w-1 was never shown, and w-0 gets %+v", got)
+			}
+		})
+	}
+}
