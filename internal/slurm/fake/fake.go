@@ -50,6 +50,9 @@ type Options struct {
 	Compact bool
 	// UnknownUsers are users that slurmctld cannot look up.
 	UnknownUsers []string
+	// Script says of a job that comes over HTTP how long its script runs, and with what code that ends. Without it, and where it says 0,
+	// such a job runs until Finish, Fail or Cancel ends it, or its limit. It must not call the Slurm.
+	Script func(Job) (runs time.Duration, exitCode int64)
 	// Nameless says that slurmrestd knows no names of users, as in a container without the accounts of the jail.
 	Nameless bool
 }

@@ -22,6 +22,8 @@ type Job struct {
 	CPUs int
 	// Duration is how long the job runs; 0 means until it is ended by Cancel, Finish or its Limit.
 	Duration time.Duration
+	// ExitCode is that of the script of a job that ends after its Duration. A job FAILED where it is not 0.
+	ExitCode int64
 	// Limit is the time limit; 0 means none.
 	Limit time.Duration
 	// Preempts says that the job is of a partition of a higher tier, with PreemptMode=SUSPEND,GANG: jobs of others that are in
@@ -170,6 +172,7 @@ func (s *Slurm) end(j *job, state string) {
 
 // JobStatus is what slurmctld has on a job.
 type JobStatus struct {
+	User  string
 	State []string
 	Nodes []string
 	Start time.Time
@@ -187,7 +190,7 @@ func (s *Slurm) Job(id int64) (JobStatus, bool) {
 	if !ok {
 		return JobStatus{}, false
 	}
-	return JobStatus{s.states(j), slices.Clone(j.nodes), j.start, j.restarts, j.stranded}, true
+	return JobStatus{j.User, s.states(j), slices.Clone(j.nodes), j.start, j.restarts, j.stranded}, true
 }
 
 func (s *Slurm) states(j *job) []string {
@@ -215,7 +218,7 @@ func (s *Slurm) advance(now time.Time) {
 		case j.completing:
 			s.release(j)
 		case j.Duration > 0 && (j.Limit == 0 || j.Duration <= j.Limit):
-			s.finish(j, "COMPLETED")
+			s.conclude(j)
 		default:
 			s.finish(j, "TIMEOUT")
 		}
@@ -227,6 +230,15 @@ func (s *Slurm) advance(now time.Time) {
 			s.schedule()
 		}
 	}
+}
+
+// conclude ends a running job whose script has ended.
+func (s *Slurm) conclude(j *job) {
+	if j.exitCode = j.ExitCode; j.exitCode != 0 {
+		s.finish(j, "FAILED")
+		return
+	}
+	s.finish(j, "COMPLETED")
 }
 
 // schedule starts pending jobs, first come first served; a job that cannot start lets later ones pass.

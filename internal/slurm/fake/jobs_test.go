@@ -6,12 +6,14 @@ package fake_test
 import (
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
 func TestJobsOccupyNodesInTheirTime(t *testing.T) {
@@ -69,4 +71,47 @@ func TestJobsOccupyNodesInTheirTime(t *testing.T) {
 	if status, _ := c.Job(waits); status.State[0] != "CANCELLED" {
 		t.Errorf("cancelled job is %+v", status)
 	}
+}
+
+func TestAScriptEndsAsItIsSaid(t *testing.T) {
+	c := cluster{clock: &clock{now: noon}}
+	c.Slurm = fake.New(fake.Options{Now: c.clock.Now, Script: func(j fake.Job) (time.Duration, int64) {
+		return map[string]time.Duration{"good": time.Minute, "bad": 2 * time.Minute}[j.Name], map[string]int64{"bad": 3}[j.Name]
+	}})
+	server := httptest.NewServer(c.Slurm)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	client := c.as(t, "slurm", key)
+	c.Register(fake.Node{Name: "n1"})
+	issuer, err := token.NewSigned(key, "alice", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for _, name := range []string{"good", "bad", "endless"} {
+		id, err := client.SubmitJob(t.Context(), issuer, rest.Submission{Name: name, Script: "#!/bin/sh\n", Directory: "/", Environment: []string{"A=b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	expect := func(after time.Duration, want string) {
+		t.Helper()
+		c.clock.Step(after)
+		var got []string
+		for _, id := range ids {
+			job, err := client.Job(t.Context(), id)
+			status, _ := c.Job(id)
+			if err != nil || status.User != "alice" {
+				t.Fatalf("%v; job %d is of %s", err, id, status.User)
+			}
+			got = append(got, strings.Join(job.State, "+")+"/"+job.Reason)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("the jobs are %v, want %s", got, want)
+		}
+	}
+	expect(time.Minute, "COMPLETED/None RUNNING/None RUNNING/None")
+	expect(time.Minute, "COMPLETED/None FAILED/NonZeroExitCode RUNNING/None")
+	expect(time.Hour, "COMPLETED/None FAILED/NonZeroExitCode RUNNING/None")
 }

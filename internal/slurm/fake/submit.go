@@ -32,7 +32,7 @@ type submission struct {
 	} `json:"job"`
 }
 
-// submit queues a job that came over HTTP. It runs until Finish, Fail or Cancel ends it, or its limit.
+// submit queues a job that came over HTTP. It runs as long as Options.Script says.
 func (s *Slurm) submit(w *shape, user string, body []byte) reply {
 	var message submission
 	if json.Unmarshal(body, &message) != nil {
@@ -43,6 +43,9 @@ func (s *Slurm) submit(w *shape, user string, body []byte) reply {
 		Name: spec.Name, User: user, Partition: spec.Partition, NodeList: spec.Nodes, Nodes: max(1, spec.Minimum), Reservation: spec.Reservation,
 		Comment: spec.Comment, Limit: time.Duration(spec.TimeLimit.Number) * time.Minute, CPUs: 1, Directory: spec.Directory, Output: spec.Output,
 		KillOnNodeFail: spec.Requeue != nil && !*spec.Requeue,
+	}
+	if s.options.Script != nil {
+		job.Duration, job.ExitCode = s.options.Script(job)
 	}
 	unknown := slices.Contains(s.options.UnknownUsers, user)
 	if spec.Script == "" {
