@@ -218,3 +218,28 @@ func TestATransitionTimeIsThatOfTheStatus(t *testing.T) {
 		t.Errorf("the condition is %+v", c)
 	}
 }
+
+func TestACordonThatSomebodyElseHasSetSinceStays(t *testing.T) {
+	for _, tt := range []struct {
+		name, manager string
+		cordoned      bool
+	}{
+		{"the rebooter was the last to cordon the node", FieldManager, false},
+		{"somebody has uncordoned it and cordoned it again", "kubectl-cordon", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+				Annotations:   map[string]string{nebiusv1alpha1.AnnotationRebooterCordoned: "true"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: tt.manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}},
+			}, Spec: corev1.NodeSpec{Unschedulable: true}}
+			step := Decide(Facts{Now: now, Node: NodeOf(n)})
+			if step.Action != Release {
+				t.Fatalf("nothing is asked for, and the rebooter does %+v", step)
+			}
+			Write(n, step, now)
+			if n.Spec.Unschedulable != tt.cordoned || n.Annotations[nebiusv1alpha1.AnnotationRebooterCordoned] != "" {
+				t.Errorf("cordoned: %t; annotations %v", n.Spec.Unschedulable, n.Annotations)
+			}
+		})
+	}
+}
