@@ -122,7 +122,9 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 			errs = append(errs, fmt.Errorf("reacting to Slurm job %s of check %s/%s: %w", c.Job.ID, check.Namespace, check.Name, err))
 		}
 	}
-	errs = append(errs, r.note(ctx, check, run.Job, run.Record))
+	if err := r.note(ctx, check, run.Job, run.Record); err != nil {
+		return errors.Join(append(errs, err)...) // nobody looks again at the jobs of a Job that is over
+	}
 	_, err := r.status(ctx, check, run.Job, run.Record)
 	return errors.Join(append(errs, err)...)
 }
