@@ -46,6 +46,9 @@ const (
 // lost is the fault whose writes are carried out, and nobody says so.
 const lost = "reply lost"
 
+// twoLeaders is the fault that an operator does not know that it leads no more.
+const twoLeaders = "two leaders"
+
 // faults are all that is tried at every write of every scenario.
 func faults() []fault {
 	held := func(name string, plurals ...string) fault {
@@ -66,7 +69,7 @@ func faults() []fault {
 			w.after(lie, func() { w.sim.Expire() })
 			return verdict{}
 		}},
-		{name: "two leaders", lasts: 15 * time.Second, forgets: true, moreActions: true, strike: func(w *world, _ call) verdict {
+		{name: twoLeaders, lasts: 15 * time.Second, forgets: true, moreActions: true, strike: func(w *world, _ call) verdict {
 			return verdict{then: func() { w.overtake(15 * time.Second) }}
 		}},
 		{name: "an administrator drains", otherEnd: true, moreActions: true, strike: func(w *world, _ call) verdict { return verdict{then: w.administrator} }},
@@ -251,6 +254,9 @@ func (w *world) restartSlurm(keep bool, restarted time.Duration) {
 
 // forget notes the workers of which slurmctld, which loses its state, is going to know nothing.
 func (w *world) forget() {
+	w.mu.Lock()
+	w.emptied = true
+	w.mu.Unlock()
 	for name := range w.runningWorkers() {
 		if _, known := w.slurm.Node(name); known {
 			w.mu.Lock()

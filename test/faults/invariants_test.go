@@ -29,7 +29,11 @@ func (w *world) judge(c call) (after func(call)) {
 	case c.to == "slurm" && resource == "reconfigure":
 		return w.judgeReading()
 	case c.to == "slurm":
-		return w.judgeSlurm(c)
+		foreign := w.judgeSlurm(c)
+		return func(c call) {
+			foreign(c)
+			w.judgeBrake(c)
+		}
 	case c.method == http.MethodDelete && resource == "pods" || subresource == "eviction":
 		return w.judgeDeletion(name)
 	case c.method == http.MethodDelete && (resource == "persistentvolumeclaims" || resource == "secrets"):

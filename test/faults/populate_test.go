@@ -62,11 +62,12 @@ func (w *world) expectJail() {
 	w.expectCluster()
 }
 
-// jobs runs Jobs for a while. They end well.
+// jobs runs Jobs for a while, but for those that somebody else manages. They end well.
 func (w *world) jobs() {
 	for _, job := range w.sim.Objects(jobKind) {
 		done, _, _ := unstructured.NestedInt64(job.Object, "status", "succeeded")
-		if job.GetDeletionTimestamp() != nil || done > 0 {
+		by, _, _ := unstructured.NestedString(job.Object, "spec", "managedBy")
+		if job.GetDeletionTimestamp() != nil || done > 0 || by != "" {
 			continue
 		}
 		active, _, _ := unstructured.NestedInt64(job.Object, "status", "active")

@@ -15,6 +15,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/keyset"
@@ -39,6 +40,10 @@ type scenario struct {
 	reboots bool
 	// replaces says that machines are replaced as well: there is a cloud.
 	replaces bool
+	// storage says that kubelets are asked how much ephemeral storage workers use.
+	storage bool
+	// limit is how many workers checks may take out of service; the zero value is one.
+	limit health.DrainLimit
 	// besides are faults that are tried in this scenario alone.
 	besides []fault
 }
@@ -46,7 +51,7 @@ type scenario struct {
 const threeWorkers = `replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`
 
 func scenarios() []scenario {
-	return slices.Concat(growing(), shrinking(), changing(), breaking(), resting(), populating(), saving(), leaving(), writing())
+	return slices.Concat(growing(), shrinking(), changing(), breaking(), resting(), populating(), saving(), leaving(), writing(), checking())
 }
 
 func growing() []scenario {

@@ -106,6 +106,10 @@ func run(t *testing.T, s scenario, from beginning, f fault, k int) outcome {
 		if s.writes != nil {
 			w.mount(*s.writes)
 		}
+		w.limit = s.limit
+		if s.storage {
+			w.storage = &storage{used: map[string]int64{}}
+		}
 		if s.reboots {
 			w.addRebooters()
 		}

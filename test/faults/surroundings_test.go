@@ -201,7 +201,7 @@ func (w *world) preStop(pod *unstructured.Unstructured) {
 
 // register lets a worker's slurmd register. Its name is that of the pod's host.
 func (w *world) register(pod *unstructured.Unstructured) {
-	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4, Boot: saves(pod)})
+	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4, Partitions: []string{"main", "hidden"}, Boot: saves(pod)})
 	w.recall(slurmName(pod))
 }
 
@@ -229,6 +229,9 @@ func (w *world) recall(name string) {
 func (w *world) setReady(pod *unstructured.Unstructured, phase, status string) {
 	w.edit(podKind, pod.GetNamespace(), pod.GetName(), func(p *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(p.Object, phase, "status", "phase")
+		if host, _, _ := unstructured.NestedString(p.Object, "spec", "nodeName"); host != "" {
+			_ = unstructured.SetNestedField(p.Object, host, "status", "hostIP") // a name does as well
+		}
 		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
 		conditions = slices.DeleteFunc(conditions, func(c any) bool {
 			fields, ok := c.(map[string]any)

@@ -59,6 +59,12 @@ type world struct {
 	rebooters map[string]*rebooter
 	// cloud replaces machines; nil in most scenarios. Only the surroundings change it.
 	cloud *cloud
+	// storage is how much ephemeral storage workers use; nil where nobody measures it.
+	storage *storage
+	// limit is how many workers checks may take out of service.
+	limit health.DrainLimit
+	// broken has the names of the Slurm nodes on which checks fail. It has a lock of its own: Slurm asks while it holds its own.
+	broken sync.Map
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
 	// user is somebody whose writes are neither counted nor disturbed.
@@ -91,6 +97,7 @@ type world struct {
 	frozen     bool                 // Slurm answers with the list of nodes in shown
 	shown      []byte
 	retired    map[types.UID]time.Time // by pod, since when it is to go
+	emptied    bool                    // slurmctld has lost its state
 	forgotten  map[string]bool         // Slurm nodes that run, that a slurmctld which lost its state had, and that have not registered since
 }
 
@@ -114,7 +121,7 @@ func newWorld(t *testing.T, c clocks) *world {
 	}
 	w.kubeNow = func() time.Time { return time.Now().Add(c.kubernetes) }
 	w.sim.Now = w.kubeNow
-	w.slurm = fake.New(fake.Options{Completing: 2 * time.Second, Now: func() time.Time { return time.Now().Add(c.slurm) }})
+	w.slurm = fake.New(fake.Options{Completing: 2 * time.Second, Script: w.checkScript, Now: func() time.Time { return time.Now().Add(c.slurm) }})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var err error
 	w.user, err = client.New(w.sim.Config(nil), client.Options{Scheme: scheme(), Mapper: w.sim.Mapper()})
@@ -161,7 +168,12 @@ func (w *world) boot() {
 
 // operator makes the manager of the operator.
 func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+	if w.storage != nil {
+		kubernetes = rest.CopyConfig(kubernetes)
+		kubernetes.Transport = &kubelets{w, p, kubernetes.Transport}
+	}
 	return operator.NewManager(ctx, kubernetes, options, operator.Options{
+		DrainLimit: w.limit, Storage: w.storage.options(),
 		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",

@@ -40,7 +40,7 @@ type mutation struct {
 }
 
 func mutations() []mutation {
-	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), files())
+	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), files(), healths())
 }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).

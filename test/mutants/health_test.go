@@ -1,0 +1,81 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// healths are bugs by which a worker stays in service that is broken, or goes out of service, or comes back, that is not to. Soperator has
+// had the first of each: contract soperator.md §6.2, §6.4 and §6.7.
+func healths() []mutation {
+	const (
+		maintenance, states, reactions = "internal/health/maintenance.go", "internal/worker/state_change.go", "internal/activecheck/reaction.go"
+		rebooter, nodes                = "internal/reboot/lists.go", "internal/reboot/kubernetes.go"
+	)
+	return []mutation{
+		{
+			name: "of several conditions that announce maintenance the last one counts",
+			edits: []edit{
+				{maintenance, `case !slices.Contains(c.Types, kind), condition.Status == corev1.ConditionFalse:`, "case !slices.Contains(c.Types, kind):\n\t\tcase condition.Status == corev1.ConditionFalse:\n\t\t\tout = Maintenance{}"},
+				{maintenance, `case out.Type == "" || kind < out.Type:`, `default:`},
+			},
+			suite:  "internal/health",
+			caught: "TestMaintenanceOfAKubernetesNode",
+		},
+		{
+			name:   "nothing follows from the Slurm jobs of a check that end after the first",
+			edits:  []edit{{"internal/activecheck/run.go", `if _, ended := r.Ended[id]; !ended {`, `if len(r.Ended) == 0 {`}},
+			caught: "TestFaults/^failed_check$/none",
+		},
+		{
+			name:   "what follows a failed check is read from successReactions",
+			edits:  []edit{{reactions, `return spec.FailureReactions, "spec.failureReactions"`, `return spec.SuccessReactions, "spec.failureReactions"`}},
+			suite:  "internal/activecheck",
+			caught: "TestWhatFollowsAJobOfACheck",
+		},
+		{
+			name:   "or from the deprecated reactions",
+			edits:  []edit{{reactions, `case spec.FailureReactions != nil:`, `case spec.FailureReactions != nil && spec.Reactions == nil:`}},
+			suite:  "internal/activecheck",
+			caught: "TestWhatFollowsAJobOfACheck",
+		},
+		{
+			name: "the rebooter uncordons what an administrator has cordoned",
+			edits: []edit{
+				{rebooter, `return s.Node.Marks.Cordoned || s.Node.Marks.Tainted },`, `return s.Node.Cordoned || s.Node.Tainted },`},
+				{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if n.Spec.Unschedulable {`},
+			},
+			suite:  "internal/reboot",
+			caught: "TestDecide",
+		},
+		{
+			name:   "or has cordoned again, while the mark of the rebooter was left",
+			edits:  []edit{{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if had.Cordoned {`}},
+			suite:  "internal/reboot",
+			caught: "TestACordonThatSomebodyElseHasSetSinceStays",
+		},
+		{
+			name: "a drain ends with the first of its causes",
+			edits: []edit{{
+				states, "f.drainedForOther(node.Reason{Text: f.wantedDrain()})\n\t\t\t},\n\t\t\tThen: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },",
+				"f.drainedForOther(node.Reason{Text: f.wantedDrain()})\n\t\t\t},\n\t\t\tThen: rule.Is[*facts](StateChange{Undrain: true}),",
+			}},
+			suite:  "internal/worker",
+			caught: "TestMaintenanceOfTheKubernetesNode",
+		},
+		{
+			name:   "a failed check drains without asking the brake",
+			edits:  []edit{{"internal/controller/nebius/activecheck/brake.go", `if slices.Contains(may.Wait, n.Node) {`, `if slices.Contains(may.Wait, n.Node) && set.Name == "" {`}},
+			caught: "TestFaults/storm_of_failed_checks/none",
+		},
+		{
+			name:   "and so does a full disk",
+			edits:  []edit{{"internal/podstorage/brake.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
+			caught: "TestFaults/storm_of_full_disks/none",
+		},
+		{
+			name:   "a new run of a check forgets what the last one has drained",
+			edits:  []edit{{"internal/brake/brake.go", "\t\tset.letGo(by, nil)\n", ""}},
+			suite:  "internal/brake",
+			caught: "TestADrainCountsUntilSlurmShowsIt",
+		},
+	}
+}
