@@ -62,6 +62,15 @@ func healths() []mutation {
 			caught: "TestMaintenanceOfTheKubernetesNode",
 		},
 		{
+			name: "a run is over although the end of its last Slurm job could not be noted",
+			edits: []edit{{
+				"internal/controller/nebius/activecheck/drive.go", "if err := r.note(ctx, check, run.Job, run.Record); err != nil {\n\t\treturn errors.Join(append(errs, err)...)",
+				"if err := r.note(ctx, check, run.Job, run.Record); err != nil {\n\t\terrs = append(errs, err)",
+			}},
+			suite:  "internal/controller/nebius/activecheck",
+			caught: "TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded",
+		},
+		{
 			name:   "a failed check drains without asking the brake",
 			edits:  []edit{{"internal/controller/nebius/activecheck/brake.go", `if slices.Contains(may.Wait, n.Node) {`, `if slices.Contains(may.Wait, n.Node) && set.Name == "" {`}},
 			caught: "TestFaults/storm_of_failed_checks/none",
