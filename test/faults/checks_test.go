@@ -98,11 +98,16 @@ func (w *world) checkScript(job fake.Job) (runs time.Duration, exitCode int64) {
 	return checkRuns, 0
 }
 
-// awaitRun waits until a Job of the check is over.
+// awaitRun waits until a Job of the check is over. A Slurm job whose node somebody has drained waits, and a person cancels it.
 func (w *world) awaitRun(name string) {
 	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
 		if job := get[batchv1.Job](w, name); job != nil && activecheck.Over(job) {
 			return
+		}
+		for id := int64(1); id < 100 && time.Since(began) > 90*time.Second; id++ {
+			if status, known := w.slurm.Job(id); known && status.User == link.ChecksUser && slices.Contains(status.State, "PENDING") {
+				w.slurm.Cancel(id)
+			}
 		}
 	}
 	w.fail("a run ends", "%+v", get[batchv1.Job](w, name))
