@@ -46,9 +46,9 @@ const aCheck = `{metadata: {name: gpu}, spec: {name: gpu, slurmClusterRefName: d
 func checking() []scenario {
 	two := health.DrainLimit{Number: 2}
 	return []scenario{
-		{name: "failed check", nodeSet: aCheckedCluster, sparse: 2, leaves: (*world).expectCheckedCluster, act: failedCheck},
-		{name: "storm of failed checks", nodeSet: aCheckedCluster, sparse: 4, limit: two, leaves: (*world).expectStormOver, act: stormOfChecks},
-		{name: "storm of full disks", nodeSet: fourLimitedWorkers, sparse: 3, limit: two, storage: true, leaves: (*world).expectNoneOut, act: stormOfDisks, besides: silentKubelets()},
+		{name: "failed check", nodeSet: aCheckedCluster, sparse: 4, leaves: (*world).expectCheckedCluster, act: failedCheck},
+		{name: "storm of failed checks", nodeSet: aCheckedCluster, sparse: 12, limit: two, leaves: (*world).expectStormOver, act: stormOfChecks},
+		{name: "storm of full disks", nodeSet: fourLimitedWorkers, sparse: 4, limit: two, storage: true, leaves: (*world).expectNoneOut, act: stormOfDisks, besides: silentKubelets()},
 	}
 }
 
