@@ -62,6 +62,8 @@ type Maintenance struct {
 	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type, and
 	// NodeNotReady after all others; Type is empty for none.
 	Type, Reason, Message string
+	// Suspected says that the hardware is suspected because of a check in Slurm.
+	Suspected bool
 	// Unknown says that no condition announces it, and that the status of one is Unknown.
 	Unknown bool
 }
@@ -71,7 +73,9 @@ func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 	if c.Ignores(n) {
 		return out
 	}
+	suspected := false
 	for _, condition := range n.Status.Conditions {
+		suspected = suspected || condition.Type == HardwareIssuesSuspected && condition.Status == corev1.ConditionTrue && condition.Reason == ReasonCheckFailed
 		switch kind := string(condition.Type); {
 		case !c.announces(kind), condition.Status == corev1.ConditionFalse:
 		case condition.Status != corev1.ConditionTrue:
@@ -80,6 +84,7 @@ func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 			out = Maintenance{Type: kind, Reason: condition.Reason, Message: condition.Message}
 		}
 	}
+	out.Suspected = suspected && c.announces(HardwareIssuesSuspected)
 	return out
 }
 

@@ -52,6 +52,12 @@ var replacements = rule.List[*Node, Step]{
 			When: func(n *Node) bool { return !n.free() },
 		},
 		{
+			Name: "the drain of a worker is still a check's, for which the machine is replaced", Does: "nothing", Why: "the pod would take it along to another machine, and have that replaced as well",
+			When: func(n *Node) bool {
+				return n.Maintenance.Suspected && slices.ContainsFunc(n.Workers, (Worker).suspects)
+			},
+		},
+		{
 			Name: "that was not so before", Does: "SoperatorChecksNodeMaintenance True, NodeDraining", Why: "clouds and people see that the machine may go",
 			When: func(n *Node) bool { return !n.Maintained.is(corev1.ConditionTrue) },
 			Then: func(n *Node) Step {

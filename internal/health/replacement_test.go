@@ -40,6 +40,8 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 		{"a protected pod may have suspended jobs", health.Node{Maintenance: announced, Workers: with(protected), Rebooter: ready}, ""},
 		{"not one that is being deleted already", health.Node{Maintenance: announced, Workers: with(going), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
 		{"a Slurm that does not answer is waited for", health.Node{Maintenance: announced, Workers: with(silent), Rebooter: ready}, ""},
+		{"a check's drain becomes ours first", health.Node{Maintenance: health.Maintenance{Type: "HardwareIssuesSuspected", Suspected: true}, Suspected: aCondition(yes, "GPUHealthCheckFailedSoperator", time.Minute), Workers: with(aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu: Xid 79")), Rebooter: ready}, ""},
+		{"and then the machine may go", health.Node{Maintenance: health.Maintenance{Type: "HardwareIssuesSuspected", Suspected: true}, Suspected: aCondition(yes, "GPUHealthCheckFailedSoperator", time.Minute), Workers: with(aWorker("w-0", "IDLE DRAIN", node.ReplacementAfterCheck("[hardware_problem] gpu: Xid 79"))), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
 		{"a worker that takes jobs may get one", health.Node{Maintenance: announced, Workers: with(aWorker("w-0", "IDLE", "")), Rebooter: ready}, ""},
 		{"when jobs have ended the node says so", health.Node{Maintenance: announced, Workers: with(drained, absent), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
 		{"also of a worker that Slurm has given up", health.Node{Maintenance: announced, Workers: with(aWorker("w-0", "DOWN NOT_RESPONDING", "Not responding")), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},

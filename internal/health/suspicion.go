@@ -56,6 +56,9 @@ var suspicions = rule.List[*Node, Step]{
 	},
 }
 
+// suspects says that a check has drained the worker because of the hardware of its machine.
+func (w Worker) suspects() bool { return w.State.Drain() == node.Yes && w.Reason.OfHardware() }
+
 // suspect is a worker for which the hardware of the machine is suspected; nil for none.
 func (n *Node) suspect() *Worker {
 	if !n.Replaces || n.Suspected.is(corev1.ConditionTrue) {
@@ -63,7 +66,7 @@ func (n *Node) suspect() *Worker {
 	}
 	for i := range n.Workers {
 		w := &n.Workers[i]
-		if w.State.Drain() == node.Yes && w.Reason.OfHardware() && w.Reason.At.After(w.Created.Add(clockTolerance)) && w.Reason.At.After(n.Suspected.Since) {
+		if w.suspects() && w.Reason.At.After(w.Created.Add(clockTolerance)) && w.Reason.At.After(n.Suspected.Since) {
 			return w
 		}
 	}

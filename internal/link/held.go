@@ -70,10 +70,10 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 	return answers, nil
 }
 
-// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. The drain
-// for a reboot after Kill task failed takes the place of that, which is Slurm's own.
+// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. A drain
+// for a reboot or a replacement takes the place of that for which the machine is rebooted or replaced.
 func (c change) overrides(n *rest.Node) bool {
-	if (node.Reason{Text: n.Reason}).Ours() || c.of != "" && n.Reason == c.of {
+	if (node.Reason{Text: n.Reason}).Ours() {
 		return false
 	}
 	state := node.Parse(n.State)
@@ -85,7 +85,7 @@ func (c change) overrides(n *rest.Node) bool {
 		return node.HeldBy(state, ReasonOf(n)) == node.SomebodyElse
 	}
 	if c.update.State == drain {
-		return drained && (c.update.Reason != node.RebootAfterKillTask() || !(node.Reason{Text: n.Reason}).OfKillTask())
+		return drained && !(node.Reason{Text: c.update.Reason}).TakesPlaceOf(node.Reason{Text: n.Reason})
 	}
 	return drained || n.Reason != ""
 }

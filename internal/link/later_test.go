@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -106,8 +107,8 @@ func TestAnUndrainThatCannotLeaveInTimeIsDropped(t *testing.T) {
 		after(time.Second)
 		l.DrainLater("worker-1", "slurm-operator: slow as well", func(err error) { drained <- err })
 		late, soon := make(chan error, 1), make(chan error, 1)
-		l.UndrainLater("worker-2", "", time.Now().Add(10*time.Second), func(err error) { late <- err })
-		l.UndrainLater("worker-0", "", time.Now().Add(time.Minute), func(err error) { soon <- err })
+		l.UndrainLater("worker-2", time.Now().Add(10*time.Second), func(err error) { late <- err })
+		l.UndrainLater("worker-0", time.Now().Add(time.Minute), func(err error) { soon <- err })
 		if err := errors.Join(<-drained, <-drained, <-soon); err != nil {
 			t.Error(err)
 		}
@@ -131,7 +132,7 @@ func TestAnUndrainIsGivenUpThatIsNotAnswered(t *testing.T) {
 			return nil
 		})
 		begin, answer := time.Now(), make(chan error, 1)
-		l.UndrainLater("worker-0", "", begin.Add(time.Second), func(err error) { answer <- err })
+		l.UndrainLater("worker-0", begin.Add(time.Second), func(err error) { answer <- err })
 		err := <-answer
 		if took := time.Since(begin); err == nil || errors.Is(err, ErrClosed) || took > callTimeout+time.Second {
 			t.Errorf("after %s it ends with %v", took, err)
@@ -147,11 +148,8 @@ func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 		write func(l *Link, told func(error))
 		held  bool
 	}{
-		"a drain":         {"", "DRAIN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, true},
-		"the end of ours": {"slurm-operator: x", "DRAIN", func(l *Link, told func(error)) { l.UndrainLater("worker-0", "", time.Time{}, told) }, true},
-		"the end of a check's, over a person's": {"[hardware_problem] gpu: Xid 79", "DRAIN", func(l *Link, told func(error)) {
-			l.UndrainLater("worker-0", "[hardware_problem] gpu: Xid 79", time.Time{}, told)
-		}, true},
+		"a drain":                                 {"", "DRAIN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, true},
+		"the end of ours":                         {"slurm-operator: x", "DRAIN", func(l *Link, told func(error)) { l.UndrainLater("worker-0", time.Time{}, told) }, true},
 		"a node that is to be used again":         {"", "DOWN", func(l *Link, told func(error)) { l.ReviveLater("worker-0", time.Time{}, told) }, true},
 		"a drain of a node that was set down":     {"", "DOWN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
 		"a drain of ours when nobody says a word": {"slurm-operator: x", "", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
@@ -184,26 +182,27 @@ func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 	}
 }
 
-// A drain of a check ends when it is named, and no other one.
-func TestTheDrainOfACheckEndsByItsReason(t *testing.T) {
+// The drain for a replacement takes the place of the check's for which the machine is replaced, and of no other.
+func TestTheDrainOfACheckBecomesThatOfAReplacement(t *testing.T) {
 	const reason = "[hardware_problem] gpu: Xid 79"
 	for _, test := range []struct {
-		name, of string
-		held     bool
+		name, said string
+		held       bool
 	}{
-		{"named, it ends", reason, false},
-		{"with another name, it stays", reason + " again", true},
-		{"without a name, it stays", "", true},
+		{"of the check that it names", reason, false},
+		{"not of another one", reason + " again", true},
+		{"not of a person", "bad disk", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
-				if err := s.Update("root", "worker-0", "DRAIN", reason); err != nil {
+				if err := s.Update("root", "worker-0", "DRAIN", test.said); err != nil {
 					t.Fatal(err)
 				}
 				answer := make(chan error, 1)
-				l.UndrainLater("worker-0", test.of, time.Time{}, func(err error) { answer <- err })
+				want := node.ReplacementAfterCheck(reason)
+				l.DrainLater("worker-0", want, func(err error) { answer <- err })
 				err := <-answer
-				if n, _ := s.Node("worker-0"); errors.Is(err, ErrHeld) != test.held || !test.held && err != nil || (n.Reason == reason) != test.held {
+				if n, _ := s.Node("worker-0"); errors.Is(err, ErrHeld) != test.held || !test.held && err != nil || (n.Reason == want) == test.held {
 					t.Errorf("the node is %v, %q, and the write ended with %v", n.State, n.Reason, err)
 				}
 			})

@@ -105,7 +105,7 @@ func healthyAgain(s *fake.Slurm) { s.SetFault(nil); s.Register(fake.Node{Name: "
 // undrain ends the drain of a node, and waits for what becomes of it.
 func undrain(l *Link, name string) Failures {
 	answer := make(chan error, 1)
-	l.UndrainLater(name, "", time.Time{}, func(err error) { answer <- err })
+	l.UndrainLater(name, time.Time{}, func(err error) { answer <- err })
 	if err := <-answer; err != nil {
 		return Failures{name: err}
 	}

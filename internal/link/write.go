@@ -20,8 +20,6 @@ import (
 type change struct {
 	update rest.NodeUpdate
 	delete bool
-	// of is the reason of somebody else's drain that the change may end; empty for none.
-	of string
 	// key is the same for changes that are the same.
 	key string
 }

@@ -149,13 +149,10 @@ func (w *writer) DrainLater(name, reason string, done func(error)) {
 	w.later(w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), done)
 }
 
-// UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. A drain of
-// somebody else's ends only if of is its reason. What has not left by the deadline is dropped, with ErrLate.
-func (w *writer) UndrainLater(name, of string, deadline time.Time, done func(error)) {
-	c := updating(rest.NodeUpdate{State: "UNDRAIN"})
-	c.of = of
-	c.key += of
-	w.laterBy(deadline, w.states, name, c, done)
+// UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. What has
+// not left by the deadline is dropped, with ErrLate.
+func (w *writer) UndrainLater(name string, deadline time.Time, done func(error)) {
+	w.laterBy(deadline, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), done)
 }
 
 // ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has

@@ -32,8 +32,6 @@ type StateChange struct {
 	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
 	Undrain bool
 	Revive  bool
-	// Of is the reason of the drain to be ended, where that is a check's; empty for one of ours.
-	Of string
 }
 
 // Opens says that jobs may start on the node once the change is made.

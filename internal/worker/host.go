@@ -4,8 +4,6 @@
 package worker
 
 import (
-	"time"
-
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -21,8 +19,6 @@ type Host struct {
 	CordonReason string
 	// Maintenance is what its conditions say about the replacement of its machine.
 	Maintenance health.Maintenance
-	// Replaced is when the Node was made, where Nodes of machines that are replaced are deleted; zero where they are not.
-	Replaced time.Time
 	// Reboot is what they say about its reboot.
 	Reboot health.Reboot
 	// Ready is whether Kubernetes hears of it and it takes part; Unknown when there is no such node.

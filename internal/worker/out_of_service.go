@@ -58,7 +58,7 @@ var outOfService = rule.List[*facts, OutOfService]{
 		},
 		{
 			Name: "a check has drained it", Does: "FailedCheck", Why: "its reason has the prefix of a check; a check ends only its own drains",
-			When: func(f *facts) bool { return f.heldByOthers() && f.Reason.OfCheck() && !f.suspectedAnother() },
+			When: func(f *facts) bool { return f.heldByOthers() && f.Reason.OfCheck() },
 			Then: func(f *facts) OutOfService {
 				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes, or somebody does: "+f.resume())
 			},
@@ -72,7 +72,7 @@ var outOfService = rule.List[*facts, OutOfService]{
 		},
 		{
 			Name: "somebody else has drained it or set it DOWN", Does: "HeldBySomebody", Why: "what a person has said is never undone",
-			When: func(f *facts) bool { return f.heldByOthers() && !f.suspectedAnother() },
+			When: (*facts).heldByOthers,
 			Then: func(f *facts) OutOfService {
 				return f.out(slinkyv1beta1.ReasonHeldBySomebody, "nothing of ours undoes that: "+f.resume())
 			},

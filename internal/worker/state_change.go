@@ -92,6 +92,14 @@ var stayingStates = rule.List[*facts, StateChange]{
 			When: (*facts).takesOver, Then: rule.Is[*facts](StateChange{Drain: node.RebootAfterKillTask()}),
 		},
 		{
+			Name: "its machine is to be replaced because a check has drained it with [hardware_problem]", Does: "drain again, with our reason and that of the check",
+			Why: "the drain ends on another machine, where that of the check could not be told from one of that machine",
+			When: func(f *facts) bool {
+				return f.Host.Maintenance.Suspected && f.State.Drain() == node.Yes && f.Reason.OfHardware()
+			},
+			Then: func(f *facts) StateChange { return StateChange{Drain: node.ReplacementAfterCheck(f.Reason.Text)} },
+		},
+		{
 			Name: "the node is DOWN, or may be", Does: "nothing", Why: "it takes no jobs, and its reason may be an administrator's, or one that Slurm lifts when the node comes back",
 			When: func(f *facts) bool { return f.State.Down() != node.No },
 		},
@@ -115,11 +123,6 @@ var stayingStates = rule.List[*facts, StateChange]{
 				return f.wantedDrain() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
 			},
 			Then: rule.Is[*facts](StateChange{Undrain: true}),
-		},
-		{
-			Name: "a check suspected the hardware of a machine that has been replaced since", Does: "undrain", Why: "the pod runs on a Kubernetes node that is younger than the drain. Contract soperator.md §6.2",
-			When: func(f *facts) bool { return f.suspectedAnother() && f.wantedDrain() == "" && f.mayUndrain() },
-			Then: func(f *facts) StateChange { return StateChange{Undrain: true, Of: f.Reason.Text} },
 		},
 		{Name: "otherwise", Does: "nothing", Why: "it is as it should be, or somebody else has a say in it"},
 	},
@@ -178,13 +181,6 @@ func (w *Worker) drainedForOther(wanted node.Reason) bool {
 		return wanted.OfStorage() != w.Reason.OfStorage()
 	}
 	return w.drainedToGo() && !strings.Contains(wanted.Plain(), pendingTermination)
-}
-
-// suspectedAnother says of a drain with [hardware_problem] that it is older than the Node that the pod runs on, and not younger than its
-// pod. The pod before has written the reason anew when it ended.
-func (w *Worker) suspectedAnother() bool {
-	at := w.Reason.At
-	return w.State.Drain() == node.Yes && w.Reason.OfHardware() && !at.IsZero() && w.Host.Replaced.After(at) && !w.Pod.Created.Before(at)
 }
 
 // mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.

@@ -9,46 +9,43 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestAWorkerWhoseMachineWasSuspectedComesBackOnAnother goes through contract soperator.md §6.2, [hardware_problem] of version 5.0.
-func TestAWorkerWhoseMachineWasSuspectedComesBackOnAnother(t *testing.T) {
+// TestACheckSuspectsTheMachineOfAWorker goes through contract soperator.md §6.2, [hardware_problem] of version 5.0.
+func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 	const reason = "[hardware_problem] gpu_fallen_off: Xid 79"
-	at := noon.Add(-time.Hour)
-	anew, young := noon.Add(-10*time.Minute), createdBefore(5*time.Minute)
+	ours := node.ReplacementAfterCheck(reason)
+	suspected := health.Maintenance{Type: health.HardwareIssuesSuspected, Reason: health.ReasonCheckFailed, Suspected: true}
+	byCloud := health.Maintenance{Type: health.HardwareIssuesSuspected, Reason: "Cloud"}
 	for _, tt := range []struct {
 		name        string
-		replaced    time.Time
-		maintenance string
+		maintenance health.Maintenance
 		state       string
 		reason      string
-		pod         nodeset.Pod
+		drain       string
 		undrain     bool
 		out         string
 	}{
-		{"on a younger machine it is undrained", anew, "", "IDLE DRAIN", reason, aPod(1, young), true, "Returning"},
-		{"not where Nodes are not replaced", time.Time{}, "", "IDLE DRAIN", reason, aPod(1, young), false, "FailedCheck"},
-		{"not on a machine that is older than the drain", at.Add(-time.Hour), "", "IDLE DRAIN", reason, aPod(1, young), false, "FailedCheck"},
-		{"not a pod that is older than the drain", anew, "", "IDLE DRAIN", reason, aPod(1, createdBefore(2*time.Hour)), false, "FailedCheck"},
-		{"not before the pod is ready", anew, "", "IDLE DRAIN", reason, aPod(1, young, unready), false, "Returning"},
-		{"not while slurmd does not answer", anew, "", "IDLE DRAIN NOT_RESPONDING", reason, aPod(1, young), false, "Returning"},
-		{"not while that machine is to be replaced as well", anew, "M", "IDLE DRAIN", reason, aPod(1, young), false, "Maintenance"},
-		{"not the drain of another check", anew, "", "IDLE DRAIN", "[node_problem] disk: full", aPod(1, young), false, "FailedCheck"},
-		{"not the drain of a person", anew, "", "IDLE DRAIN", "gpu looks odd", aPod(1, young), false, "HeldBySomebody"},
+		{"its drain is the check's as long as the machine is not suspected", health.Maintenance{}, "IDLE DRAIN", reason, "", false, "FailedCheck"},
+		{"and becomes ours when it is", suspected, "IDLE DRAIN", reason, ours, false, "FailedCheck"},
+		{"also of a node that is DOWN", suspected, "DOWN DRAIN NOT_RESPONDING", reason, ours, false, "FailedCheck"},
+		{"once", suspected, "IDLE DRAIN", ours, "", false, "Maintenance"},
+		{"not where a cloud suspects it, which may mean something else", byCloud, "IDLE DRAIN", reason, "", false, "FailedCheck"},
+		{"not the drain of another check", suspected, "IDLE DRAIN", "[node_problem] disk: full", "", false, "FailedCheck"},
+		{"not the drain of a person", suspected, "IDLE DRAIN", "gpu looks odd", "", false, "HeldBySomebody"},
+		{"the other workers drain", suspected, "ALLOCATED", "", node.MaintenanceReason + ": HardwareIssuesSuspected", false, ""},
+		{"on another machine it comes back", health.Maintenance{}, "IDLE DRAIN", ours, "", true, "Returning"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := worker.Next(worker.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: at},
-				Pod: tt.pod, Slurm: "w-1", Host: worker.Host{Name: "node-1", Cordoned: node.No, Replaced: tt.replaced, Maintenance: health.Maintenance{Type: tt.maintenance}},
+				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)),
+				Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon.Add(-time.Hour)},
+				Pod:    aPod(1), Slurm: "w-1", Host: worker.Host{Name: "node-1", Cordoned: node.No, Maintenance: tt.maintenance},
 			})
-			if got.Undrain != tt.undrain || got.OutOfService.Reason != tt.out || got.Drain != "" || got.Delete {
-				t.Errorf("undrain %v, drain %q, out of service %+v", got.Undrain, got.Drain, got.OutOfService)
-			}
-			if want := map[bool]string{true: reason}[tt.undrain]; got.Of != want {
-				t.Errorf("it ends the drain of %q, want %q", got.Of, want)
+			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.OutOfService.Reason != tt.out || got.Delete {
+				t.Errorf("drain %q, undrain %v, out of service %+v", got.Drain, got.Undrain, got.OutOfService)
 			}
 		})
 	}

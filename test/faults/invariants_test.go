@@ -184,8 +184,8 @@ func (w *world) judgeSlurm(c call) func(call) {
 		// A node that is DOWN and is to be drained besides keeps the reason within the other one.
 		quoted := state.Drain() == node.No && slices.Equal(u.State, []string{"DRAIN"}) && strings.Contains(u.Reason, status.Reason)
 		late := slices.Equal(u.State, []string{"RESUME"}) && node.HeldBy(state, reason) == node.Slurm // it did not come within ResumeTimeout
-		replaced := reason.OfKillTask() && u.Reason == node.RebootAfterKillTask()                     // which is Slurm's own, and stays in the other one
-		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !late && !replaced && !w.suspectedAnother(name, reason) && !w.justDisturbed(name) {
+		replaced := node.Reason{Text: u.Reason}.TakesPlaceOf(reason)                                  // which stays in the other one
+		if known && (state.Drain() == node.Yes || state.Down() == node.Yes) && !reason.Ours() && !quoted && !late && !replaced && !w.justDisturbed(name) {
 			foreign = name + ": " + status.Reason
 		}
 	}

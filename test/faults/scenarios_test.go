@@ -148,8 +148,8 @@ func breaking() []scenario {
 		}},
 		{name: "evictions", nodeSet: threeWorkers, sparse: 3, act: evictions},
 		{name: "reboot", nodeSet: threeWorkers, reboots: true, sparse: 3, leaves: (*world).expectRebooted, act: degraded},
-		{name: "replacement", nodeSet: threeWorkers, reboots: true, replaces: true, sparse: 4, leaves: (*world).expectReplaced, act: machinesReplaced},
-		{name: "machine lost", nodeSet: threeWorkers, reboots: true, replaces: true, sparse: 4, leaves: (*world).expectLostReplaced, act: machineLost},
+		{name: "replacement", nodeSet: threeWorkers, reboots: true, replaces: true, anyEnd: true, sparse: 4, leaves: (*world).expectReplaced, act: machinesReplaced},
+		{name: "machine lost", nodeSet: threeWorkers, reboots: true, replaces: true, anyEnd: true, sparse: 6, leaves: (*world).expectLostReplaced, act: machineLost},
 		{name: "replacement announced", nodeSet: threeWorkers, act: replacementAnnounced},
 		{name: "node lost", nodeSet: threeWorkers, act: func(w *world) { w.loseNode("w-1") }},
 		{name: "record lost", nodeSet: threeWorkers, act: func(w *world) {

@@ -49,9 +49,6 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 		Reboot:       r.health.RebootOf(n),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
 	}
-	if r.health.ReplaceNodes {
-		h.Replaced = n.CreationTimestamp.Time
-	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
 	if !h.HasTopology {
 		h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologyLine]

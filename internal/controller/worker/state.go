@@ -51,14 +51,9 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		c.write = func(l *link.Link, name string, _ time.Time, told func(error)) { l.DrainLater(name, a.Drain, told) }
 		return c, true
 	case a.Undrain:
-		c := stateChange{what: "undraining", opens: true, told: eventText{
+		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
-		}}
-		if a.Of != "" {
-			c.told.text = ": its machine was replaced since " + a.Of
-		}
-		c.write = func(l *link.Link, name string, by time.Time, told func(error)) { l.UndrainLater(name, a.Of, by, told) }
-		return c, true
+		}}, true
 	case a.Revive:
 		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",

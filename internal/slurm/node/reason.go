@@ -80,6 +80,17 @@ func (r Reason) OfKillTask() bool { return strings.HasPrefix(r.Text, KillTaskFai
 // RebootAfterKillTask is the reason for the reboot of a machine by which the operator takes the place of KillTaskFailed.
 func RebootAfterKillTask() string { return rebootPrefix + KillTaskFailed }
 
+// ReplacementAfterCheck is the reason for the replacement of a machine by which the operator takes the place of a check's, which stays
+// readable in it.
+func ReplacementAfterCheck(reason string) string {
+	return MaintenanceReason + ": " + SanitizeReason(reason)
+}
+
+// TakesPlaceOf reports whether the reason is one by which the operator takes the place of another one, that of Slurm or of a check.
+func (r Reason) TakesPlaceOf(other Reason) bool {
+	return r.AfterKillTask() && other.OfKillTask() || other.OfHardware() && r.Text == ReplacementAfterCheck(other.Text)
+}
+
 // AfterKillTask reports whether it is RebootAfterKillTask. Slurm may have appended to it.
 func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAfterKillTask()) }
 
