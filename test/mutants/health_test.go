@@ -9,13 +9,14 @@ func healths() []mutation {
 	const (
 		maintenance, states, reactions = "internal/health/maintenance.go", "internal/worker/state_change.go", "internal/activecheck/reaction.go"
 		rebooter, nodes                = "internal/reboot/lists.go", "internal/reboot/kubernetes.go"
+		replacement, notReady          = "internal/health/replacement.go", "internal/health/not_ready.go"
 	)
 	return []mutation{
 		{
 			name: "of several conditions that announce maintenance the last one counts",
 			edits: []edit{
-				{maintenance, `case !slices.Contains(c.Types, kind), condition.Status == corev1.ConditionFalse:`, "case !slices.Contains(c.Types, kind):\n\t\tcase condition.Status == corev1.ConditionFalse:\n\t\t\tout = Maintenance{}"},
-				{maintenance, `case out.Type == "" || kind < out.Type:`, `default:`},
+				{maintenance, `case !c.announces(kind), condition.Status == corev1.ConditionFalse:`, "case !c.announces(kind):\n\t\tcase condition.Status == corev1.ConditionFalse:\n\t\t\tout = Maintenance{}"},
+				{maintenance, `case out.Type == "", out.Type == NodeNotReady, kind != NodeNotReady && kind < out.Type:`, `default:`},
 			},
 			suite:  "internal/health",
 			caught: "TestMaintenanceOfAKubernetesNode",
@@ -51,6 +52,23 @@ func healths() []mutation {
 			edits:  []edit{{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if had.Cordoned {`}},
 			suite:  "internal/reboot",
 			caught: "TestACordonThatSomebodyElseHasSetSinceStays",
+		},
+		{
+			name:   "the Node of any machine is deleted for which maintenance is announced",
+			edits:  []edit{{replacement, `return !n.Maintained.is(corev1.ConditionTrue) && len(n.Workers) == 0 },`, `return false },`}},
+			suite:  "internal/health",
+			caught: "TestWhenTheNodeOfAMachineIsDeleted",
+		},
+		{
+			name:   "or that is not ready",
+			edits:  []edit{{notReady, `!n.NotReady.is(corev1.ConditionTrue) && len(n.Workers) == 0`, `false`}},
+			suite:  "internal/health",
+			caught: "TestWhenANodeThatIsNotReadyIsDeleted",
+		},
+		{
+			name:   "or while jobs run there",
+			edits:  []edit{{replacement, `func (n *Node) free() bool {`, "func (n *Node) free() bool {\n\tif n.NotReadyTimeout > 0 {\n\t\treturn true\n\t}"}},
+			caught: "TestFaults/^machine_lost$/none",
 		},
 		{
 			name: "a drain ends with the first of its causes",
