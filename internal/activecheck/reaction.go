@@ -31,6 +31,10 @@ type NodeReaction struct {
 	Node string
 	// Drain is the reason to drain the node with; empty is no drain.
 	Drain string
+	// Comment is what the comment of the node is to say of the job; empty is nothing. Uncomment says that what an earlier job of the check has
+	// left there is to go.
+	Comment   string
+	Uncomment bool
 	// AddReservation and RemoveReservation are the names of reservations to make and to delete; empty is none.
 	AddReservation, RemoveReservation string
 }
@@ -38,19 +42,24 @@ type NodeReaction struct {
 // ReactTo says what is to be done about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
 // reactions, one that is COMPLETED to the success reactions, and any other end to nothing: it says nothing about the node.
 func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction, problem.List) {
-	reactions, path := reactionsTo(&check.Spec, job.State)
-	if reactions == nil {
-		return nil, nil
+	var each NodeReaction
+	var problems problem.List
+	var add, remove *nebiusv1alpha1.Reservation
+	if reactions, path := reactionsTo(&check.Spec, job.State); reactions != nil {
+		text := textOf(check.Name, job)
+		each.Drain, problems = drainReason(reactions, path, text)
+		comment, err := commentOn(reactions, text)
+		if err != nil {
+			problems = append(problems, problem.Errorf(path+".commentSlurmNode", nebiusv1alpha1.ReasonInvalidSpec, "%v", err))
+		}
+		each.Comment = comment
+		add, remove = reactions.AddReservation, reactions.RemoveReservation //nolint:staticcheck // deprecated, and in effect all the same
 	}
-	text := textOf(check.Name, job)
-	drain, problems := drainReason(reactions, path, text)
-	add, remove := reactions.AddReservation, reactions.RemoveReservation //nolint:staticcheck // deprecated, and in effect all the same
+	each.Uncomment = job.State == "COMPLETED" && each.Comment == "" && commentsFailures(&check.Spec)
 	var out []NodeReaction
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(job.Nodes))) {
-		r := NodeReaction{
-			Node: name, Drain: drain,
-			AddReservation: reservation(add, name), RemoveReservation: reservation(remove, name),
-		}
+		r := each
+		r.Node, r.AddReservation, r.RemoveReservation = name, reservation(add, name), reservation(remove, name)
 		if r != (NodeReaction{Node: name}) {
 			out = append(out, r)
 		}
@@ -75,22 +84,43 @@ func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1a
 
 // textOf is what the reason of a drain says of a job.
 func textOf(check string, job CheckedJob) string {
-	how := "Failed "
+	how := failed
 	if job.State == "COMPLETED" {
 		how = "Completed "
 	}
 	return how + check + ": job " + job.ID + " " + node.SlurmJobSuffix
 }
 
-// drainReason is the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition. What cannot be
-// read of a comment is a mistake, although comments have no effect.
+// commentOn is what a comment says, empty if none is asked for.
+func commentOn(r *nebiusv1alpha1.Reactions, text string) (string, error) {
+	comments, err := r.CommentSlurmNode.Decode()
+	if err != nil || comments == nil {
+		return "", err
+	}
+	return node.SanitizeReason(strings.TrimSpace(comments.CommentPrefix + " " + text)), nil
+}
+
+// commentsFailures says whether a job that fails is told of in a comment.
+func commentsFailures(spec *nebiusv1alpha1.ActiveCheckSpec) bool {
+	reactions, _ := reactionsTo(spec, "FAILED")
+	if reactions == nil {
+		return false
+	}
+	text, _ := commentOn(reactions, "it failed")
+	return text != ""
+}
+
+// CommentsOn says whether a comment tells of a failed job of a check.
+func CommentsOn(check, comment string) bool { return strings.Contains(comment, failed+check+": job ") }
+
+// failed is how the text about a failed job begins.
+const failed = "Failed "
+
+// drainReason is the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition.
 func drainReason(r *nebiusv1alpha1.Reactions, path, text string) (reason string, problems problem.List) {
 	drains, err := r.DrainSlurmNode.Decode()
 	if err != nil {
 		problems = append(problems, problem.Errorf(path+".drainSlurmNode", nebiusv1alpha1.ReasonInvalidSpec, "%v", err))
-	}
-	if _, err := r.CommentSlurmNode.Decode(); err != nil {
-		problems = append(problems, problem.Errorf(path+".commentSlurmNode", nebiusv1alpha1.ReasonInvalidSpec, "%v", err))
 	}
 	if drains == nil {
 		return "", problems

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWhatFollowsAJobOfACheck(t *testing.T) {
-	const failed = "Failed gpu: job 17 [slurm_job]"
+	const failedGPU = "Failed gpu: job 17 [slurm_job]"
 	for name, test := range map[string]struct {
 		spec, state string
 		want        []NodeReaction
@@ -23,14 +23,17 @@ func TestWhatFollowsAJobOfACheck(t *testing.T) {
 		problem string
 	}{
 		"nothing is asked for":                        {state: "FAILED"},
-		"a drain is asked for":                        {spec: "failureReactions: {drainSlurmNode: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: failed}, {Node: "b", Drain: failed}}},
-		"a drain that marks the Kubernetes node":      {spec: "failureReactions: {drainSlurmNode: true, setCondition: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: nodeProblem + " " + failed}, {Node: "b", Drain: nodeProblem + " " + failed}}},
+		"a drain is asked for":                        {spec: "failureReactions: {drainSlurmNode: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: failedGPU}, {Node: "b", Drain: failedGPU}}},
+		"a drain that marks the Kubernetes node":      {spec: "failureReactions: {drainSlurmNode: true, setCondition: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: nodeProblem + " " + failedGPU}, {Node: "b", Drain: nodeProblem + " " + failedGPU}}},
 		"setCondition alone drains nothing":           {spec: "failureReactions: {setCondition: true}", state: "FAILED"},
-		"a drain has a prefix of its own":             {spec: `failureReactions: {drainSlurmNode: {drainReasonPrefix: "[hardware_problem]"}, setCondition: true}`, state: "FAILED", want: []NodeReaction{{Node: "a", Drain: "[hardware_problem] " + failed}, {Node: "b", Drain: "[hardware_problem] " + failed}}},
-		"a comment has no effect":                     {spec: "failureReactions: {commentSlurmNode: {commentPrefix: see}}", state: "FAILED"},
+		"a drain has a prefix of its own":             {spec: `failureReactions: {drainSlurmNode: {drainReasonPrefix: "[hardware_problem]"}, setCondition: true}`, state: "FAILED", want: []NodeReaction{{Node: "a", Drain: "[hardware_problem] " + failedGPU}, {Node: "b", Drain: "[hardware_problem] " + failedGPU}}},
+		"a comment is asked for":                      {spec: "failureReactions: {commentSlurmNode: {commentPrefix: see}}", state: "FAILED", want: []NodeReaction{{Node: "a", Comment: "see " + failedGPU}, {Node: "b", Comment: "see " + failedGPU}}},
+		"a success takes the comment away":            {spec: "failureReactions: {commentSlurmNode: true}", state: "COMPLETED", want: []NodeReaction{{Node: "a", Uncomment: true}, {Node: "b", Uncomment: true}}},
+		"or says something itself":                    {spec: "failureReactions: {commentSlurmNode: true}, successReactions: {commentSlurmNode: {}}", state: "COMPLETED", want: []NodeReaction{{Node: "a", Comment: "Completed gpu: job 17 [slurm_job]"}, {Node: "b", Comment: "Completed gpu: job 17 [slurm_job]"}}},
+		"a cancelled job takes no comment away":       {spec: "failureReactions: {commentSlurmNode: true}", state: "CANCELLED"},
 		"a reservation is asked for":                  {spec: "failureReactions: {addReservation: {prefix: suspicious}}", state: "FAILED", want: []NodeReaction{{Node: "a", AddReservation: "suspicious-a"}, {Node: "b", AddReservation: "suspicious-b"}}},
 		"a reservation without a prefix is none":      {spec: "failureReactions: {addReservation: {}}", state: "FAILED"},
-		"the deprecated block counts by itself":       {spec: "reactions: {drainSlurmNode: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: failed}, {Node: "b", Drain: failed}}},
+		"the deprecated block counts by itself":       {spec: "reactions: {drainSlurmNode: true}", state: "FAILED", want: []NodeReaction{{Node: "a", Drain: failedGPU}, {Node: "b", Drain: failedGPU}}},
 		"it counts for nothing beside the other":      {spec: "failureReactions: {}, reactions: {drainSlurmNode: true}", state: "FAILED"},
 		"false is no drain":                           {spec: "failureReactions: {drainSlurmNode: false}", state: "FAILED"},
 		"a success ends a reservation":                {spec: "failureReactions: {drainSlurmNode: true}, successReactions: {removeReservation: {prefix: suspicious}}", state: "COMPLETED", want: []NodeReaction{{Node: "a", RemoveReservation: "suspicious-a"}, {Node: "b", RemoveReservation: "suspicious-b"}}},
@@ -64,9 +67,25 @@ func FuzzReactTo(f *testing.F) {
 		}
 		reactions, _ := ReactTo(check, CheckedJob{ID: "1", State: "FAILED", Nodes: []string{node}})
 		for _, r := range reactions {
-			if strings.ContainsAny(r.Drain, "\r\n\x00") || r.Node != node {
-				t.Errorf("%q", r)
+			if strings.ContainsAny(r.Drain+r.Comment, "\r\n\x00") || r.Node != node {
+				t.Errorf("%+v", r)
 			}
 		}
 	})
+}
+
+func TestACommentIsOfTheCheckThatItNames(t *testing.T) {
+	for _, test := range []struct {
+		check, comment string
+		want           bool
+	}{
+		{"gpu", "see Failed gpu: job 17 [slurm_job]", true},
+		{"gpu", "Failed gpu-fryer: job 17 [slurm_job]", false},
+		{"gpu", "Completed gpu: job 17 [slurm_job]", false},
+		{"gpu", "", false},
+	} {
+		if got := CommentsOn(test.check, test.comment); got != test.want {
+			t.Errorf("%q is of %s: %v", test.comment, test.check, got)
+		}
+	}
 }

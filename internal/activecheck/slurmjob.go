@@ -129,15 +129,6 @@ func (o *Output) ignoreKubernetes(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(len(c.VolumeMounts) > 0, path+".volumeMounts")
 	o.Ignore(len(c.Volumes) > 0, path+".volumes")
 	o.Ignore(isConfined(c), path+".appArmorProfile")
-	for _, r := range []struct {
-		reactions *nebiusv1alpha1.Reactions
-		path      string
-	}{{spec.FailureReactions, "spec.failureReactions"}, {spec.SuccessReactions, "spec.successReactions"}, {spec.Reactions, "spec.reactions"}} { //nolint:staticcheck // deprecated, and in effect all the same
-		if r.reactions != nil {
-			comments, err := r.reactions.CommentSlurmNode.Decode()
-			o.Ignore(err == nil && comments != nil, r.path+".commentSlurmNode")
-		}
-	}
 	o.Ignore(spec.FailureReactions != nil && spec.Reactions != nil, "spec.reactions") //nolint:staticcheck // the other one wins as a whole
 }
 

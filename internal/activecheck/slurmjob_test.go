@@ -55,7 +55,7 @@ failureReactions: {commentSlurmNode: true, drainSlurmNode: true}, reactions: {co
 slurmJobSpec: {sbatchScript: "#!/bin/true", mungeContainer: {image: munge}, jobContainer: {image: i, imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a],
 args: [a], workingDir: /, volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a, mountPath: /a}], appArmorProfile: runtime/default,
 env: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`))
-	want := strings.Fields(`spec.affinity spec.failureReactions.commentSlurmNode spec.hostUsers spec.k8sJobSpec spec.nodeSelector spec.podTemplateNameRef spec.reactions
+	want := strings.Fields(`spec.affinity spec.hostUsers spec.k8sJobSpec spec.nodeSelector spec.podTemplateNameRef spec.reactions
 spec.slurmJobSpec.jobContainer.appArmorProfile spec.slurmJobSpec.jobContainer.args spec.slurmJobSpec.jobContainer.command spec.slurmJobSpec.jobContainer.env[1].valueFrom
 spec.slurmJobSpec.jobContainer.image spec.slurmJobSpec.jobContainer.imagePullPolicy spec.slurmJobSpec.jobContainer.imagePullSecrets spec.slurmJobSpec.jobContainer.volumeMounts
 spec.slurmJobSpec.jobContainer.volumes spec.slurmJobSpec.jobContainer.workingDir spec.slurmJobSpec.mungeContainer spec.tolerations`)

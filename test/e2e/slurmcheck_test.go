@@ -35,7 +35,8 @@ func (s *scene) runsSlurmCheck(t *testing.T) {
 	began := time.Now()
 	failed := s.awaitSlurmRun(t, check, "each-now", "Failed")
 	t.Logf("the run had failed after %.1f s", time.Since(began).Seconds())
-	s.slurmShows(t, "scontrol show node big-0", "+DRAIN", "Reason=[hardware_problem] Failed each: job "+failed+" [slurm_job]")
+	s.slurmShows(t, "scontrol show node big-0", "+DRAIN", "Reason=[hardware_problem] Failed each: job "+failed+" [slurm_job]",
+		`"check":"look: Failed each: job `+failed+` [slurm_job]"`)
 	s.slurmShows(t, "scontrol show node small-0", "State=IDLE+DYNAMIC_NORM ")
 	s.saysOutOfService(t, "demo-big-0", slinkyv1beta1.ReasonFailedCheck)
 	var pods corev1.PodList

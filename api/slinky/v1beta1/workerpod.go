@@ -28,6 +28,10 @@ const AnnotationWantedKey = "coxswain.dev/wanted-key"
 // docs/decisions/015-announced-before-opened.md.
 const AnnotationOpening = "coxswain.dev/opening"
 
+// AnnotationCheckComment on a worker pod is what the last Slurm job of an ActiveCheck with commentSlurmNode said of the worker. The comment of
+// the Slurm node has it, too.
+const AnnotationCheckComment = "coxswain.dev/check-comment"
+
 // Conditions that the operator writes on worker pods.
 const (
 	// PodConditionRetiring says what a worker pod that is to go (coxswain.dev/retired) waits for.

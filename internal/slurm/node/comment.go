@@ -19,6 +19,8 @@ type Comment struct {
 	// Registration is a digest of what the slurmd registered with for which Slurm made the record; empty when that is not
 	// known. Later registrations leave the record as it is.
 	Registration string `json:"registration,omitempty"`
+	// Check is what the last job of a check said of the node that comments on it; empty for nothing.
+	Check string `json:"check,omitempty"`
 }
 
 // String is the comment as JSON on one line.
@@ -49,7 +51,7 @@ func ParseComment(s string) (c Comment, ok bool) {
 		NodeSetName: text("nodeSetName"),
 		NodeSetUID:  text("nodeSetUID"),
 
-		Registration: text("registration"),
+		Registration: text("registration"), Check: text("check"),
 	}
 	if c.PodName == "" {
 		return Comment{}, false

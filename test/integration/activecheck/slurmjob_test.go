@@ -21,6 +21,7 @@ import (
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
@@ -334,4 +335,38 @@ func TestARunAwaitsItsUser(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAFailedSlurmJobCommentsOnItsNode(t *testing.T) {
+	t.Parallel()
+	o, nodes := startSlurm(t)
+	slurmCheck(o, "gpu", `failureReactions: {commentSlurmNode: {commentPrefix: "look:"}}, `+onEachWorker)
+	ids := jobsOf(t, o, "gpu-initial-run", 2)
+	says := func(i int, want string) {
+		t.Helper()
+		apiserver.Eventually(t, func() error {
+			n, _ := o.Slurm.Node(nodes[i])
+			if c, ok := node.ParseComment(n.Comment); !ok || c.Check != want || c.PodName == "" {
+				return fmt.Errorf("the comment of %s is %s, want %q in it", nodes[i], n.Comment, want)
+			}
+			return nil
+		})
+	}
+	o.Slurm.Fail(ids[0], 1)
+	says(0, fmt.Sprintf("look: Failed gpu: job %d [slurm_job]", ids[0]))
+	o.Slurm.Finish(ids[1])
+	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunFailed, nil)
+	says(1, "")
+	if n, _ := o.Slurm.Node(nodes[0]); slices.Contains(n.State, "DRAIN") {
+		t.Errorf("nobody has asked for a drain, and %s is %v", nodes[0], n.State)
+	}
+	o.ExpectNothingWritten(o.Restart)
+
+	byHand(t, o, "gpu", "again")
+	ids = jobsOf(t, o, "again", 2)
+	o.Slurm.Finish(ids[0])
+	o.Slurm.Finish(ids[1])
+	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunComplete, nil)
+	says(0, "")
+	o.ExpectNoErrors()
 }

@@ -153,6 +153,10 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 			return err
 		}
 		did, left = append(did, told...), append(left, refused...)
+		if told, refused, err = r.comment(ctx, check, n); err != nil {
+			return err
+		}
+		did, left = append(did, told...), append(left, refused...)
 	}
 	if len(did)+len(left) > 0 {
 		note := fmt.Sprintf("Slurm job %s is %s: %s", c.Job.ID, c.Job.State, strings.Join(append(did, left...), "; "))

@@ -1,0 +1,68 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// comment notes on the pod of a worker what a job of a check said of it, or takes away what an earlier job said. The controller of worker
+// pods, which writes the comments of Slurm nodes, has it there from the pod.
+func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, n checks.NodeReaction) (did, left []string, err error) {
+	if n.Comment == "" && !n.Uncomment {
+		return nil, nil, nil
+	}
+	pod, err := r.workerOf(ctx, check, n.Node)
+	if err != nil {
+		return nil, nil, err
+	}
+	if pod == nil {
+		if n.Comment != "" {
+			left = append(left, "node "+n.Node+" has no comment, since no worker pod stands behind it")
+		}
+		return nil, left, nil
+	}
+	has := pod.Annotations[slinkyv1beta1.AnnotationCheckComment]
+	if has == n.Comment || n.Uncomment && !checks.CommentsOn(check.Name, has) {
+		return nil, nil, nil
+	}
+	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID)
+	if n.Comment != "" {
+		apply.WithAnnotations(map[string]string{slinkyv1beta1.AnnotationCheckComment: n.Comment})
+		did = append(did, fmt.Sprintf("commented node %s: %s", n.Node, n.Comment))
+	} else {
+		did = append(did, "took the comment off node "+n.Node)
+	}
+	// The annotation is all that this field manager has on a pod, so that applying nothing takes it away.
+	if err := r.Client.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership); client.IgnoreNotFound(err) != nil {
+		return nil, nil, fmt.Errorf("annotating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return did, nil, nil
+}
+
+// workerOf is the worker pod of a Slurm node; nil for none.
+func (r *reconciler) workerOf(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (*corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{slinkyv1beta1.LabelCluster: check.Spec.SlurmClusterRefName})
+	if err != nil {
+		return nil, fmt.Errorf("listing worker pods of namespace %s: %w", check.Namespace, err)
+	}
+	for i := range list.Items {
+		if pod := &list.Items[i]; workerpod.SlurmNode(pod) == name && pod.DeletionTimestamp == nil {
+			return pod, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // see above
+}
