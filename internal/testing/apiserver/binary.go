@@ -4,12 +4,13 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
 // BinaryEnv names the environment variable with the path of a hyperkube binary: one file that is etcd,
@@ -64,19 +65,9 @@ func findBinary() (string, error) {
 
 // crdDirectory returns config/crd/bases of this repository, or "" when it does not exist.
 func crdDirectory() (string, error) {
-	dir, err := os.Getwd()
+	dir, err := checkout.Dir()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("finding the repository: no go.mod above the working directory")
-		}
-		dir = parent
+		return "", err
 	}
 	crds := filepath.Join(dir, "config", "crd", "bases")
 	if _, err := os.Stat(crds); err != nil {

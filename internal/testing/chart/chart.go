@@ -10,13 +10,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
 // Render is what "helm template" makes of a chart in directory helm, for a release of the chart's name in a namespace. Without bin/helm
 // the test fails and says how to build it.
 func Render(t testing.TB, chart, namespace string, args ...string) []byte {
 	t.Helper()
-	root := repository(t)
+	root, err := checkout.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	helm := filepath.Join(root, "bin", "helm")
 	if _, err := os.Stat(helm); err != nil {
 		t.Fatalf("%v; build it with make bin/helm", err)
@@ -30,24 +35,6 @@ func Render(t testing.TB, chart, namespace string, args ...string) []byte {
 		t.Fatalf("rendering %s: %v: %s", chart, err, said.Bytes())
 	}
 	return out
-}
-
-// repository is the root of the repository that the test runs in.
-func repository(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("there is no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 // Documents are the objects of a stream of YAML documents, without the empty ones.

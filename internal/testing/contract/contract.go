@@ -13,12 +13,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
 // Manifests are the objects of each file of contract/manifests, as they are, in the order in which they are written.
 func Manifests(t testing.TB) map[string][]*unstructured.Unstructured {
 	t.Helper()
-	dir := filepath.Join(checkout(t), "..", "shared", "contract", "manifests")
+	root, err := checkout.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "..", "shared", "contract", "manifests")
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,24 +52,6 @@ func Manifests(t testing.TB) map[string][]*unstructured.Unstructured {
 		}
 	}
 	return out
-}
-
-// checkout is the directory of the repository that the test runs in.
-func checkout(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("there is no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
 }
 
 // FillClaims gives an empty volumeClaimTemplateSpec what Kubernetes asks of every claim. The predecessors' charts render such

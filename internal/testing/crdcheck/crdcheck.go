@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +32,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
 // CRD is one of the definitions in config/crd/bases. Each of them has one version.
@@ -78,20 +79,11 @@ func Load(t testing.TB, group string) map[string]*CRD {
 
 // bases returns the directory config/crd/bases of the repository that the test runs in.
 func bases() (string, error) {
-	dir, err := os.Getwd()
+	dir, err := checkout.Dir()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
+		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, "config", "crd", "bases"), nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("finding the repository: no go.mod above the working directory")
-		}
-		dir = parent
-	}
+	return filepath.Join(dir, "config", "crd", "bases"), nil
 }
 
 func parseCRD(written []byte) (*CRD, error) {
