@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -18,17 +17,9 @@ import (
 // runsChartOfChecks installs the chart of checks, and waits for the last of those that run after their creation.
 func (s *scene) runsChartOfChecks(t *testing.T) {
 	needsTime(t)
-	helm := func(ctx context.Context, args ...string) error {
-		r := stage.repository
-		out, err := exec.CommandContext(ctx, r.Path("bin", "helm"), append(args, "--kubeconfig", s.Kubeconfig, "--namespace", s.namespace)...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("helm %s: %w: %s", args[0], err, out)
-		}
-		return nil
-	}
-	t.Cleanup(func() { _ = helm(context.WithoutCancel(t.Context()), "uninstall", "checks") })
+	t.Cleanup(func() { _ = s.helm(context.WithoutCancel(t.Context()), s.namespace, "uninstall", "checks") })
 	// There are no login pods here.
-	err := helm(t.Context(), "install", "checks", stage.repository.Path("helm", "coxswain-activechecks"),
+	err := s.helm(t.Context(), s.namespace, "install", "checks", stage.repository.Path("helm", "coxswain-activechecks"),
 		"--set", "slurmClusterRefName=demo,jail.claimName=jail,checks.ssh-check.enabled=false,gpus.enabled=true",
 		"--set", "image.repository="+stage.images.Registry+"/populate-jail,image.tag="+stage.images.Tag)
 	if err != nil {

@@ -83,13 +83,8 @@ func (s *scene) mayReboot(t *testing.T, account string) {
 func (s *scene) sets(t *testing.T, value, after string) {
 	t.Helper()
 	set := func(ctx context.Context, value string) error {
-		r := stage.repository
-		out, err := exec.CommandContext(ctx, r.Path("bin", "helm"), "upgrade", "coxswain", r.Path("helm", "coxswain"), "--kubeconfig", s.Kubeconfig,
-			"--namespace", walk.Operator.Namespace, "--reuse-values", "--wait", "--timeout=3m", "--set-json", value).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("helm upgrade: %w: %s", err, out)
-		}
-		return nil
+		return s.helm(ctx, walk.Operator.Namespace, "upgrade", "coxswain", stage.repository.Path("helm", "coxswain"),
+			"--reuse-values", "--wait", "--timeout=3m", "--set-json", value)
 	}
 	if err := set(t.Context(), value); err != nil {
 		t.Fatal(err)
@@ -99,6 +94,15 @@ func (s *scene) sets(t *testing.T, value, after string) {
 			t.Error(err)
 		}
 	})
+}
+
+// helm runs a command of Helm about a namespace.
+func (s *scene) helm(ctx context.Context, namespace string, args ...string) error {
+	out, err := exec.CommandContext(ctx, stage.repository.Path("bin", "helm"), append(args, "--kubeconfig", s.Kubeconfig, "--namespace", namespace)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("helm %s: %w: %s", args[0], err, out)
+	}
+	return nil
 }
 
 // asksForDrain says on a Kubernetes node whether its rebooter is to drain it.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 )
@@ -31,16 +30,6 @@ func replacementAnnounced(w *world) {
 // condition sets a condition of all Kubernetes nodes.
 func (w *world) condition(kind string, status corev1.ConditionStatus) {
 	for _, n := range w.sim.Objects(nodeKind) {
-		w.edit(nodeKind, "", n.GetName(), func(n *unstructured.Unstructured) {
-			conditions, _, _ := unstructured.NestedSlice(n.Object, "status", "conditions")
-			kept := []any{map[string]any{"type": kind, "status": string(status), "reason": "Test"}}
-			for _, c := range conditions {
-				if c, ok := c.(map[string]any); ok && c["type"] != kind {
-					kept = append(kept, c)
-				}
-			}
-			_ = unstructured.SetNestedSlice(n.Object, kept, "status", "conditions")
-		})
+		w.conditionOf(n.GetName(), kind, status, "Test")
 	}
-	w.touch()
 }

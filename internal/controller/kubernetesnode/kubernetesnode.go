@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if step.Delete {
-		err = r.replace(ctx, &node, facts)
+		err = r.replace(ctx, &node)
 	} else {
 		err = r.write(ctx, &node, *step)
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -24,7 +23,7 @@ const confirmTimeout = 30 * time.Second
 
 // replace deletes a Node, once Slurm has said again that nothing runs there. The deletion holds for the version of the Node that was decided
 // about: whatever was said of it meanwhile comes first.
-func (r *reconciler) replace(ctx context.Context, node *corev1.Node, before health.Node) error {
+func (r *reconciler) replace(ctx context.Context, node *corev1.Node) error {
 	if err := r.confirm(ctx, node.Name); err != nil {
 		return fmt.Errorf("deleting Node %s, so that its machine is replaced: %w", node.Name, err)
 	}
@@ -43,7 +42,7 @@ func (r *reconciler) replace(ctx context.Context, node *corev1.Node, before heal
 		return fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
 	log.FromContext(ctx).Info("Deleted a Node, so that its machine is replaced", "maintenance", facts.Maintenance.Type, "ready", string(facts.Ready.Status),
-		"workers", len(before.Workers))
+		"workers", len(facts.Workers))
 	r.tell(node, step.Event)
 	return nil
 }

@@ -73,25 +73,34 @@ func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 
 // workersBeside are the Slurm nodes of the NodeSet that a Slurm node is a worker of; none if it is no worker.
 func (r *reconciler) workersBeside(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (set types.NamespacedName, workers []string, err error) {
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{slinkyv1beta1.LabelCluster: check.Spec.SlurmClusterRefName})
+	pods, err := r.workers(ctx, check)
 	if err != nil {
-		return set, nil, fmt.Errorf("listing worker pods of namespace %s: %w", check.Namespace, err)
+		return set, nil, err
 	}
 	of := map[string][]string{}
-	for i := range list.Items {
-		owner := metav1.GetControllerOfNoCopy(&list.Items[i])
+	for i := range pods {
+		owner := metav1.GetControllerOfNoCopy(&pods[i])
 		if owner == nil || owner.Kind != "NodeSet" {
 			continue
 		}
-		worker := workerpod.SlurmNode(&list.Items[i])
+		worker := workerpod.SlurmNode(&pods[i])
 		of[owner.Name] = append(of[owner.Name], worker)
 		if worker == name {
 			set = types.NamespacedName{Namespace: check.Namespace, Name: owner.Name}
 		}
 	}
 	return set, of[set.Name], nil
+}
+
+// workers are the worker pods of the cluster of a check. What the cache has is only read.
+func (r *reconciler) workers(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{slinkyv1beta1.LabelCluster: check.Spec.SlurmClusterRefName})
+	if err != nil {
+		return nil, fmt.Errorf("listing worker pods of namespace %s: %w", check.Namespace, err)
+	}
+	return list.Items, nil
 }
 
 // shownAs are Slurm nodes as Slurm shows them.

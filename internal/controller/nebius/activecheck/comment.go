@@ -53,14 +53,12 @@ func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 
 // workerOf is the worker pod of a Slurm node; nil for none.
 func (r *reconciler) workerOf(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (*corev1.Pod, error) {
-	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{slinkyv1beta1.LabelCluster: check.Spec.SlurmClusterRefName})
+	pods, err := r.workers(ctx, check)
 	if err != nil {
-		return nil, fmt.Errorf("listing worker pods of namespace %s: %w", check.Namespace, err)
+		return nil, err
 	}
-	for i := range list.Items {
-		if pod := &list.Items[i]; workerpod.SlurmNode(pod) == name && pod.DeletionTimestamp == nil {
+	for i := range pods {
+		if pod := &pods[i]; workerpod.SlurmNode(pod) == name && pod.DeletionTimestamp == nil {
 			return pod, nil
 		}
 	}
