@@ -11,21 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-
-	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// KubeNodes says of each Kubernetes node whether workers with this pod spec belong on it. Like the scheduler it looks at
-// node selector, required node affinity and taints; what a node has left to give is the scheduler's business. A node
-// whose host name cannot be used, or is another node's already, is a problem and takes no new worker.
-func KubeNodes(spec *corev1.PodSpec, all []corev1.Node, pods []Pod) ([]KubeNode, problem.List) {
+// KubeNodes says of each Kubernetes node whether workers with this pod spec belong on it, in the order of names. Like the
+// scheduler it looks at node selector, required node affinity and taints; what a node has left to give is the scheduler's business.
+// Host names are those that the nodes ask for; NameHosts gives them out in scaling mode DaemonSet, where workers are called after nodes.
+func KubeNodes(spec *corev1.PodSpec, all []corev1.Node) []KubeNode {
 	out := make([]KubeNode, 0, len(all))
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range sorted {
-		node := &sorted[i]
-		out = append(out, KubeNode{Name: node.Name, Hostname: hostname(node), Fit: fit(spec, node)})
+	for i := range all {
+		out = append(out, KubeNode{Name: all[i].Name, Hostname: hostname(&all[i]), Fit: fit(spec, &all[i])})
 	}
-	return out, nameHosts(out, pods)
+	slices.SortFunc(out, func(a, b KubeNode) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }
 
 func fit(spec *corev1.PodSpec, node *corev1.Node) Fit {

@@ -45,9 +45,9 @@ func TestWhichKubernetesNodesFit(t *testing.T) {
 			if tt.node != "" {
 				text += "\nspec: " + tt.node
 			}
-			got, problems := nodeset.KubeNodes(manifest.Parse[corev1.PodSpec](t, tt.spec), []corev1.Node{*manifest.Parse[corev1.Node](t, text)}, nil)
-			if len(problems) > 0 || len(got) != 1 || got[0].Fit != tt.want {
-				t.Errorf("%+v, want %d; problems %v", got, tt.want, problems)
+			got := nodeset.KubeNodes(manifest.Parse[corev1.PodSpec](t, tt.spec), []corev1.Node{*manifest.Parse[corev1.Node](t, text)})
+			if len(got) != 1 || got[0].Fit != tt.want {
+				t.Errorf("%+v, want %d", got, tt.want)
 			}
 		})
 	}
@@ -65,7 +65,8 @@ func TestHostNamesOfKubernetesNodes(t *testing.T) {
 		*manifest.Parse[corev1.Node](t, `metadata: {name: c, annotations: {nodeset.slinky.slurm.net/hostname-override: "gpu 7"}}`),
 		*manifest.Parse[corev1.Node](t, `{metadata: {name: d, annotations: {nodeset.slinky.slurm.net/hostname-override: gpu-7}}, spec: {taints: [{key: t, effect: NoExecute}]}}`),
 	}
-	got, problems := nodeset.KubeNodes(&corev1.PodSpec{}, nodes, nil)
+	got := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
+	problems := nodeset.NameHosts(got, nil)
 	var names []string
 	for _, n := range got {
 		if n.Fit == nodeset.Starts {
@@ -86,5 +87,18 @@ func TestHostNamesOfKubernetesNodes(t *testing.T) {
 	}
 	if len(problems) != 2 {
 		t.Errorf("%d problems: %s", len(problems), message)
+	}
+}
+
+// Workers of scaling mode StatefulSet are not called after Kubernetes nodes.
+func TestPinsDoNotDependOnTheHostNamesOfKubernetesNodes(t *testing.T) {
+	nodes := nodeset.KubeNodes(&corev1.PodSpec{}, []corev1.Node{
+		*manifest.Parse[corev1.Node](t, `metadata: {name: b.rack1}`),
+		*manifest.Parse[corev1.Node](t, `metadata: {name: b.rack2}`),
+		*manifest.Parse[corev1.Node](t, `metadata: {name: c, annotations: {nodeset.slinky.slurm.net/hostname-override: "gpu 7"}}`),
+	})
+	before := map[string]string{"0": "b.rack1", "1": "b.rack2", "2": "c"}
+	if diff := cmp.Diff(map[int]string{0: "b.rack1", 1: "b.rack2", 2: "c"}, nodeset.Pin(before, nil, 3, nodes)); diff != "" {
+		t.Error(diff)
 	}
 }

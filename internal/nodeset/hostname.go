@@ -35,9 +35,10 @@ type naming struct {
 	problems problem.List
 }
 
-// nameHosts gives each Kubernetes node that fits the host name of its worker, first to those on which workers run. A node that cannot have
-// the name that it asks for is a problem; its worker, if it has one, stays under the name that it has.
-func nameHosts(nodes []KubeNode, pods []Pod) problem.List {
+// NameHosts gives each Kubernetes node that fits the host name of its worker in scaling mode DaemonSet, first to those on which
+// workers run. A node that cannot have the name that it asks for is a problem and takes no new worker; its worker, if it has one,
+// stays under the name that it has. In the other scaling mode host names follow from ordinals, and those of nodes do not count.
+func NameHosts(nodes []KubeNode, pods []Pod) problem.List {
 	n := naming{nodes: nodes, running: map[string]string{}, holder: map[string]int{}, taken: map[string]string{}, done: make([]bool, len(nodes))}
 	for _, p := range pods {
 		if p.Daemon && !p.finished() && (n.running[p.Node] == "" || !p.Terminating) {

@@ -61,7 +61,8 @@ func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 					Name: "w-" + host, Node: node, Hostname: host, Ordinal: -1, Daemon: true, Revision: "r", Phase: "Running", Scheduled: true, Ready: true,
 				})
 			}
-			found, problems := nodeset.KubeNodes(&corev1.PodSpec{}, nodes, in.Pods)
+			found := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
+			problems := nodeset.NameHosts(found, in.Pods)
 			in.Nodes = found
 			got := map[string]string{}
 			for _, n := range found {
@@ -88,7 +89,8 @@ func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 				t.Errorf("retired are %q, want %q", got, tt.retired)
 			}
 			for range 20 { // whatever the order of a cache
-				if again, _ := nodeset.KubeNodes(&corev1.PodSpec{}, nodes, in.Pods); fmt.Sprint(again) != fmt.Sprint(found) {
+				again := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
+				if nodeset.NameHosts(again, in.Pods); fmt.Sprint(again) != fmt.Sprint(found) {
 					t.Fatalf("the same nodes give %v and %v", found, again)
 				}
 			}

@@ -123,6 +123,8 @@ func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
 	t.Parallel()
 	o := operator.Start(t)
 	a, b := kubeNode(t, o, "a"), kubeNode(t, o, "b")
+	// Workers of this scaling mode are not called after nodes: another node that asks for the host name b means nothing.
+	changeNode(t, o, a, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "b" })
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
 	operator.Create[slinkyv1beta1.RestApi](o, operator.ARestAPI)
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1, pinToNode: true}}`)

@@ -139,13 +139,13 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 		if err := r.Client.List(ctx, &nodes); err != nil {
 			return fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
-		w.Nodes, f.unfit = plans.KubeNodes(spec, nodes.Items, w.Pods)
+		w.Nodes = plans.KubeNodes(spec, nodes.Items)
 	}
-	if !w.Daemon {
-		f.unfit = nil // host names follow from ordinals
-		if n.Spec.PinToNode {
-			w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes)
-		}
+	switch {
+	case w.Daemon:
+		f.unfit = plans.NameHosts(w.Nodes, w.Pods)
+	case n.Spec.PinToNode:
+		w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes)
 	}
 	w.MaxUnavailable = maxUnavailable(n, w.Desired())
 	return nil
