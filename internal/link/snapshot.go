@@ -306,12 +306,13 @@ func merge(old map[string]*rest.Node, list []*rest.Node) (nodes map[string]*rest
 	nodes = make(map[string]*rest.Node, len(list))
 	for _, n := range list {
 		before, known := old[n.Name]
-		if known && before.Equal(n) {
-			nodes[n.Name] = before
-			continue
+		switch {
+		case !known || !before.Equal(n):
+			changed = append(changed, n.Name)
+		case before.FreeMemory == n.FreeMemory:
+			n = before
 		}
 		nodes[n.Name] = n
-		changed = append(changed, n.Name)
 	}
 	for name := range old {
 		if _, still := nodes[name]; !still {

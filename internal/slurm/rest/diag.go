@@ -24,6 +24,18 @@ type Diag struct {
 	JobsRunning int
 	// ScheduleCycle is how long the last cycle of the main scheduler took.
 	ScheduleCycle time.Duration
+	// ByMessage and ByUser are the calls to slurmctld since Since, by their kind and by who made them.
+	ByMessage, ByUser []Calls
+}
+
+// Calls are calls to slurmctld of one kind, or of one user.
+type Calls struct {
+	// Name is that of the kind ("REQUEST_SUBMIT_BATCH_JOB") or of the user, who may have none; ID is its number.
+	Name string
+	ID   int64
+	// Count is how many there were, and Took how long slurmctld worked for them altogether.
+	Count int64
+	Took  time.Duration
 }
 
 var errNoStatistics = errors.New("the answer has no statistics")
@@ -82,9 +94,37 @@ func (r *reader) diag() Diag {
 			d.JobsRunning = int(r.integer())
 		case "schedule_cycle_last":
 			d.ScheduleCycle = time.Duration(r.integer()) * time.Microsecond
+		case "rpcs_by_message_type":
+			d.ByMessage = r.calls("message_type", "type_id")
+		case "rpcs_by_user":
+			d.ByUser = r.calls("user", "user_id")
 		default:
 			r.skip()
 		}
 	}
 	return d
+}
+
+// calls reads a list of calls, whose names and numbers have these keys.
+func (r *reader) calls(name, id string) []Calls {
+	var list []Calls
+	for ok := r.open('['); ok && r.admit(len(list), maxEntries, "kinds of calls"); ok = r.more('[') {
+		var c Calls
+		for ok := r.open('{'); ok; ok = r.more('{') {
+			switch key := string(r.key()); key {
+			case name:
+				c.Name = r.text("")
+			case id:
+				c.ID = r.integer()
+			case "count":
+				c.Count = r.integer()
+			case "total_time":
+				c.Took = time.Duration(r.integer()) * time.Microsecond
+			default:
+				r.skip()
+			}
+		}
+		list = append(list, c)
+	}
+	return list
 }

@@ -4,6 +4,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,13 @@ import (
 type JobRecord struct {
 	ID   int64
 	Name string
+	// ArrayJob is the number of the array that the job is a task of, or that it stands for; zero for none. ArrayTask is the number of
+	// the task, or the numbers of those that have not started yet: "3", "4-9%2".
+	ArrayJob  int64
+	ArrayTask string
+	Partition string
+	// Mail is whom Slurm tells about the job: an address, or the user.
+	Mail string
 	// User is empty when slurmrestd has no name for UserID, which is so for users of a jail. UserID is Nobody when slurmctld could not look
 	// up who has submitted the job.
 	User   string
@@ -27,10 +35,18 @@ type JobRecord struct {
 	Reason string
 	// Nodes is the hostlist expression of the nodes that the job has or had.
 	Nodes string
+	// CPUs are how many the job has, or waits for, and TRES all that it has, or waits for: "cpu=4,mem=4000M,node=1,billing=4".
+	CPUs int64
+	TRES string
+	// Output and ErrorOutput are the files that the script writes, as the user has named them or with the names that that makes:
+	// releases differ.
+	Output, ErrorOutput string
 	// ExitCode is what the script ended with, and Signal the number of the signal that ended it; zero for none.
 	ExitCode, Signal int64
 	// Submitted, Start and End are zero while they are not known. End is zero, too, before the job has ended.
 	Submitted, Start, End time.Time
+	// Limit is when Slurm will end a job that runs; zero without a time limit.
+	Limit time.Time
 }
 
 // Nobody is the uid of a user whom slurmctld cannot look up (SLURM_AUTH_NOBODY in slurm.h).
@@ -108,6 +124,8 @@ func decodeJobRecords(r *reader, wanted func(JobRecord) bool) ([]JobRecord, []sl
 
 func (r *reader) jobRecord() JobRecord {
 	var j JobRecord
+	var task, limit quantity
+	var waiting, requested string
 	if r.peek() == 'n' {
 		r.fail("expected '{', found null")
 	}
@@ -121,6 +139,28 @@ func (r *reader) jobRecord() JobRecord {
 			j.User = r.text("")
 		case "user_id":
 			j.UserID = r.quantity().number
+		case "array_job_id":
+			j.ArrayJob = r.quantity().number
+		case "array_task_id":
+			task = r.quantity()
+		case "array_task_string":
+			waiting = r.text("")
+		case "partition":
+			j.Partition = r.shared()
+		case "mail_user":
+			j.Mail = r.shared()
+		case "cpus":
+			j.CPUs = r.quantity().number
+		case "tres_alloc_str":
+			j.TRES = r.shared()
+		case "tres_req_str":
+			requested = r.shared()
+		case "standard_output":
+			j.Output = r.text("")
+		case "standard_error":
+			j.ErrorOutput = r.text("")
+		case "time_limit":
+			limit = r.quantity()
 		case "comment":
 			j.Comment = r.text("")
 		case "job_state":
@@ -141,7 +181,14 @@ func (r *reader) jobRecord() JobRecord {
 			r.skip()
 		}
 	}
+	j.TRES, j.ArrayTask = cmp.Or(j.TRES, requested), waiting
+	if task.set {
+		j.ArrayTask = strconv.FormatInt(task.number, 10)
+	}
 	if !Finished(j.State) {
+		if limit.set && !limit.infinite {
+			j.Limit = j.End
+		}
 		j.End = time.Time{} // Slurm's guess, which is a year or a century away without a time limit
 	}
 	return j

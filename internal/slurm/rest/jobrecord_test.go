@@ -43,6 +43,36 @@ func TestAJobIsLookedAt(t *testing.T) {
 	}
 }
 
+func TestWhatAJobHasOrWaitsFor(t *testing.T) {
+	tests := map[string]struct {
+		job  string
+		want JobRecord
+	}{
+		"a task that runs": {`{"job_id": 24, "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 18}, "array_task_id": {"set": true, "number": 0},
+			"array_task_string": "", "partition": "main", "mail_user": "x@y", "cpus": {"set": true, "number": 4}, "tres_alloc_str": "cpu=4,mem=4000M",
+			"tres_req_str": "cpu=4", "standard_output": "a-%j", "standard_error": "b", "start_time": {"set": true, "number": 11},
+			"time_limit": {"set": true, "infinite": false, "number": 1}, "end_time": {"set": true, "number": 71}}`,
+			JobRecord{
+				ID: 24, ArrayJob: 18, ArrayTask: "0", Partition: "main", Mail: "x@y", State: []string{"RUNNING"}, CPUs: 4, TRES: "cpu=4,mem=4000M",
+				Output: "a-%j", ErrorOutput: "b", Start: time.Unix(11, 0), Limit: time.Unix(71, 0),
+			}},
+		"tasks that wait": {`{"job_id": 18, "job_state": ["PENDING"], "array_job_id": {"set": true, "number": 18}, "array_task_id": {"set": false, "number": 0},
+			"array_task_string": "1-9%1", "tres_alloc_str": "", "tres_req_str": "cpu=4"}`,
+			JobRecord{ID: 18, ArrayJob: 18, ArrayTask: "1-9%1", State: []string{"PENDING"}, TRES: "cpu=4"}},
+		"a job without a time limit": {`{"job_id": 3, "job_state": ["RUNNING"], "time_limit": {"set": true, "infinite": true, "number": 0},
+			"end_time": {"set": true, "number": 9999999999}}`, JobRecord{ID: 3, State: []string{"RUNNING"}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, Options{}, answering(http.StatusOK, `{"jobs": [`+tt.job+`], "last_update": {"set": true, "number": 5}, "errors": []}`))
+			got, err := client.Job(t.Context(), tt.want.ID)
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Errorf("%v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestAJobThatIsNotThereIsAbsent(t *testing.T) {
 	client := serve(t, Options{}, answering(http.StatusNotFound,
 		`{"jobs": [], "errors": [{"description": "Unable to query JobId=77", "error_number": 2017, "error": "Invalid job id specified"}]}`))

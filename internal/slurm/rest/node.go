@@ -15,8 +15,8 @@ import (
 
 // Node is what Coxswain reads of a Slurm node. Slices may be shared between nodes; nobody changes them.
 //
-// Fields that change without anything having happened (cpu_load, free_mem, last_busy, energy) are left out on purpose:
-// a Node that differs from its predecessor is news.
+// Fields that change without anything having happened (cpu_load, last_busy, energy) are left out on purpose: a Node that
+// differs from its predecessor is news. FreeMemory is the one that is there; it makes no difference.
 type Node struct {
 	Name string
 	// Address is NodeAddr, Hostname NodeHostName; Slurm fills both with the name when nothing else is known.
@@ -48,13 +48,17 @@ type Node struct {
 	// BootTime is when the node's operating system started, SlurmdTime when its slurmd did; zero when never registered.
 	BootTime   time.Time
 	SlurmdTime time.Time
-	// CPUs are configured, AllocCPUs given to jobs, RealMemory (MiB) configured.
-	CPUs       int
-	AllocCPUs  int
-	RealMemory int64
+	// CPUs are configured, AllocCPUs given to jobs, EffectiveCPUs those that jobs can have.
+	CPUs, AllocCPUs, EffectiveCPUs int
+	// RealMemory is configured, AllocMemory given to jobs, SpecializedMemory kept for Slurm and the system; all in MiB.
+	RealMemory, AllocMemory, SpecializedMemory int64
+	// FreeMemory is what the operating system had free when slurmd registered or was asked last, in MiB; -1 is not known.
+	FreeMemory int64
+	// TRES are the trackable resources that are configured: "cpu=64,mem=500G,billing=64,gres/gpu=8".
+	TRES string
 }
 
-// Equal says whether two nodes are the same in every field.
+// Equal says whether two nodes are the same in every field but FreeMemory.
 func (n *Node) Equal(o *Node) bool {
 	return n.Name == o.Name && n.Address == o.Address && n.Hostname == o.Hostname &&
 		slices.Equal(n.State, o.State) &&
@@ -65,7 +69,8 @@ func (n *Node) Equal(o *Node) bool {
 		slices.Equal(n.Partitions, o.Partitions) &&
 		n.Reservation == o.Reservation && n.Topology == o.Topology && n.Version == o.Version &&
 		n.BootTime.Equal(o.BootTime) && n.SlurmdTime.Equal(o.SlurmdTime) &&
-		n.CPUs == o.CPUs && n.AllocCPUs == o.AllocCPUs && n.RealMemory == o.RealMemory
+		n.CPUs == o.CPUs && n.AllocCPUs == o.AllocCPUs && n.EffectiveCPUs == o.EffectiveCPUs &&
+		n.RealMemory == o.RealMemory && n.AllocMemory == o.AllocMemory && n.SpecializedMemory == o.SpecializedMemory && n.TRES == o.TRES
 }
 
 // NodeList is an answer to "which nodes are there".
@@ -161,7 +166,7 @@ func decodeNodes(r *reader, conditional bool) (NodeList, []slurmError, error) {
 }
 
 func (r *reader) node() *Node {
-	n := &Node{}
+	n := &Node{FreeMemory: -1}
 	if r.peek() == 'n' {
 		r.fail("expected '{', found null")
 	}
@@ -209,8 +214,20 @@ func (r *reader) node() *Node {
 			n.CPUs = int(r.quantity().number)
 		case "alloc_cpus":
 			n.AllocCPUs = int(r.quantity().number)
+		case "effective_cpus":
+			n.EffectiveCPUs = int(r.quantity().number)
 		case "real_memory":
 			n.RealMemory = r.quantity().number
+		case "alloc_memory":
+			n.AllocMemory = r.quantity().number
+		case "specialized_memory":
+			n.SpecializedMemory = r.quantity().number
+		case "free_mem":
+			if q := r.quantity(); q.set {
+				n.FreeMemory = q.number
+			}
+		case "tres":
+			n.TRES = r.shared()
 		default:
 			r.skip()
 		}

@@ -39,7 +39,14 @@ func TestRecordedObjects(t *testing.T) {
 		t.Errorf("reservations: %v (-want +got):\n%s", err, diff)
 	}
 	diag, err := client.Diag(t.Context())
-	wantDiag := Diag{Time: time.Unix(1795186024, 0), Since: time.Unix(1795186020, 0), ServerThreads: 1, ScheduleCycle: 2588 * time.Microsecond}
+	wantDiag := Diag{
+		Time: time.Unix(1795186024, 0), Since: time.Unix(1795186020, 0), ServerThreads: 1, ScheduleCycle: 2588 * time.Microsecond,
+		ByMessage: []Calls{
+			{"REQUEST_SUBMIT_BATCH_JOB", 4003, 2, 3382 * time.Microsecond}, {"REQUEST_RESERVATION_INFO", 2024, 2, 82 * time.Microsecond},
+			{"REQUEST_CREATE_RESERVATION", 3006, 1, 260 * time.Microsecond}, {"REQUEST_PARTITION_INFO", 2009, 1, 375 * time.Microsecond},
+		},
+		ByUser: []Calls{{Name: "root"}, {"slurm", 401, 6, 4099 * time.Microsecond}},
+	}
 	if diff := cmp.Diff(wantDiag, diag); err != nil || diff != "" {
 		t.Errorf("diag: %v (-want +got):\n%s", err, diff)
 	}

@@ -165,7 +165,7 @@ func reference(body []byte) (nodes []*Node, ok bool) {
 			Reason: text(m["reason"]), ReasonUser: text(m["reason_set_by_user"]), Comment: text(m["comment"]),
 			Extra: text(m["extra"]), InstanceID: text(m["instance_id"]), InstanceType: text(m["instance_type"]),
 			Features: texts(m["features"]), ActiveFeatures: texts(m["active_features"]), Partitions: texts(m["partitions"]),
-			Reservation: text(m["reservation"]), Topology: text(m["topology"]), Version: text(m["version"]),
+			Reservation: text(m["reservation"]), Topology: text(m["topology"]), Version: text(m["version"]), TRES: text(m["tres"]),
 		})
 	}
 	return nodes, true
@@ -214,7 +214,8 @@ func FuzzNodes(f *testing.F) {
 		for i, n := range got.Nodes {
 			w := *want[i]
 			w.ReasonTime, w.BootTime, w.SlurmdTime = n.ReasonTime, n.BootTime, n.SlurmdTime
-			w.CPUs, w.AllocCPUs, w.RealMemory = n.CPUs, n.AllocCPUs, n.RealMemory
+			w.CPUs, w.AllocCPUs, w.EffectiveCPUs = n.CPUs, n.AllocCPUs, n.EffectiveCPUs
+			w.RealMemory, w.AllocMemory, w.SpecializedMemory = n.RealMemory, n.AllocMemory, n.SpecializedMemory
 			if !n.Equal(&w) {
 				t.Fatalf("node %d (-want +got):\n%s", i, cmp.Diff(&w, n))
 			}
