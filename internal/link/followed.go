@@ -7,7 +7,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -124,9 +123,7 @@ func (f *followedJobs) poll(ctx context.Context) {
 func (f *followedJobs) note(asked map[int64]bool, states []rest.JobState) (changed bool) {
 	found := make(map[int64]jobFact, len(states))
 	for _, s := range states {
-		if id, err := strconv.ParseInt(s.ID, 10, 64); err == nil {
-			found[id] = jobFact{s.State, node.Yes}
-		}
+		found[s.ID] = jobFact{s.State, node.Yes}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,8 +20,6 @@ type JobOnNode struct {
 	User string
 	// End is when Slurm will end the job at the latest; zero when it has no time limit.
 	End time.Time
-	// StateID is its number in lists of states.
-	StateID string
 }
 
 // jobTable is what is known of the jobs on some nodes.
@@ -130,7 +128,7 @@ func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTabl
 		}
 		for _, name := range nodes {
 			if wanted.Contains(name) {
-				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End, StateID: job.StateID()})
+				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End})
 			}
 		}
 	}
@@ -195,17 +193,17 @@ func fetchJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted
 
 // refreshJobs asks which of the jobs in a table have ended.
 func refreshJobs(ctx context.Context, client *rest.Client, asked time.Time, old *jobTable) (*jobTable, error) {
-	ids := map[string]bool{}
+	ids := map[int64]bool{}
 	for _, jobs := range old.of {
 		for _, j := range jobs {
-			ids[j.StateID] = true
+			ids[j.ID] = true
 		}
 	}
 	list, err := client.JobStates(ctx, func(j rest.JobState) bool { return ids[j.ID] })
 	if err != nil {
 		return nil, err
 	}
-	there := make(map[string]bool, len(list))
+	there := make(map[int64]bool, len(list))
 	for _, s := range list {
 		there[s.ID] = rest.Occupies(s.State)
 	}
@@ -213,7 +211,7 @@ func refreshJobs(ctx context.Context, client *rest.Client, asked time.Time, old 
 	next.taken, next.of, next.statesSeen = asked, make(map[string][]JobOnNode, len(old.of)), true
 	for name, list := range old.of {
 		for _, j := range list {
-			occupies, told := there[j.StateID]
+			occupies, told := there[j.ID]
 			if !told && !old.statesSeen {
 				occupies, next.statesSeen, next.stateMissing = true, false, true
 			}

@@ -78,7 +78,7 @@ func states(ids ...int64) func(*system) string {
 		}
 		var out []string
 		for _, j := range list {
-			out = append(out, j.ID+" "+strings.Join(j.State, "+"))
+			out = append(out, fmt.Sprint(j.ID, " ", strings.Join(j.State, "+")))
 		}
 		return strings.Join(out, ", ")
 	}

@@ -146,7 +146,7 @@ func TestWhatElseCanBeAsked(t *testing.T) {
 	if diag, err := c.client.Diag(ctx); err != nil || diag.JobsRunning != 1 || !diag.Since.Equal(noon) {
 		t.Errorf("diag is %+v, %v", diag, err)
 	}
-	if states, err := c.client.JobStates(ctx, nil); err != nil || len(states) != 1 || states[0].ID != "1" {
+	if states, err := c.client.JobStates(ctx, nil); err != nil || len(states) != 1 || states[0].ID != 1 {
 		t.Errorf("states are %v, %v", states, err)
 	}
 }

@@ -190,13 +190,22 @@ func TestJobsKeepsThoseThatOccupyNodes(t *testing.T) {
 	}
 }
 
-func TestATaskOfAnArrayHasItsNumberInListsOfStates(t *testing.T) {
-	client := serve(t, Options{}, answering(200, `{"last_update": {"set": true, "number": 1795172858}, "jobs": [
-		{"job_id": {"set": true, "number": 21}, "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 18}, "array_task_id": {"set": true, "number": 0}},
-		{"job_id": 18, "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 0}, "array_task_id": {"set": false, "number": 0}}]}`))
-	list, err := client.Jobs(t.Context(), time.Time{})
-	if err != nil || len(list.Jobs) != 2 || list.Jobs[0].StateID() != "18_0" || list.Jobs[1].StateID() != "18" {
-		t.Errorf("%+v, %v", list.Jobs, err)
+func TestTheNumbersOfJobsInListsOfStates(t *testing.T) {
+	client := serve(t, Options{}, answering(200, `{"jobs": [
+		{"job_id": "24_0", "state": ["RUNNING"]}, {"job_id": "18_1", "state": ["PENDING"]}, {"job_id": "22+0", "state": ["PENDING"]},
+		{"job_id": "7", "state": ["RUNNING"]}, {"job_id": 8, "job_state": ["RUNNING"]}]}`))
+	list, err := client.JobStates(t.Context(), nil)
+	want := []JobState{
+		{24, []string{"RUNNING"}}, {18, []string{"PENDING"}}, {22, []string{"PENDING"}}, {7, []string{"RUNNING"}}, {8, []string{"RUNNING"}},
+	}
+	if diff := cmp.Diff(want, list); diff != "" || err != nil {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+	for _, number := range []string{`"x"`, `""`, `"_1"`} {
+		client := serve(t, Options{}, answering(200, `{"jobs": [{"job_id": `+number+`, "state": ["RUNNING"]}]}`))
+		if list, err := client.JobStates(t.Context(), nil); err == nil {
+			t.Errorf("%s is read as %+v", number, list)
+		}
 	}
 }
 

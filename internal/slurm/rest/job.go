@@ -7,15 +7,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 )
 
 // Job is a job that occupies nodes.
 type Job struct {
 	ID int64
-	// ArrayJob is the number of the array that the job is a task of, zero for none, and ArrayTask that of the task.
-	ArrayJob, ArrayTask int64
 	// State is the base state and its flags: "RUNNING", "COMPLETING" …
 	State []string
 	User  string
@@ -26,14 +23,6 @@ type Job struct {
 	End   time.Time
 	// Unlimited says that the job has no time limit; End is zero then. (Slurm itself writes start plus a year.)
 	Unlimited bool
-}
-
-// StateID is the job's number as JobState has it: "17", and "18_3" for a task of an array.
-func (j Job) StateID() string {
-	if j.ArrayJob > 0 {
-		return fmt.Sprintf("%d_%d", j.ArrayJob, j.ArrayTask)
-	}
-	return strconv.FormatInt(j.ID, 10)
 }
 
 // JobList is an answer to "which jobs occupy nodes".
@@ -127,7 +116,7 @@ func (r *reader) job() Job {
 	if r.peek() == 'n' {
 		r.fail("expected '{', found null")
 	}
-	var limit, array, task quantity
+	var limit quantity
 	for ok := r.open('{'); ok; ok = r.more('{') {
 		switch string(r.key()) {
 		case "job_id":
@@ -144,19 +133,12 @@ func (r *reader) job() Job {
 			j.End = r.time()
 		case "time_limit":
 			limit = r.quantity()
-		case "array_job_id":
-			array = r.quantity()
-		case "array_task_id":
-			task = r.quantity()
 		default:
 			r.skip()
 		}
 	}
 	if limit.infinite {
 		j.Unlimited, j.End = true, time.Time{}
-	}
-	if task.set && array.number > 0 {
-		j.ArrayJob, j.ArrayTask = array.number, task.number
 	}
 	return j
 }

@@ -92,7 +92,7 @@ func TestStatesAreAskedForByOneCall(t *testing.T) {
 		_, _ = io.WriteString(w, `{"jobs": [{"job_id": "1", "state": ["RUNNING"]}], "errors": []}`)
 	})
 	got, err := client.StatesOfJobs(t.Context(), []int64{1, 2})
-	if diff := cmp.Diff([]JobState{{"1", []string{"RUNNING"}}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]JobState{{1, []string{"RUNNING"}}}, got); diff != "" || err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 	if got, err := client.StatesOfJobs(t.Context(), nil); got != nil || err != nil {

@@ -4,6 +4,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -14,8 +15,9 @@ import (
 
 // JobState is the state of a job, without anything else.
 type JobState struct {
-	// ID is the job's number, with that of a task if it is one of an array: "17", "18_3".
-	ID string
+	// ID is the job's number. Of an array, tasks that have not started have that of the array, each of them an entry, and those that
+	// have started have numbers of their own. Slurm writes a task behind it, or a component of a heterogeneous job: "18_3", "22+0".
+	ID int64
 	// State is the base state and its flags.
 	State []string
 }
@@ -81,17 +83,13 @@ func decodeJobStates(r *reader, wanted func(JobState) bool) ([]JobState, []slurm
 	return list, a.errors, err
 }
 
-// jobState reads what 26.05 sends ("job_id" as text, "state") and what is published ("job_id" as a number, "job_state").
+// jobState reads what both releases send ("job_id" as text, "state") and what is published ("job_id" as a number, "job_state").
 func (r *reader) jobState() JobState {
 	var j JobState
 	for ok := r.open('{'); ok; ok = r.more('{') {
 		switch string(r.key()) {
 		case "job_id":
-			if r.peek() == '"' {
-				j.ID = string(r.bytes())
-			} else {
-				j.ID = strconv.FormatInt(r.integer(), 10)
-			}
+			j.ID = r.jobNumber()
 		case "state", "job_state":
 			j.State = r.list()
 		default:
@@ -99,4 +97,20 @@ func (r *reader) jobState() JobState {
 		}
 	}
 	return j
+}
+
+// jobNumber reads the number of a job, without the task or component that may stand behind it.
+func (r *reader) jobNumber() int64 {
+	if r.peek() != '"' {
+		return r.integer()
+	}
+	text := r.bytes()
+	if end := bytes.IndexAny(text, "_+"); end >= 0 {
+		text = text[:end]
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil && r.err == nil {
+		r.fail("the number of a job is none")
+	}
+	return n
 }

@@ -55,7 +55,7 @@ func TestRecordedObjects(t *testing.T) {
 		t.Errorf("conf: %v (-want +got):\n%s", err, diff)
 	}
 	states, err := client.JobStates(t.Context(), nil)
-	if diff := cmp.Diff([]JobState{{"1", []string{"RUNNING"}}, {"2", []string{"RUNNING"}}}, states); err != nil || diff != "" {
+	if diff := cmp.Diff([]JobState{{1, []string{"RUNNING"}}, {2, []string{"RUNNING"}}}, states); err != nil || diff != "" {
 		t.Errorf("job states: %v (-want +got):\n%s", err, diff)
 	}
 }
