@@ -57,7 +57,8 @@ func (o Options) withDefaults() Options {
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
 //
 // It has five parts that run on their own, each with its own state: one polls the nodes, one asks for the jobs on nodes, one for the
-// states of jobs whose end somebody waits for, one polls the slurmctlds, and one writes. They share the connection, the view and the limit of the load on slurmrestd.
+// states of jobs whose end somebody waits for, one polls the slurmctlds, and one writes. A sixth has what an exporter asks for. They share
+// the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
@@ -74,6 +75,7 @@ type Link struct {
 	jobs     *jobFollower
 	followed *followedJobs
 	ctlds    *ctldPoller
+	records  *jobRecorder
 	*writer
 }
 
@@ -94,6 +96,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.ctlds = newCtldPoller(options, l.connection, load, publish)
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
+	l.records = newJobRecorder(l.connection, l.view, load)
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
 	l.nodes.publish, l.nodes.trustChanged = publish, l.ctlds.poke
 	l.nodes.answered = func() {

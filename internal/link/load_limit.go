@@ -16,25 +16,31 @@ const (
 	aboutNodes subject = iota
 	aboutJobs
 	aboutDaemons
+	// aboutRecords is what an exporter shows of jobs and of slurmctld.
+	aboutRecords
 	subjects
 )
 
 // inverseRate is the reciprocal of the part of slurmrestd's time that a subject has for itself: the rate at which its bucket
-// fills. Burst is how much of that time its bucket holds. Together they are a twentieth of ten minutes.
+// fills. Burst is how much of that time its bucket holds. Together those of the first three are a twentieth of ten minutes. What an
+// exporter shows has a hundredth in addition, where there is one.
 //
 // No subject can use up what another has. Otherwise a configuration on its way would keep the list of nodes from being asked
 // for, and a large list the configuration. What jobs and slurmctlds do not need goes to the nodes: jobs are seldom asked for.
-func (s subject) inverseRate() time.Duration { return [subjects]time.Duration{37, 125, 200}[s] }
+func (s subject) inverseRate() time.Duration { return [subjects]time.Duration{37, 125, 200, 100}[s] }
 
 func (s subject) burst() time.Duration {
-	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond}[s]
+	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond}[s]
 }
+
+// passesOn says whether the nodes get what a subject does not need.
+func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 
 // A loadLimit bounds how long slurmrestd works for our requests. It has a token bucket for each subject, whose tokens are
 // slurmrestd's time. A bucket fills with the time that passes, and every answer takes out what slurmrestd worked for it. A request
 // that somebody waits for may be sent while its bucket is not in debt. Any other may be sent while a quarter of the burst is there.
 //
-// So requests take at most half a minute of ten minutes, whatever is asked and by whom. The first ones after a rest are still
+// So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter seven seconds more. The first ones after a rest are still
 // sent at once.
 //
 // After a change the bucket of the nodes fills faster for a while: whoever changes a thousand nodes pays for the lists that show
@@ -75,7 +81,9 @@ func (l *loadLimit) grow(now time.Time) {
 			l.left[s] += passed / s.inverseRate()
 			over := max(0, l.left[s]-s.burst())
 			l.left[s] -= over
-			l.left[aboutNodes] += over
+			if s.passesOn() {
+				l.left[aboutNodes] += over
+			}
 		}
 		l.left[aboutNodes] = min(l.left[aboutNodes], aboutNodes.burst())
 	}
@@ -109,7 +117,7 @@ func (l *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
 	missing += time.Microsecond // what grows is rounded down
 	rate := 1 / float64(s.inverseRate())
 	for other := range subjects {
-		if s == aboutNodes && other != aboutNodes && l.left[other] >= other.burst() {
+		if s == aboutNodes && other.passesOn() && l.left[other] >= other.burst() {
 			rate += 1 / float64(other.inverseRate())
 		}
 	}

@@ -235,10 +235,12 @@ func nodes(ctx context.Context, client *rest.Client, since time.Time, timeout ti
 	return list, err
 }
 
-// The calls that list nodes and jobs, or the states of jobs, as rest names them.
+// The calls whose cost is noted, as rest names them.
 const (
 	listNodes = "GET nodes"
 	listJobs  = "GET jobs" // and their states
+	getJob    = "GET job"
+	getDiag   = "GET diag"
 )
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
