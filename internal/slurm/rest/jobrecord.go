@@ -130,7 +130,8 @@ func (r *reader) jobRecord() JobRecord {
 		r.fail("expected '{', found null")
 	}
 	for ok := r.open('{'); ok; ok = r.more('{') {
-		switch string(r.key()) {
+		key := r.key()
+		switch string(key) {
 		case "job_id":
 			j.ID = r.quantity().number
 		case "name":
@@ -145,20 +146,10 @@ func (r *reader) jobRecord() JobRecord {
 			task = r.quantity()
 		case "array_task_string":
 			waiting = r.text("")
-		case "partition":
-			j.Partition = r.shared()
-		case "mail_user":
-			j.Mail = r.shared()
-		case "cpus":
-			j.CPUs = r.quantity().number
 		case "tres_alloc_str":
 			j.TRES = r.shared()
 		case "tres_req_str":
 			requested = r.shared()
-		case "standard_output":
-			j.Output = r.text("")
-		case "standard_error":
-			j.ErrorOutput = r.text("")
 		case "time_limit":
 			limit = r.quantity()
 		case "comment":
@@ -178,7 +169,7 @@ func (r *reader) jobRecord() JobRecord {
 		case "end_time":
 			j.End = r.time()
 		default:
-			r.skip()
+			r.shownOfJob(&j, key)
 		}
 	}
 	j.TRES, j.ArrayTask = cmp.Or(j.TRES, requested), waiting
@@ -192,6 +183,24 @@ func (r *reader) jobRecord() JobRecord {
 		j.End = time.Time{} // Slurm's guess, which is a year or a century away without a time limit
 	}
 	return j
+}
+
+// shownOfJob reads what nothing is decided by, and skips what is not read.
+func (r *reader) shownOfJob(j *JobRecord, key []byte) {
+	switch string(key) {
+	case "partition":
+		j.Partition = r.shared()
+	case "mail_user":
+		j.Mail = r.shared()
+	case "cpus":
+		j.CPUs = r.quantity().number
+	case "standard_output":
+		j.Output = r.text("")
+	case "standard_error":
+		j.ErrorOutput = r.text("")
+	default:
+		r.skip()
+	}
 }
 
 // exitCode reads how a script ended.

@@ -171,7 +171,8 @@ func (r *reader) node() *Node {
 		r.fail("expected '{', found null")
 	}
 	for ok := r.open('{'); ok; ok = r.more('{') {
-		switch string(r.key()) {
+		key := r.key()
+		switch string(key) {
 		case "name":
 			n.Name = r.text("")
 		case "address":
@@ -210,27 +211,35 @@ func (r *reader) node() *Node {
 			n.BootTime = r.time()
 		case "slurmd_start_time":
 			n.SlurmdTime = r.time()
-		case "cpus":
-			n.CPUs = int(r.quantity().number)
-		case "alloc_cpus":
-			n.AllocCPUs = int(r.quantity().number)
-		case "effective_cpus":
-			n.EffectiveCPUs = int(r.quantity().number)
-		case "real_memory":
-			n.RealMemory = r.quantity().number
-		case "alloc_memory":
-			n.AllocMemory = r.quantity().number
-		case "specialized_memory":
-			n.SpecializedMemory = r.quantity().number
-		case "free_mem":
-			if q := r.quantity(); q.set {
-				n.FreeMemory = q.number
-			}
 		case "tres":
 			n.TRES = r.shared()
 		default:
-			r.skip()
+			r.amount(n, key)
 		}
 	}
 	return n
+}
+
+// amount reads what a node has a number of, and skips what is none.
+func (r *reader) amount(n *Node, key []byte) {
+	switch string(key) {
+	case "cpus":
+		n.CPUs = int(r.quantity().number)
+	case "alloc_cpus":
+		n.AllocCPUs = int(r.quantity().number)
+	case "effective_cpus":
+		n.EffectiveCPUs = int(r.quantity().number)
+	case "real_memory":
+		n.RealMemory = r.quantity().number
+	case "alloc_memory":
+		n.AllocMemory = r.quantity().number
+	case "specialized_memory":
+		n.SpecializedMemory = r.quantity().number
+	case "free_mem":
+		if q := r.quantity(); q.set {
+			n.FreeMemory = q.number
+		}
+	default:
+		r.skip()
+	}
 }
