@@ -31,10 +31,14 @@ type documents struct {
 	// gres and mpi are nil when there is none, and plugstack and topology, which have no keys, are empty then.
 	cgroup, gres, mpi   *conf.Document
 	plugstack, topology string
+	// flat says that slurm.conf is to name no topology.
+	flat bool
 }
 
 func (c *composer) configFiles(workers []ObservedWorker) documents {
-	return documents{cgroup: c.cgroupConf(), gres: c.gresConf(), mpi: c.mpiConf(), plugstack: c.plugstackConf(), topology: c.topologyConf(workers)}
+	out := documents{cgroup: c.cgroupConf(), gres: c.gresConf(), mpi: c.mpiConf(), plugstack: c.plugstackConf()}
+	out.topology, out.flat = c.topologyConf(workers)
+	return out
 }
 
 // names are those of the files that there are.

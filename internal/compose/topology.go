@@ -64,23 +64,33 @@ func (c *composer) isRelease2411() bool {
 	return strings.Contains(c.spec.SlurmNodes.Controller.Slurmctld.Image, "24.11")
 }
 
-// topologyConf is topology.conf(5) with all workers, also those that are not there yet; empty where Slurm takes the network to be
-// flat. A tree in which nobody knows any switch is flat: a line for it would cost a reconfiguration with each new worker.
-func (c *composer) topologyConf(workers []ObservedWorker) string {
+// topologyConf is topology.conf(5) with all workers, also those that are not there yet; empty where slurmctld is to read none. It says
+// whether Slurm is to take the network to be flat all the same. A tree in which nobody knows any switch is flat: a line for it would
+// cost a reconfiguration with each new worker.
+//
+// The file is there while the network is flat. slurm.conf is in another object, and one of the two may reach slurmctld before the
+// other. Told of a tree, and without the file, slurmctld waits for a minute, and ends.
+func (c *composer) topologyConf(workers []ObservedWorker) (text string, flat bool) {
 	plugin := value(c.spec.SlurmConfig.TopologyPlugin)
 	own, given := c.custom.Document.Get("TopologyPlugin")
 	if !c.followsNetwork() || given && own != plugin {
-		return ""
+		return "", false
 	}
 	nodes := c.slurmNodes(workers)
+	tree := plugin == topologyTree
 	switch {
-	case len(nodes) == 0, plugin == topologyTree && isFlat(nodes):
-		return ""
-	case plugin == topologyTree:
-		return registered(workers) + topology.Tree(nodes)
+	case len(nodes) > 0 && tree && (given || !isFlat(nodes)):
+		return registered(workers) + topology.Tree(nodes), false
+	case len(nodes) > 0 && !tree:
+		return registered(workers) + topology.Blocks(nodes, int(cmp.Or(c.spec.BlockSize(), defaultBlockSize))), false
+	case tree:
+		return flatNetwork + topology.NoTree, true
 	}
-	return registered(workers) + topology.Blocks(nodes, int(cmp.Or(c.spec.BlockSize(), defaultBlockSize)))
+	return flatNetwork + topology.NoBlocks, true
 }
+
+// flatNetwork is the comment at the beginning of a topology.conf that is not read.
+const flatNetwork = "# the network is flat: slurm.conf names no topology, and this file is not read\n"
 
 // registered is a comment that changes when a node registers. slurmctld reads which nodes a switch has when it reads the file: a
 // dynamic node that registers later is nowhere in the network, and 24.11 gives it no job.
@@ -133,7 +143,7 @@ func isFlat(nodes []topology.Node) bool {
 // topologyKeys leaves the default, topology/tree, out where the network is flat.
 func (c *composer) topologyKeys(d *document, docs documents) {
 	plugin, param := value(c.spec.SlurmConfig.TopologyPlugin), value(c.spec.SlurmConfig.TopologyParam)
-	if (plugin == topologyTree || plugin == topologyBlock) && docs.topology == "" || plugin == topologyFlat {
+	if docs.flat || (plugin == topologyTree || plugin == topologyBlock) && docs.topology == "" || plugin == topologyFlat {
 		plugin = ""
 	}
 	d.text("TopologyPlugin", plugin, "spec.slurmConfig.topologyPlugin")

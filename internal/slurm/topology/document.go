@@ -153,6 +153,15 @@ func Blocks(nodes []Node, size int) string {
 	return text(append(lines, "BlockSizes="+strconv.Itoa(size)))
 }
 
+// NoTree and NoBlocks are the topology.conf of topology/tree and of topology/block that name no node of a cluster. slurmctld starts with
+// each of them, and warns of a node that it does not know.
+const (
+	NoTree   = "SwitchName=" + unknown + " Nodes=" + nobody + "\n"
+	NoBlocks = "BlockName=" + unknown + " Nodes=" + nobody + "\nBlockSizes=1\n"
+	// nobody is a node that there is not.
+	nobody = "nobody"
+)
+
 func text(lines []string) string {
 	if len(lines) == 0 {
 		return ""

@@ -141,3 +141,27 @@ func TestSlurmctldEndsWhenTheSwitchOfAMovedNodeGoes(t *testing.T) {
 		}
 	}
 }
+
+// TestSlurmStartsWithATopologyOfNobody holds why topology.conf is there while slurm.conf names no topology: the two files reach
+// slurmctld one after the other. Without the file it waits for a minute, and ends.
+func TestSlurmStartsWithATopologyOfNobody(t *testing.T) {
+	for _, root := range realslurm.Roots(t) {
+		for plugin, text := range map[string]string{"topology/tree": topology.NoTree, "topology/block": topology.NoBlocks} {
+			if root.Release == "24.11" && plugin == "topology/block" {
+				continue // it starts with no block of which nodes are missing
+			}
+			t.Run(root.Release+" "+plugin, func(t *testing.T) {
+				box := realslurm.Open(t, root, "TopologyPlugin="+plugin)
+				write(t, box, text)
+				box.StartController()
+				box.StartSlurmd("w-0", 2, "")
+				box.Run("sh", "-c", "for i in $(seq 300); do sinfo -hN -t idle | grep -c . | grep -q 1 && exit 0; sleep 0.1; done; exit 1")
+				box.Run("scontrol", "reconfigure")
+				if shown := box.Run("scontrol", "show", "topology"); strings.Contains(shown, "w-0") {
+					t.Errorf("a node is in it: %s", shown)
+				}
+				box.Run("scontrol", "ping")
+			})
+		}
+	}
+}

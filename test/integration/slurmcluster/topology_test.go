@@ -13,6 +13,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/topology"
 )
 
 // labelled creates a Kubernetes node behind a switch.
@@ -45,8 +46,8 @@ func TestTheTopologyFollowsLabelsOfKubernetesNodes(t *testing.T) {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: w.meta("demo-worker")}
 	files := &corev1.ConfigMap{ObjectMeta: w.meta("demo-slurm-configs")}
 	w.exists(set, files)
-	if files.Data["topology.conf"] != "" {
-		t.Errorf("there is a topology of nothing known: %s", files.Data["topology.conf"])
+	if got := files.Data["topology.conf"]; !strings.HasSuffix(got, "\n"+topology.NoTree) {
+		t.Errorf("there is a topology of nothing known: %s", got)
 	}
 
 	first := w.labelled(w.server.Namespace+"-a", "leaf1")
