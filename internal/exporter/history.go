@@ -93,7 +93,7 @@ func (h *nodeHistory) observe(now time.Time, state nodeState, n *rest.Node) {
 			since = n.ReasonTime
 		}
 		if passed := now.Sub(h.seen); passed > 0 && passed <= maxUnseen {
-			h.addGPUs(state, passed.Seconds()*gpus(n.TRES))
+			h.addGPUs(state, passed.Seconds()*gpus(n))
 		}
 	}
 	h.seen = now

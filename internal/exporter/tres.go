@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // tres returns how much of a trackable resource a list has, such as "cpu=16,mem=191356M,billing=16,gres/gpu=1" (TRES in
@@ -25,7 +27,41 @@ func tres(list, name string) float64 {
 	return 0
 }
 
-func gpus(list string) float64 { return tres(list, "gres/gpu") }
+// gpus are those of a node. They are trackable resources where AccountingStorageTRES names gres/gpu, and generic ones always.
+func gpus(n *rest.Node) float64 {
+	if tracked := tres(n.TRES, "gres/gpu"); tracked > 0 {
+		return tracked
+	}
+	return gres(n.Gres, "gpu")
+}
+
+// gres returns how many of a generic resource a list has, such as "gpu:h100:8(S:0-1),gpu:a100:2,shard:8" (Gres in slurm.conf(5)). A
+// resource without a number counts as one.
+func gres(list, name string) float64 {
+	total, depth, start := 0., 0, 0
+	for i := 0; i <= len(list); i++ {
+		switch {
+		case i == len(list) || list[i] == ',' && depth == 0:
+			entry, _, _ := strings.Cut(list[start:i], "(")
+			start = i + 1
+			parts := strings.Split(entry, ":")
+			if parts[0] != name {
+				continue
+			}
+			last := parts[len(parts)-1]
+			if n, err := strconv.ParseUint(last, 10, 32); err == nil {
+				total += float64(n)
+			} else {
+				total++ // "gpu", "gpu:h100"
+			}
+		case list[i] == '(':
+			depth++
+		case list[i] == ')':
+			depth--
+		}
+	}
+	return total
+}
 
 // mebi is what memory is counted in where nothing else is said.
 const mebi = 1 << 20
@@ -39,8 +75,8 @@ func bytesOf(value string) float64 {
 		}
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+	if n *= unit; err != nil || !(n >= 0) || math.IsInf(n, 0) {
 		return 0
 	}
-	return n * unit
+	return n
 }

@@ -139,25 +139,25 @@ func TestRecordedAnswers(t *testing.T) {
 			Name: "n0001", Address: "n0001", Hostname: "n0001", State: []string{"IDLE", "EXTERNAL", "DRAIN"},
 			Reason: "x", ReasonUser: "slurm", ReasonTime: time.Unix(1795172863, 0),
 			Features: []string{"h100", "zone-a"}, ActiveFeatures: []string{"h100", "zone-a"}, Partitions: []string{"main"},
-			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64",
+			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8",
 		}, 4, Meta{"real", "26.05.5"}},
 		"26.05.5 in v0.0.42": {"nodes-26.05.5-v0.0.42.json", Node{
 			Name: "n0001", Address: "n0001", Hostname: "n0001", State: []string{"IDLE", "DRAIN"},
 			Reason: "x", ReasonUser: "slurm", ReasonTime: time.Unix(1795172863, 0),
 			Features: []string{"h100", "zone-a"}, ActiveFeatures: []string{"h100", "zone-a"}, Partitions: []string{"main"},
-			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64",
+			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8",
 		}, 2, Meta{"real", "26.05.5"}},
 		"24.11.5 in v0.0.42": {"nodes-24.11.5-v0.0.42.json", Node{
 			Name: "n0001", Address: "127.0.0.1", Hostname: "n0001", State: []string{"UNKNOWN", "DRAIN", "NOT_RESPONDING"},
 			Reason: "x: y", ReasonUser: "slurm", ReasonTime: time.Unix(1795172407, 0),
 			Features: []string{"h100", "zone-a"}, ActiveFeatures: []string{"h100", "zone-a"}, Partitions: []string{"main"},
-			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64",
+			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8",
 		}, 4, Meta{"real", "24.11.5"}},
 		"24.11.5 in v0.0.41": {"nodes-24.11.5-v0.0.41.json", Node{
 			Name: "n0001", Address: "127.0.0.1", Hostname: "n0001", State: []string{"UNKNOWN", "DRAIN", "NOT_RESPONDING"},
 			Reason: "x: y", ReasonUser: "slurm", ReasonTime: time.Unix(1795172407, 0),
 			Features: []string{"h100", "zone-a"}, ActiveFeatures: []string{"h100", "zone-a"}, Partitions: []string{"main"},
-			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64",
+			CPUs: 64, EffectiveCPUs: 64, RealMemory: 512000, FreeMemory: -1, TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8",
 		}, 2, Meta{"real", "24.11.5"}},
 	}
 	for name, test := range tests {

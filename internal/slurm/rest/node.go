@@ -54,8 +54,9 @@ type Node struct {
 	RealMemory, AllocMemory, SpecializedMemory int64
 	// FreeMemory is what the operating system had free when slurmd registered or was asked last, in MiB; -1 is not known.
 	FreeMemory int64
-	// TRES are the trackable resources that are configured: "cpu=64,mem=500G,billing=64,gres/gpu=8".
-	TRES string
+	// TRES are the trackable resources that are configured: "cpu=64,mem=500G,billing=64,gres/gpu=8". GPUs are among them where
+	// AccountingStorageTRES says so. Gres are the generic resources: "gpu:h100:8(S:0-1),shard:8".
+	TRES, Gres string
 }
 
 // Equal says whether two nodes are the same in every field but FreeMemory.
@@ -70,7 +71,7 @@ func (n *Node) Equal(o *Node) bool {
 		n.Reservation == o.Reservation && n.Topology == o.Topology && n.Version == o.Version &&
 		n.BootTime.Equal(o.BootTime) && n.SlurmdTime.Equal(o.SlurmdTime) &&
 		n.CPUs == o.CPUs && n.AllocCPUs == o.AllocCPUs && n.EffectiveCPUs == o.EffectiveCPUs &&
-		n.RealMemory == o.RealMemory && n.AllocMemory == o.AllocMemory && n.SpecializedMemory == o.SpecializedMemory && n.TRES == o.TRES
+		n.RealMemory == o.RealMemory && n.AllocMemory == o.AllocMemory && n.SpecializedMemory == o.SpecializedMemory && n.TRES == o.TRES && n.Gres == o.Gres
 }
 
 // NodeList is an answer to "which nodes are there".
@@ -213,6 +214,8 @@ func (r *reader) node() *Node {
 			n.SlurmdTime = r.time()
 		case "tres":
 			n.TRES = r.shared()
+		case "gres":
+			n.Gres = r.shared()
 		default:
 			r.amount(n, key)
 		}

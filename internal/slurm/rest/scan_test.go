@@ -165,7 +165,7 @@ func reference(body []byte) (nodes []*Node, ok bool) {
 			Reason: text(m["reason"]), ReasonUser: text(m["reason_set_by_user"]), Comment: text(m["comment"]),
 			Extra: text(m["extra"]), InstanceID: text(m["instance_id"]), InstanceType: text(m["instance_type"]),
 			Features: texts(m["features"]), ActiveFeatures: texts(m["active_features"]), Partitions: texts(m["partitions"]),
-			Reservation: text(m["reservation"]), Topology: text(m["topology"]), Version: text(m["version"]), TRES: text(m["tres"]),
+			Reservation: text(m["reservation"]), Topology: text(m["topology"]), Version: text(m["version"]), TRES: text(m["tres"]), Gres: text(m["gres"]),
 		})
 	}
 	return nodes, true
