@@ -4,7 +4,11 @@
 package docs
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"k8s.io/utils/clock"
 
@@ -52,7 +58,7 @@ func TestNobodyElseRegistersMetrics(t *testing.T) {
 		}
 		if defines.MatchString(text) {
 			count++
-			if !strings.HasPrefix(path, "internal/link/") && path != "internal/controller/slinky/nodeset/metrics.go" {
+			if !strings.HasPrefix(path, "internal/link/") && path != "internal/controller/slinky/nodeset/metrics.go" && !strings.HasPrefix(path, "internal/exporter/") {
 				t.Errorf("%s defines metrics; let TestThePageOfMetricsIsThatOfTheCollectors describe them", path)
 			}
 		}
@@ -60,6 +66,32 @@ func TestNobodyElseRegistersMetrics(t *testing.T) {
 	if count == 0 {
 		t.Error("nobody defines metrics")
 	}
+}
+
+// TestThePageOfTheExporterHasItsMetrics compares administrators/exporter.md with what the exporter's own tests see it show.
+func TestThePageOfTheExporterHasItsMetrics(t *testing.T) {
+	var out strings.Builder
+	for _, part := range []struct{ title, file string }{{"Of the cluster", "cluster.txt"}, {"Of the exporter", "own.txt"}} {
+		text, err := os.ReadFile(filepath.Join(root, "internal", "exporter", "testdata", part.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+		if err != nil || len(families) < 10 {
+			t.Fatalf("%s has %d metrics, %v", part.file, len(families), err)
+		}
+		fmt.Fprintf(&out, "\n### %s\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n", part.title)
+		for _, name := range slices.Sorted(maps.Keys(families)) {
+			f := families[name]
+			var labels []string
+			for _, l := range f.Metric[0].Label {
+				labels = append(labels, "`"+l.GetName()+"`")
+			}
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), escaped(f.GetHelp()))
+		}
+	}
+	compare(t, "administrators/exporter.md", out.String())
 }
 
 func unquoted(t *testing.T, text string) string {

@@ -8,13 +8,46 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
+
+// TestTheSampleOfTheExporter reads the file that users apply to run the exporter.
+func TestTheSampleOfTheExporter(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "config", "samples", "exporter.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token slinkyv1beta1.Token
+	var deployment appsv1.Deployment
+	documents := bytes.Split(text, []byte("\n---\n"))
+	if len(documents) != 2 {
+		t.Fatalf("it has %d objects", len(documents))
+	}
+	for i, into := range []any{&token, &deployment} {
+		if err := yaml.UnmarshalStrict(documents[i], into); err != nil {
+			t.Error(err)
+		}
+	}
+	pod := deployment.Spec.Template
+	if got, want := pod.Spec.Volumes[0].Secret.SecretName, token.Name+"-jwt-"+token.Spec.Username; got != want {
+		t.Errorf("the pod has Secret %s, the Token makes %s", got, want)
+	}
+	if pod.Labels[slinkyv1beta1.LabelSlurmrestdClient] != "true" || pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+		t.Errorf("the pod reaches slurmrestd by its labels %v, and has a token of Kubernetes", pod.Labels)
+	}
+	if got := "--token-file=" + pod.Spec.Containers[0].VolumeMounts[0].MountPath + "/SLURM_JWT"; !slices.Contains(pod.Spec.Containers[0].Args, got) {
+		t.Errorf("the program is not told %s", got)
+	}
+}
 
 // TestSamplesOfTheDatabase reads the files that users apply to keep and to restore the records of jobs. An end-to-end test runs them.
 func TestSamplesOfTheDatabase(t *testing.T) {

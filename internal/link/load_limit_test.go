@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is asked, and whenever, ten minutes see no more than half a minute of requests, 6.6 seconds of those for an exporter, the last
-// one of each kind, and a fifth of the time in which somebody waits.
+// Whatever is asked, and whenever, ten minutes see no more than half a minute of requests, and 6.6 seconds of those for an exporter. The
+// last one of each kind comes on top, and a fifth of the time in which somebody waits.
 func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1795172262, 0)
