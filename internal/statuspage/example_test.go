@@ -1,0 +1,101 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statuspage
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// noon is when the facts of tests are gathered.
+func noon() time.Time { return time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC) }
+
+// demo is the cluster of tests.
+func demo() link.Key { return link.Key{Namespace: "slurm", Name: "demo"} }
+
+// words are the states of nodes of an example, one after the other.
+func words() [][]string {
+	var out [][]string
+	for _, group := range []struct {
+		n     int
+		words []string
+	}{
+		{4, []string{"IDLE", "DYNAMIC_NORM"}}, {3, []string{"MIXED", "DYNAMIC_NORM"}}, {5, []string{"ALLOCATED", "DYNAMIC_NORM"}},
+		{1, []string{"MIXED", "DRAIN", "DYNAMIC_NORM"}}, {1, []string{"IDLE", "DRAIN", "DYNAMIC_NORM"}}, {1, []string{"DOWN", "DYNAMIC_NORM"}},
+		{1, []string{"IDLE", "NOT_RESPONDING", "DYNAMIC_NORM"}}, {1, []string{"IDLE", "MAINTENANCE", "DYNAMIC_NORM"}}, {2, []string{"IDLE", "CLOUD", "POWERED_DOWN"}},
+		{1, nil},
+	} {
+		for range group.n {
+			out = append(out, group.words)
+		}
+	}
+	return out
+}
+
+// example is a cluster with that many nodes in two NodeSets, in all states. Most are as in a cluster that works.
+func example(nodes int) Facts {
+	at := metav1.NewTime(noon().Add(-time.Hour))
+	condition := func(kind, status, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: at}
+	}
+	f := Facts{
+		Now: noon(), Cluster: demo(),
+		Slurm: Slurm{Linked: true, Trust: link.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
+		Objects: []Object{
+			{Kind: "Controller", Name: "demo", Conditions: []metav1.Condition{
+				condition("Ready", "True", "Available", ""), condition("Stalled", "False", "Reconciled", ""), condition("SlurmReachable", "True", "Answering", ""),
+			}},
+			{Kind: "NodeSet", Name: "cpu", Conditions: []metav1.Condition{
+				condition("Ready", "False", "PodsNotReady", "19 of 20 workers are ready"), condition("Reconciling", "True", "RollingOut", "2 workers are updated"),
+			}},
+		},
+	}
+	gpus := nodes / 4
+	for _, set := range []struct {
+		name  string
+		nodes int
+	}{{"cpu", nodes - gpus}, {"gpu", gpus}} {
+		n := NodeSet{Name: set.name}
+		n.Status.Desired, n.Status.Replicas, n.Status.ReadyReplicas = int32(set.nodes), int32(set.nodes), int32(set.nodes-1)
+		for i := range set.nodes {
+			f.Nodes = append(f.Nodes, exampleNode(set.name, i, set.nodes))
+		}
+		f.NodeSets = append(f.NodeSets, n)
+	}
+	status := &f.NodeSets[0].Status
+	status.Planned = 3
+	status.Plan = []slinkyv1beta1.NodeSetStep{
+		{Pod: "cpu-3", Action: "Retire", Cause: "update", Message: "after job 812 of alice, which ends at 14:20"},
+		{Pod: "cpu-2", Action: "Retire", Cause: "update", Message: "after cpu-3: maxUnavailable is 1"},
+	}
+	status.OutOfService = []slinkyv1beta1.NodeSetOutOfService{
+		{Reason: "HeldBySomebody", Count: 1, Nodes: "cpu-13", Since: &at}, {Reason: "Retiring", Count: 1, Nodes: "cpu-12", Since: &at},
+	}
+	return f
+}
+
+// exampleNode is a node of a NodeSet with that many. In large ones one of ten is in a state other than idle, mixed and allocated.
+func exampleNode(set string, i, of int) Node {
+	all := words()
+	said := all[i%len(all)]
+	if of > 100 && i/len(all)%10 != 0 {
+		said = all[i%12]
+	}
+	n := Node{Name: fmt.Sprintf("%s-%d", set, i), NodeSet: set, State: node.Parse(said), Registered: node.AnswerOf(said != nil)}
+	if n.State.Drain() == node.Yes || n.State.Down() == node.Yes {
+		n.Reason = node.Reason{Text: "disk <sda> fails", SetBy: "root", At: noon().Add(-time.Hour)}
+		n.OutOfService = "HeldBySomebody: root has drained it since 11:00, and undrains it"
+	}
+	return n
+}

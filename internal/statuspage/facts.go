@@ -1,0 +1,78 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statuspage
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+)
+
+// Facts are what the page of a cluster is made of.
+type Facts struct {
+	// Now is when they were gathered.
+	Now time.Time
+	// Cluster is the Controller.
+	Cluster link.Key
+	// Waiting says that this process waits for the lease, and that another one has the links to Slurm.
+	Waiting bool
+	Slurm   Slurm
+	// Objects are the Controller, the SlurmCluster of its name and its NodeSets, in the order in which the page shows them.
+	Objects []Object
+	// NodeSets are those of the cluster, by name.
+	NodeSets []NodeSet
+	// Nodes are the workers, and the Slurm nodes behind which there is none, in any order.
+	Nodes []Node
+}
+
+// Slurm is what is known of the link to slurmrestd.
+type Slurm struct {
+	// Linked says that there is a link; without one the rest is empty.
+	Linked bool
+	// Trust, Since, Taken and Why are those of the snapshot.
+	Trust link.Trust
+	Since time.Time
+	Taken time.Time
+	Why   string
+	// Name is Slurm's name of the cluster, Release the release of slurmrestd; both may be unknown.
+	Name    string
+	Release string
+}
+
+// Object is an object of Kubernetes with its conditions.
+type Object struct {
+	Kind       string
+	Name       string
+	Conditions []metav1.Condition
+}
+
+// NodeSet is a kind of worker.
+type NodeSet struct {
+	Name string
+	// DryRun says that its plan is not carried out.
+	DryRun bool
+	Status slinkyv1beta1.NodeSetStatus
+}
+
+// Node is a worker, or a Slurm node without one.
+type Node struct {
+	// Name is that of the Slurm node.
+	Name string
+	// NodeSet is empty when no worker stands behind the node.
+	NodeSet string
+	// Registered answers whether Slurm has the node; Yes is also for one that it had when it last answered. State is what it said then.
+	Registered node.Answer
+	State      node.State
+	// Reason is why it is in this state, as Slurm says.
+	Reason node.Reason
+	// OutOfService, Attention and Plan are what the worker pod says of itself: its line of the ledger, what a person has to look at,
+	// and what is going to happen to it. They are empty when there is nothing to say.
+	OutOfService string
+	Attention    string
+	Plan         string
+}
