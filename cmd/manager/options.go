@@ -29,6 +29,7 @@ import (
 type options struct {
 	healthAddr               string
 	metrics                  command.Metrics
+	statusPage               bool
 	enableHTTP2              bool
 	leaderElect              bool
 	leaderElectNamespace     string
@@ -94,6 +95,8 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 		fs.StringVar(&o.healthAddr, name, ":8081", "`address` of /healthz and /readyz")
 	}
 	o.metrics.Bind(fs, ":8080", "metrics-addr", "metrics-bind-address")
+	fs.BoolVar(&o.statusPage, "status-page", false,
+		"serve web pages that show how clusters are, at /ui where metrics are served, to callers whose token may get the non-resource URLs /ui and /ui/*")
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
 	for _, name := range []string{"leader-elect-namespace", "operator-namespace"} {
@@ -198,6 +201,9 @@ func (o *options) validate() error {
 	var errs []error
 	if _, err := o.health(); err != nil {
 		errs = append(errs, err)
+	}
+	if o.statusPage && (o.metrics.Address == "0" || !o.metrics.Secure) {
+		errs = append(errs, errors.New("--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"))
 	}
 	if o.notReadyTimeout < minNotReadyTimeout {
 		errs = append(errs, fmt.Errorf("--not-ready-timeout is %s: it must be at least %s", o.notReadyTimeout, minNotReadyTimeout))

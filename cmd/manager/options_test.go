@@ -107,6 +107,12 @@ func TestEphemeralStorageIsMeasuredWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheStatusPageIsServedWhereItIsAskedFor(t *testing.T) {
+	if parsed(t).statusPage || !parsed(t, "--status-page").statusPage {
+		t.Error("it is served without the flag, or not with it")
+	}
+}
+
 func TestFlagsWithoutEffectSaySo(t *testing.T) {
 	var output bytes.Buffer
 	if _, err := parse([]string{"--slurmclient-workers", "2", "--feature-gates=A=true", "--zap-devel"}, noEnv, &output); err != nil {
@@ -179,6 +185,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"--image-tag="}, "--image-registry and --image-tag must not be empty"},
 		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
 		{[]string{"--max-nodes-drained-by-checks=0"}, `--max-nodes-drained-by-checks: "0": it must be at least 1, and at least 1 %`},
+		{[]string{"--status-page", "--metrics-addr=0"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
+		{[]string{"--status-page", "--metrics-secure=false"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
 		{[]string{"--ephemeral-storage-threshold=100.5"}, "--ephemeral-storage-threshold is 100.5: it must be from 0 to 100"},
 		{[]string{"--ephemeral-storage-threshold=70"}, "--ephemeral-storage-resume-threshold is 80: it must be above 0, and below --ephemeral-storage-threshold, which is 70"},
 		{[]string{"--kubelet-port=0"}, "--kubelet-port is 0: it must be from 1 to 65535"},

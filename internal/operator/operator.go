@@ -82,6 +82,8 @@ type Options struct {
 	Links link.Options
 	// Metrics is where the metrics of the links and of the NodeSets are registered; nil registers none.
 	Metrics prometheus.Registerer
+	// StatusPage says that the server of the metrics serves web pages that show how clusters are.
+	StatusPage bool
 }
 
 // DefaultTopologyLabelPrefix is the prefix of the labels that say where a Kubernetes node is in the network.
@@ -173,6 +175,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 	links, brakes := link.NewRegistry(o.Links), brake.New(o.DrainLimit, clock.RealClock{})
 	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), brakes))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
+	}
+	if o.StatusPage {
+		if err := addStatusPage(ctx, mgr, links, o.Enabled == nil || o.Enabled["slurmcluster"]); err != nil {
+			return err
+		}
 	}
 	meter, err := measuring(mgr, links, brakes, o.Storage)
 	if err != nil {
