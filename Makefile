@@ -127,6 +127,11 @@ faults: ## Try every fault at every sixth write of every scenario (FAULTS_EVERY=
 mutants: ## Put the bugs of others into the operator, one at a time, and see that the fault suite catches each.
 	@go test -count=1 -v -timeout 2h ./test/mutants -mutants.run
 
+.PHONY: status-page
+status-page: ## Look at the status page with Chromium, and take its pictures for the documentation. Chromium, a Debian package, is installed: 414 MB.
+	@hack/install-packages chromium
+	@go test -count=1 ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
+
 .PHONY: counts
 counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.
 	@bin/localkube build

@@ -49,6 +49,7 @@ func example(nodes int) Facts {
 	condition := func(kind, status, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: at}
 	}
+	gpus := nodes / 4
 	f := Facts{
 		Now: noon(), Cluster: demo(),
 		Slurm: Slurm{Linked: true, Trust: link.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
@@ -57,11 +58,10 @@ func example(nodes int) Facts {
 				condition("Ready", "True", "Available", ""), condition("Stalled", "False", "Reconciled", ""), condition("SlurmReachable", "True", "Answering", ""),
 			}},
 			{Kind: "NodeSet", Name: "cpu", Conditions: []metav1.Condition{
-				condition("Ready", "False", "PodsNotReady", "19 of 20 workers are ready"), condition("Reconciling", "True", "RollingOut", "2 workers are updated"),
+				condition("Ready", "False", "PodsNotReady", fmt.Sprintf("%d of %d workers are ready", nodes-gpus-1, nodes-gpus)), condition("Reconciling", "True", "RollingOut", "2 workers are on the way out"),
 			}},
 		},
 	}
-	gpus := nodes / 4
 	for _, set := range []struct {
 		name  string
 		nodes int
@@ -76,8 +76,8 @@ func example(nodes int) Facts {
 	status := &f.NodeSets[0].Status
 	status.Planned = 3
 	status.Plan = []slinkyv1beta1.NodeSetStep{
-		{Pod: "cpu-3", Action: "Retire", Cause: "update", Message: "after job 812 of alice, which ends at 14:20"},
-		{Pod: "cpu-2", Action: "Retire", Cause: "update", Message: "after cpu-3: maxUnavailable is 1"},
+		{Pod: "cpu-12", Action: "Retire", Cause: "update", Message: "job 812 of alice, which ends at 14:20"},
+		{Pod: "cpu-4", Action: "Retire", Cause: "update", Message: "cpu-12: at most 1 worker may be unavailable"},
 	}
 	status.OutOfService = []slinkyv1beta1.NodeSetOutOfService{
 		{Reason: "HeldBySomebody", Count: 1, Nodes: "cpu-13", Since: &at}, {Reason: "Retiring", Count: 1, Nodes: "cpu-12", Since: &at},

@@ -109,22 +109,17 @@ func (r *rendering) sameLayout(other *rendering) bool {
 	})
 }
 
-// mainContent is what template main is executed with.
+// mainContent is what template main is executed with: the sections of the grids, and the content of every element.
 type mainContent struct {
 	Sets  []setLayout
-	parts map[string]string
-}
-
-// HTML is the content of an element.
-func (m mainContent) HTML(id string) template.HTML {
-	return template.HTML(m.parts[id]) //nolint:gosec // a template has made it
+	Parts map[string]template.HTML
 }
 
 // main is the whole content of the page's element main.
 func (t templates) main(r *rendering) (string, error) {
-	content := mainContent{Sets: r.sets, parts: make(map[string]string, len(r.fragments))}
+	content := mainContent{Sets: r.sets, Parts: make(map[string]template.HTML, len(r.fragments))}
 	for _, f := range r.fragments {
-		content.parts[f.id] = f.html
+		content.Parts[f.id] = template.HTML(f.html) //nolint:gosec // a template has made it
 	}
 	return t.execute("main", content)
 }

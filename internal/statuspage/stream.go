@@ -40,7 +40,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key link.Ke
 	if position == "" {
 		position = r.URL.Query().Get("since")
 	}
-	w.Header().Set("Connection", "close") // what is left of the write timeout is not for another request
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would wait for more
+	w.Header().Set("Connection", "close")     // what is left of the write timeout is not for another request
 	out := &eventWriter{w: w, controller: http.NewResponseController(w), timeout: s.limits.write}
 	if err := out.comment("welcome"); err == nil {
 		s.follow(r, b, position, out)
