@@ -30,6 +30,7 @@ func TestAChangeInSlurmIsShown(t *testing.T) {
 	}
 	s := New(gatherer(t, links), links)
 	soon(s)
+	s.limits.age = time.Hour // nothing but the link wakes it
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()

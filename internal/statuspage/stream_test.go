@@ -155,6 +155,23 @@ func TestABrowserGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+func TestWhatChangedBetweenThePageAndItsStreamIsSent(t *testing.T) {
+	m := newMemory(example(200))
+	s, url := serve(t, m, func(s *Server) { s.limits.age = time.Hour })
+	answer := ask(s, "GET", "/ui/slurm/demo", nil)
+	_ = answer.Body.Close()
+	s.mu.Lock()
+	b := s.boards[demo()]
+	s.mu.Unlock()
+	position := b.position()
+	m.edit(drainFirst)
+	s.Wake()
+	awaited(t, "the server has seen that nobody looks", func() bool { return len(s.changed) == 0 })
+	if diff := cmp.Diff([]string{"legend", "set-0", "set-0-0"}, subscribe(t, url, position, nil).fragments()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestChangesWithinAnIntervalAreSentTogether(t *testing.T) {
 	const interval = 300 * time.Millisecond
 	m := newMemory(example(200))
