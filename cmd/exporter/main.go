@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, environment func(string) (string, b
 	defer registry.Close()
 	changes := registry.Subscribe()
 	defer changes.Close()
-	l, err := registry.Set(link.Key{Namespace: o.namespace, Name: o.cluster}, link.Config{Endpoint: o.slurmrestd, Issuer: issuer})
+	l, err := registry.Set(link.Key{Namespace: o.namespace, Name: o.cluster}, link.Config{Endpoint: o.slurmrestd, Issuer: issuer}) //nolint:contextcheck // Close ends it
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func address(t *testing.T) string {
 
 // get returns the body of an answer with status 200.
 func get(url string) (string, error) {
-	answer, err := http.Get(url) //nolint:noctx // it is our own
+	answer, err := http.Get(url)
 	if err != nil {
 		return "", err
 	}
