@@ -54,6 +54,9 @@ deps: ## Install the Debian packages that building, the local Kubernetes and the
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.
 
+.PHONY: plugin
+plugin: bin/kubectl-slurm ## Build the plugin of kubectl, bin/kubectl-slurm (docs/users/kubectl-slurm.md).
+
 .PHONY: run
 run: bin/manager ## Run the operator on this machine, for the cluster of KUBECONFIG and the slurmrestd at SLURMRESTD_URL (CONTRIBUTING.md). RUN_FLAGS=… adds flags.
 	@bin/manager --leader-elect=false --metrics-addr=0 --health-addr=127.0.0.1:18081 --log-format=plain \
@@ -66,6 +69,10 @@ $(addprefix bin/,$(BINARIES)): bin/%: $(GO_FILES)
 # Without a version: the images of Slurm are built anew only when these programs have changed.
 $(addprefix bin/,$(SLURM_BINARIES)): bin/%: $(GO_FILES)
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./cmd/$*
+
+# For a directory of PATH: "kubectl slurm" runs it.
+bin/kubectl-slurm: $(GO_FILES)
+	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/kubectl-slurm
 
 bin/demo: $(GO_FILES)
 	@go build -o $@ ./test/demo

@@ -1,0 +1,38 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-slurm is a plugin of kubectl: "kubectl slurm" shows Slurm clusters and their workers, and works with them, by the
+// rights of whoever calls it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/coxswain-hpc/coxswain/internal/cli"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+const description = `The Coxswain kubectl-slurm shows Slurm clusters on Kubernetes, and works with them.
+
+It is a plugin of kubectl: with the program in a directory of PATH, "kubectl slurm" runs it. It talks to the API server alone, by
+your kubeconfig and with your rights.`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, cli.Program{
+		Description: description,
+		Version:     version,
+		Streams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Colour:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
+	}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,109 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is what kubectl-slurm does: it reads the objects of a cluster with the rights of the caller, and prints what they say.
+//
+// Functions without a client turn objects into what is printed, such as Tree; other files print it, and the commands wire both.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Program is what the main function knows.
+type Program struct {
+	// Description is the beginning of --help.
+	Description string
+	// Version is that of the program.
+	Version string
+	// Streams are the standard input and outputs.
+	Streams genericiooptions.IOStreams
+	// Colour says that output may be coloured.
+	Colour bool
+	// Now is the clock, by default time.Now.
+	Now func() time.Time
+}
+
+// Exit codes, as --help tells them.
+const (
+	exitOK       = 0
+	exitError    = 1
+	exitNotReady = 2
+)
+
+// exitCodes is the end of --help.
+const exitCodes = `
+
+Exit codes: 0 all is well, 1 an error, 2 something is not ready.`
+
+// exit ends the program with a code. It is an error so that commands can return it; err, which may be nil, is printed.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exit) Unwrap() error { return e.err }
+
+// Run runs the command that args name, and returns the exit code of the program. It prints errors.
+func Run(ctx context.Context, p Program, args []string) int {
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	root := newRoot(ctx, p)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var end exit
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &end):
+		if end.err != nil {
+			fmt.Fprintln(p.Streams.ErrOut, "Error:", end.err)
+		}
+		return end.code
+	default:
+		fmt.Fprintln(p.Streams.ErrOut, "Error:", err)
+		return exitError
+	}
+}
+
+// session is what commands share.
+type session struct {
+	Program
+	flags *genericclioptions.ConfigFlags
+}
+
+func newRoot(ctx context.Context, p Program) *cobra.Command {
+	s := &session{Program: p, flags: genericclioptions.NewConfigFlags(true)}
+	s.flags.CacheDir = nil     // nothing is asked of discovery
+	s.flags.AuthInfoName = nil // --user is a user of Slurm here
+	root := &cobra.Command{
+		Use:           "kubectl-slurm",
+		Short:         "Show Slurm clusters on Kubernetes, and work with them",
+		Long:          p.Description + exitCodes,
+		Version:       p.Version,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl slurm"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(p.Streams.In)
+	root.SetOut(p.Streams.Out)
+	root.SetErr(p.Streams.ErrOut)
+	s.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(s.statusCommand(ctx))
+	return root
+}
