@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -62,6 +63,8 @@ type world struct {
 	requests []string
 	// forbidden is a part of paths that are refused.
 	forbidden string
+	// expired is how many watches are still answered with "too old resource version".
+	expired int
 }
 
 // newWorld serves the objects.
@@ -93,6 +96,9 @@ func (w *world) put(t testing.TB, o client.Object) {
 	if u.GetNamespace() == "" && kinds[0].Kind != "Node" {
 		u.SetNamespace("default")
 	}
+	if kinds[0].Kind == "Pod" && u.GetUID() == "" {
+		u.SetUID(types.UID("uid-of-" + u.GetName())) // one that is new has no status
+	}
 	w.sim.Put(u)
 }
 
@@ -100,12 +106,21 @@ func (w *world) put(t testing.TB, o client.Object) {
 func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+r.URL.RequestURI())
+	expired := r.URL.Query().Get("watch") != "" && w.expired > 0
+	if expired {
+		w.expired--
+	}
 	forbidden := w.forbidden != "" && strings.Contains(r.URL.Path, w.forbidden)
 	w.mu.Unlock()
 	if forbidden {
 		out.Header().Set("Content-Type", "application/json")
 		out.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(out, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"you may not","code":403}`)
+		return
+	}
+	if expired {
+		out.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(out, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}}`)
 		return
 	}
 	answer, err := w.sim.RoundTrip(r)

@@ -104,6 +104,6 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.statusCommand(ctx))
+	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx))
 	return root
 }

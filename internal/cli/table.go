@@ -35,7 +35,7 @@ type cell struct {
 	colour colour
 }
 
-// table is lines of cells under a header.
+// table is lines of cells under a header, or without one.
 type table struct {
 	header []string
 	rows   [][]cell
@@ -43,13 +43,16 @@ type table struct {
 
 // write writes the table with its columns aligned, without blanks at the end of a line.
 func (t table) write(w io.Writer, coloured bool) error {
-	widths := make([]int, len(t.header))
 	lines := make([][]cell, 0, len(t.rows)+1)
-	header := make([]cell, 0, len(t.header))
-	for _, title := range t.header {
-		header = append(header, cell{text: title})
+	if t.header != nil {
+		header := make([]cell, 0, len(t.header))
+		for _, title := range t.header {
+			header = append(header, cell{text: title})
+		}
+		lines = append(lines, header)
 	}
-	lines = append(append(lines, header), t.rows...)
+	lines = append(lines, t.rows...)
+	widths := map[int]int{}
 	for _, line := range lines {
 		for i, c := range line {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))

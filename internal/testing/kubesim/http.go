@@ -108,8 +108,9 @@ func (s *Server) list(r *request, res *resource) any {
 
 // selects says whether the request is about an object.
 func (r *request) selects(obj *unstructured.Unstructured) bool {
+	node, _, _ := unstructured.NestedString(obj.Object, "spec", "nodeName") // a field to select pods by
 	return (r.namespace == "" || r.namespace == obj.GetNamespace()) && r.labels.Matches(labels.Set(obj.GetLabels())) &&
-		r.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
+		r.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace(), "spec.nodeName": node})
 }
 
 // shown is the object in the form that the client asked for.
