@@ -56,5 +56,9 @@ func whoCordoned(p *corev1.Pod) string {
 	case len(why) == 0:
 		why = append(why, "by a user, until \"kubectl slurm uncordon\"")
 	}
-	return "The pod is cordoned " + strings.Join(why, "; and ") + "."
+	text := "The pod is cordoned " + strings.Join(why, "; and ") + "."
+	if reason := p.Annotations[slinkyv1beta1.AnnotationPodCordonReason]; reason != "" {
+		text += " The user says why: " + reason
+	}
+	return text
 }

@@ -121,13 +121,18 @@ func (p *planner) follow(ctx context.Context, version string) error {
 			// A server ends every watch after some minutes, or says that the version is too old.
 			version, err = p.show(ctx)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
+		if err != nil || ctx.Err() != nil {
+			return unlessEnded(ctx, err)
 		}
 	}
+}
+
+// unlessEnded is err, or nil when the caller has ended what failed, as by Ctrl-C.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // watch follows one watch to its end.

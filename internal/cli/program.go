@@ -105,5 +105,6 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.SetErr(p.Streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx))
+	root.AddCommand(s.cordonCommands(ctx)...)
 	return root
 }

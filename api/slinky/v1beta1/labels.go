@@ -27,6 +27,9 @@ const (
 const (
 	// AnnotationPodCordon on a worker pod, when "true", asks for its Slurm node to be drained.
 	AnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon"
+	// AnnotationPodCordonReason on a worker pod is why a user has set AnnotationPodCordon, in words for other users. "kubectl slurm explain"
+	// shows it; Slurm does not.
+	AnnotationPodCordonReason = "coxswain.dev/cordon-reason"
 	// AnnotationPlan on a worker pod says what is going to happen to it and what that waits for.
 	AnnotationPlan = "coxswain.dev/plan"
 	// AnnotationDryRun on a NodeSet, when "true", stops everything that is done to its workers; status.plan then shows all
