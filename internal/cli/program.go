@@ -104,7 +104,7 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx))
+	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
 	return root
 }
