@@ -129,10 +129,12 @@ func (p *planner) follow(ctx context.Context, version string) error {
 
 // unlessEnded is err, or nil when the caller has ended what failed, as by Ctrl-C.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // watch follows one watch to its end.

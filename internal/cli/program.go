@@ -85,6 +85,8 @@ func Run(ctx context.Context, p Program, args []string) int {
 type session struct {
 	Program
 	flags *genericclioptions.ConfigFlags
+	// user and login are --user and --login: as whom, and in which LoginSet or login pod, a program runs.
+	user, login string
 }
 
 func newRoot(ctx context.Context, p Program) *cobra.Command {
@@ -99,12 +101,18 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl slurm"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// Flags before the name of a program are ours, those behind it are the program's.
+		TraverseChildren:  true,
+		PersistentPreRunE: checkRemoteFlags,
 	}
 	root.SetIn(p.Streams.In)
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&s.user, "user", "", "User of the login pod, for ssh, exec and programs of Slurm.")
+	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
+	root.AddCommand(s.remoteCommands(ctx)...)
 	return root
 }
