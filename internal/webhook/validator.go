@@ -18,41 +18,14 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/validation"
 )
-
-// findings are what a look at one object brings up: mistakes refuse it, warnings go along with the answer.
-type findings struct {
-	mistakes problem.List
-	warnings []string
-}
-
-// add takes the problems of a rendering. One that heals by itself is a warning, and so is a field without effect.
-func (f *findings) add(out render.Output) {
-	f.problems(out.Problems)
-	for _, path := range out.Ignored {
-		f.warnings = append(f.warnings, path+" has no effect in this version")
-	}
-}
-
-func (f *findings) problems(list problem.List) {
-	for _, p := range list {
-		if p.Waiting {
-			f.warnings = append(f.warnings, p.Error())
-		} else {
-			f.mistakes = append(f.mistakes, p)
-		}
-	}
-}
-
-// finder looks at one object. The error says what did not answer, not what is wrong with the object.
-type finder[T client.Object] func(ctx context.Context, obj T) (findings, error)
 
 // validator refuses objects of one kind for their mistakes.
 type validator[T client.Object] struct {
 	kind    schema.GroupKind
 	options Options
-	find    finder[T]
+	live    client.Reader
 }
 
 // ValidateCreate looks at a new object.
@@ -60,11 +33,11 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 	if v.exempt(obj) {
 		return nil, nil
 	}
-	found, err := v.look(ctx, obj)
+	found, err := validation.Find(ctx, v.live, obj)
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
-	return found.warnings, v.refusal(obj, found.mistakes)
+	return found.Warnings, v.refusal(obj, found.Mistakes)
 }
 
 // ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change. Whoever mends one of two is on
@@ -73,29 +46,18 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 	if v.exempt(obj) || old.GetGeneration() == obj.GetGeneration() {
 		return nil, nil
 	}
-	found, err := v.look(ctx, obj)
+	found, err := validation.Find(ctx, v.live, obj)
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
-	if len(found.mistakes) > 0 {
-		before, err := v.look(ctx, old)
+	if len(found.Mistakes) > 0 {
+		before, err := validation.Find(ctx, v.live, old)
 		if err != nil {
 			return unchecked(ctx, err), nil
 		}
-		found.mistakes = slices.DeleteFunc(found.mistakes, func(p problem.Problem) bool { return slices.Contains(before.mistakes, p) })
+		found.Mistakes = slices.DeleteFunc(found.Mistakes, func(p problem.Problem) bool { return slices.Contains(before.Mistakes, p) })
 	}
-	return found.warnings, v.refusal(obj, found.mistakes)
-}
-
-// look finds the mistakes of an object as the operator reads it, without what is empty in it.
-func (v *validator[T]) look(ctx context.Context, obj T) (findings, error) {
-	if read, ok := obj.DeepCopyObject().(T); ok {
-		obj = read
-	}
-	if o, ok := any(obj).(interface{ DropEmpty() }); ok {
-		o.DropEmpty()
-	}
-	return v.find(ctx, obj)
+	return found.Warnings, v.refusal(obj, found.Mistakes)
 }
 
 // ValidateDelete is not registered: everything may be deleted.

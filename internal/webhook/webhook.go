@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook tells users of their mistakes while they make them. What a mistake is, it does not know itself: it asks the pure
-// code that the controllers ask (internal/render, internal/compose). So a refusal has the words of the object's condition, and an
+// Package webhook tells users of their mistakes while they make them. What a mistake is, it does not know itself: it asks
+// internal/validation, and that the pure code that the controllers ask. So a refusal has the words of the object's condition, and an
 // object that is admitted while the webhook is down gets that condition. Nothing therefore depends on the webhook being up, and its
 // failurePolicy is Ignore unless somebody decides otherwise.
 //
@@ -55,31 +55,30 @@ func (o Options) covers(namespace string) bool {
 // Register adds all webhooks to the server of a manager. They read from the API server, not from a cache: requests are
 // few, and what a user has just created counts.
 func Register(mgr ctrl.Manager, o Options) error {
-	look := lookup{live: mgr.GetAPIReader()}
 	bindings := ctrl.NewWebhookManagedBy(mgr, &corev1.Binding{}).WithDefaulter(&binder{live: mgr.GetAPIReader(), options: o})
 	return errors.Join(
-		validate(mgr, o, &slinkyv1beta1.Controller{}, look.controller),
-		validate(mgr, o, &slinkyv1beta1.NodeSet{}, look.nodeSet),
-		validate(mgr, o, &slinkyv1beta1.LoginSet{}, look.loginSet),
-		validate(mgr, o, &slinkyv1beta1.Accounting{}, look.accounting),
-		validate(mgr, o, &slinkyv1beta1.RestApi{}, look.restAPI),
-		validate(mgr, o, &slinkyv1beta1.Token{}, look.token),
-		validate(mgr, o, &nebiusv1.SlurmCluster{}, look.slurmCluster),
-		validate(mgr, o, &nebiusv1alpha1.NodeSet{}, look.nebiusNodeSet),
-		validate(mgr, o, &nebiusv1alpha1.NodeConfigurator{}, look.nodeConfigurator),
-		validate(mgr, o, &nebiusv1alpha1.ActiveCheck{}, look.activeCheck),
+		validate(mgr, o, &slinkyv1beta1.Controller{}),
+		validate(mgr, o, &slinkyv1beta1.NodeSet{}),
+		validate(mgr, o, &slinkyv1beta1.LoginSet{}),
+		validate(mgr, o, &slinkyv1beta1.Accounting{}),
+		validate(mgr, o, &slinkyv1beta1.RestApi{}),
+		validate(mgr, o, &slinkyv1beta1.Token{}),
+		validate(mgr, o, &nebiusv1.SlurmCluster{}),
+		validate(mgr, o, &nebiusv1alpha1.NodeSet{}),
+		validate(mgr, o, &nebiusv1alpha1.NodeConfigurator{}),
+		validate(mgr, o, &nebiusv1alpha1.ActiveCheck{}),
 		register(ctrl.NewWebhookManagedBy(mgr, &corev1.Secret{}).WithValidator(&protector{live: mgr.GetAPIReader(), options: o}), "Secrets"),
 		register(bindings, "Bindings"),
 	)
 }
 
 // validate registers the validation of one kind, at the path that the name of the kind gives.
-func validate[T client.Object](mgr ctrl.Manager, o Options, obj T, find finder[T]) error {
+func validate[T client.Object](mgr ctrl.Manager, o Options, obj T) error {
 	kinds, _, err := mgr.GetScheme().ObjectKinds(obj)
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", obj, err)
 	}
-	v := &validator[T]{kind: kinds[0].GroupKind(), options: o, find: find}
+	v := &validator[T]{kind: kinds[0].GroupKind(), options: o, live: mgr.GetAPIReader()}
 	return register(ctrl.NewWebhookManagedBy(mgr, obj).WithValidator(admission.Validator[T](v)), v.kind.String())
 }
 

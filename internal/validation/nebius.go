@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
 
-func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (findings, error) {
-	var f findings
+func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (Findings, error) {
+	var f Findings
 	sets, err := reference.NodeSetsOf(ctx, l.live, c)
 	if err != nil {
 		return f, err
 	}
 	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}})
 	f.add(out.Output)
-	f.warnings = append(f.warnings, out.Unresolved...)
+	f.Warnings = append(f.Warnings, out.Unresolved...)
 	return f, nil
 }
 
-func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) (findings, error) {
-	var f findings
+func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) (Findings, error) {
+	var f Findings
 	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
 	if err != nil {
 		return f, err
@@ -41,18 +41,18 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 		cluster = &clusters[i]
 	} else {
 		// The cluster may be the next object of the same file. What is wrong with a NodeSet is so under any.
-		f.warnings = append(f.warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", owner))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", owner))
 	}
 	out := compose.NodeSet(cluster, set)
 	f.add(render.Output{Problems: out.Problems, Ignored: out.Ignored})
-	f.warnings = append(f.warnings, out.Notes...)
+	f.Warnings = append(f.Warnings, out.Notes...)
 	return f, nil
 }
 
-func (lookup) nodeConfigurator(_ context.Context, n *nebiusv1alpha1.NodeConfigurator) (findings, error) {
-	var f findings
+func (lookup) nodeConfigurator(_ context.Context, n *nebiusv1alpha1.NodeConfigurator) (Findings, error) {
+	var f Findings
 	out := compose.NodeConfigurator(n, image.Set{})
 	f.add(out.Output)
-	f.warnings = append(f.warnings, out.Notes...)
+	f.Warnings = append(f.Warnings, out.Notes...)
 	return f, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -42,22 +42,22 @@ func anyController(obj client.Object, ref slinkyv1beta1.ObjectReference) *slinky
 }
 
 // ownNamespace records a reference into another namespace.
-func (f *findings) ownNamespace(ref slinkyv1beta1.ObjectReference, namespace, path string) {
+func (f *Findings) ownNamespace(ref slinkyv1beta1.ObjectReference, namespace, path string) {
 	if err := ref.InNamespace(namespace); err != nil {
-		f.mistakes = append(f.mistakes, problem.Errorf(path+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
+		f.Mistakes = append(f.Mistakes, problem.Errorf(path+".namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
 	}
 }
 
-func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (findings, error) {
-	var f findings
+func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (Findings, error) {
+	var f Findings
 	if ref := c.Spec.AccountingRef; ref != nil {
 		f.ownNamespace(*ref, c.Namespace, "spec.accountingRef")
 	}
 	if name := c.Spec.ClusterName; strings.ToLower(name) != name {
-		f.warnings = append(f.warnings, fmt.Sprintf("spec.clusterName: Slurm keeps names of clusters in lower case; it will say %q", strings.ToLower(name)))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("spec.clusterName: Slurm keeps names of clusters in lower case; it will say %q", strings.ToLower(name)))
 	}
 	if err := controller.CheckClusterName(c); err != nil && c.Spec.AccountingRef == nil {
-		f.warnings = append(f.warnings, err.Error())
+		f.Warnings = append(f.Warnings, err.Error())
 	}
 	in := controller.Input{Controller: c, Images: images()}
 	err := errors.Join(l.files(ctx, c, &in.Files, &f), l.sharedClaim(ctx, c, &f))
@@ -66,7 +66,7 @@ func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (fi
 }
 
 // files reads the ConfigMaps of the reference lists.
-func (l lookup) files(ctx context.Context, c *slinkyv1beta1.Controller, files *controller.Files, f *findings) error {
+func (l lookup) files(ctx context.Context, c *slinkyv1beta1.Controller, files *controller.Files, f *Findings) error {
 	var errs []error
 	read := func(refs []slinkyv1beta1.ObjectReference, field string, to *[]controller.File) {
 		for i, ref := range refs {
@@ -76,7 +76,7 @@ func (l lookup) files(ctx context.Context, c *slinkyv1beta1.Controller, files *c
 			found, err := l.get(ctx, c.Namespace, ref.Name, cm)
 			errs = append(errs, err)
 			if err == nil && !found {
-				f.warnings = append(f.warnings, fmt.Sprintf("%s: ConfigMap %s does not exist yet", path, ref.Name))
+				f.Warnings = append(f.Warnings, fmt.Sprintf("%s: ConfigMap %s does not exist yet", path, ref.Name))
 			}
 			for name, content := range cm.Data {
 				*to = append(*to, controller.File{ConfigMap: ref.Name, Name: name, Content: content})
@@ -100,7 +100,7 @@ const knownFiles = `acct_gather.conf burst_buffer.conf cgroup.conf cli_filter.lu
 	job_submit.lua knl.conf mpi.conf namespace.yaml oci.conf plugstack.conf resources.yaml topology.conf topology.yaml`
 
 // unknownFiles warns of names that may be misspelt. They may also be included by another file.
-func (f *findings) unknownFiles(files []controller.File) {
+func (f *Findings) unknownFiles(files []controller.File) {
 	known := strings.Fields(knownFiles)
 	var names []string
 	for _, file := range files {
@@ -109,12 +109,12 @@ func (f *findings) unknownFiles(files []controller.File) {
 		}
 	}
 	if slices.Sort(names); len(names) > 0 {
-		f.warnings = append(f.warnings, "spec.configFileRefs: Slurm reads no file of this name, unless another one includes it: "+strings.Join(slices.Compact(names), ", "))
+		f.Warnings = append(f.Warnings, "spec.configFileRefs: Slurm reads no file of this name, unless another one includes it: "+strings.Join(slices.Compact(names), ", "))
 	}
 }
 
 // sharedClaim looks whether the claim of several slurmctlds can be used by all of them.
-func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f *findings) error {
+func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f *Findings) error {
 	if c.Spec.HA == nil || !c.Spec.HA.Enabled || c.Spec.Persistence == nil || c.Spec.Persistence.ExistingClaim == "" {
 		return nil
 	}
@@ -124,11 +124,11 @@ func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f 
 	case err != nil:
 		return err
 	case !found:
-		f.warnings = append(f.warnings, fmt.Sprintf("%s: PersistentVolumeClaim %s does not exist yet", controller.ExistingClaimPath, c.Spec.Persistence.ExistingClaim))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: PersistentVolumeClaim %s does not exist yet", controller.ExistingClaimPath, c.Spec.Persistence.ExistingClaim))
 		return nil
 	}
 	problems, err := problem.FromError(controller.CheckSharedClaim(claim))
-	f.mistakes = append(f.mistakes, problems...)
+	f.Mistakes = append(f.Mistakes, problems...)
 	return err
 }
 
@@ -144,8 +144,8 @@ func (l lookup) get(ctx context.Context, namespace, name string, obj client.Obje
 	return true, nil
 }
 
-func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (findings, error) {
-	var f findings
+func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (Findings, error) {
+	var f Findings
 	f.ownNamespace(n.Spec.ControllerRef, n.Namespace, "spec.controllerRef")
 	var out render.Output
 	renderworker.Ignore(n, &out)
@@ -156,8 +156,8 @@ func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (findings, er
 	return f, nil
 }
 
-func (lookup) loginSet(_ context.Context, l *slinkyv1beta1.LoginSet) (findings, error) {
-	var f findings
+func (lookup) loginSet(_ context.Context, l *slinkyv1beta1.LoginSet) (Findings, error) {
+	var f Findings
 	f.ownNamespace(l.Spec.ControllerRef, l.Namespace, "spec.controllerRef")
 	f.add(loginset.Render(loginset.Input{
 		LoginSet: l, Controller: anyController(l, l.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
@@ -165,27 +165,27 @@ func (lookup) loginSet(_ context.Context, l *slinkyv1beta1.LoginSet) (findings, 
 	return f, nil
 }
 
-func (lookup) accounting(_ context.Context, a *slinkyv1beta1.Accounting) (findings, error) {
-	var f findings
+func (lookup) accounting(_ context.Context, a *slinkyv1beta1.Accounting) (Findings, error) {
+	var f Findings
 	f.add(accounting.Render(accounting.Input{Accounting: a, Password: "any", SealingKey: []byte("any"), Images: images()}))
 	return f, nil
 }
 
-func (lookup) restAPI(_ context.Context, r *slinkyv1beta1.RestApi) (findings, error) {
-	var f findings
+func (lookup) restAPI(_ context.Context, r *slinkyv1beta1.RestApi) (Findings, error) {
+	var f Findings
 	f.ownNamespace(r.Spec.ControllerRef, r.Namespace, "spec.controllerRef")
 	f.add(restapi.Render(restapi.Input{RestAPI: r, Controller: anyController(r, r.Spec.ControllerRef), Images: images()}))
 	return f, nil
 }
 
-func (lookup) token(_ context.Context, t *slinkyv1beta1.Token) (findings, error) {
-	var f findings
+func (lookup) token(_ context.Context, t *slinkyv1beta1.Token) (Findings, error) {
+	var f Findings
 	var out render.Output
 	out.IgnoreOptional(t.Spec)
 	f.add(out)
 	if ref := t.Spec.JwtHs256KeyRef; ref != nil { //nolint:staticcheck // deprecated, and still read
 		if err := ref.InNamespace(t.Namespace); err != nil {
-			f.mistakes = append(f.mistakes, problem.Errorf("spec.jwtHs256KeyRef.namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
+			f.Mistakes = append(f.Mistakes, problem.Errorf("spec.jwtHs256KeyRef.namespace", slinkyv1beta1.ReasonReferenceRefused, "%v", err))
 		}
 	}
 	return f, nil

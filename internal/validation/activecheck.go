@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 )
 
 // activeCheck refuses cycles of checks, what cannot become a pod, and batch scripts that cannot be submitted.
-func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (findings, error) {
-	var f findings
+func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (Findings, error) {
+	var f Findings
 	in := checks.Input{Check: check}
 	var err error
 	if in.Checks, err = l.checksBeside(ctx, check); err != nil {
@@ -31,11 +31,11 @@ func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		return f, err
 	}
 	if name := check.Spec.SlurmClusterRefName; !slices.ContainsFunc(clusters, func(c nebiusv1.SlurmCluster) bool { return c.Name == name }) {
-		f.warnings = append(f.warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the check does not run before it does", name))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the check does not run before it does", name))
 	}
 	for _, before := range check.Spec.DependsOn {
 		if in.Checks[before] == nil {
-			f.warnings = append(f.warnings, fmt.Sprintf("ActiveCheck %q does not exist yet; the check does not run before it does", before))
+			f.Warnings = append(f.Warnings, fmt.Sprintf("ActiveCheck %q does not exist yet; the check does not run before it does", before))
 		}
 	}
 	found, err := l.podTemplate(ctx, check, &in)
@@ -43,7 +43,7 @@ func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		return f, err
 	}
 	if !found {
-		f.warnings = append(f.warnings, fmt.Sprintf("PodTemplate %q does not exist yet; the check does not run before it does", check.Spec.PodTemplateNameRef))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("PodTemplate %q does not exist yet; the check does not run before it does", check.Spec.PodTemplateNameRef))
 	}
 	out := checks.Decide(in)
 	for i := range out.Problems {
