@@ -33,15 +33,15 @@ type Program struct {
 
 // Exit codes, as --help tells them.
 const (
-	exitOK       = 0
-	exitError    = 1
-	exitNotReady = 2
+	exitOK    = 0
+	exitError = 1
+	exitWrong = 2
 )
 
 // exitCodes is the end of --help.
 const exitCodes = `
 
-Exit codes: 0 all is well, 1 an error, 2 something is not ready.`
+Exit codes: 0 all is well, 1 an error, 2 something is not ready, or wrong.`
 
 // exit ends the program with a code. It is an error so that commands can return it; err, which may be nil, is printed.
 type exit struct {
@@ -111,7 +111,7 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	s.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.user, "user", "", "User of the login pod, for ssh, exec and programs of Slurm.")
 	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
-	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx))
+	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx), s.lintCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
 	root.AddCommand(s.remoteCommands(ctx)...)
 	return root

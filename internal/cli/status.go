@@ -86,7 +86,7 @@ func (s *session) printTree(tree Tree, output format, namespace string) error {
 		}
 	}
 	if !tree.AllReady() {
-		return exit{code: exitNotReady}
+		return exit{code: exitWrong}
 	}
 	return nil
 }
