@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,31 +120,6 @@ func TestStatusNeedsNoRightToPods(t *testing.T) {
 	if !strings.Contains(got.out, "Controller/real   True") || got.errors != "" {
 		t.Errorf("it printed %q and the errors %q", got.out, got.errors)
 	}
-}
-
-// as gives a user rules in the namespace of the test, and returns what the user connects with.
-func as(t testing.TB, server *apiserver.Server, user string, rules ...rbacv1.PolicyRule) *rest.Config {
-	t.Helper()
-	clientset, err := kubernetes.NewForConfig(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user = user + "-" + server.Namespace
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	if _, err := clientset.RbacV1().Roles(server.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		RoleRef:    rbacv1.RoleRef{Kind: "Role", APIGroup: rbacv1.GroupName, Name: user},
-	}
-	if _, err := clientset.RbacV1().RoleBindings(server.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	config := rest.CopyConfig(server.Config)
-	config.Impersonate.UserName = user
-	return config
 }
 
 // many is a cluster of n workers, with a pod for each.
