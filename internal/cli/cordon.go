@@ -51,6 +51,7 @@ func (s *session) cordonCommands(ctx context.Context) []*cobra.Command {
 	command := func(use, short string, act func(context.Context, *connection, string) (string, error)) *cobra.Command {
 		return &cobra.Command{
 			Use: use + " NODE...", Short: short, Long: cordonHelp, Example: cordonExamples, Args: cobra.MinimumNArgs(1),
+			ValidArgsFunction: s.complete(ctx, maxArguments, nodeNames()),
 			RunE: func(_ *cobra.Command, args []string) error {
 				c, err := s.connect()
 				if err != nil {

@@ -31,10 +31,11 @@ const explainExamples = `  # Why is this Slurm node drained?
 
 func (s *session) explainCommand(ctx context.Context) *cobra.Command {
 	command := &cobra.Command{Use: "explain", Short: "Say why a worker is there, drained, or not deleted", Long: explainHelp, Example: explainExamples}
-	add := func(use, short string, find func(context.Context, *connection, string) (*corev1.Pod, error)) {
+	add := func(use, short string, complete names, find func(context.Context, *connection, string) (*corev1.Pod, error)) {
 		var output format
 		sub := &cobra.Command{
 			Use: use, Short: short, Long: explainHelp, Example: explainExamples, Args: cobra.ExactArgs(1),
+			ValidArgsFunction: s.complete(ctx, 1, complete),
 			RunE: func(_ *cobra.Command, args []string) error {
 				c, err := s.connect()
 				if err != nil {
@@ -64,8 +65,8 @@ func (s *session) explainCommand(ctx context.Context) *cobra.Command {
 		output.addTo(sub)
 		command.AddCommand(sub)
 	}
-	add("node NAME", "Explain the worker of a Slurm node", podOfNode)
-	add("pod NAME", "Explain the worker of a pod", workerPod)
+	add("node NAME", "Explain the worker of a Slurm node", nodeNames(), podOfNode)
+	add("pod NAME", "Explain the worker of a pod", podMetadata(slinkyv1beta1.NameSlurmd, ""), workerPod)
 	return command
 }
 

@@ -47,6 +47,7 @@ func (s *session) logsCommand(ctx context.Context) *cobra.Command {
 	var tail int64
 	command := &cobra.Command{
 		Use: "logs COMPONENT [NAME]", Short: "Print the log of a daemon", Long: logsHelp, Example: logsExamples, Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: s.complete(ctx, 2, logNames),
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("tail") {
 				options.TailLines = &tail

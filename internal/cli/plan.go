@@ -36,6 +36,7 @@ func (s *session) planCommand(ctx context.Context) *cobra.Command {
 	command := &cobra.Command{
 		Use: "plan [NODESET]", Short: "Show which worker goes when, and what that waits for",
 		Long: planHelp, Example: planExamples, Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: s.complete(ctx, 1, nodeSetNames()),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := s.connect()
 			if err != nil {

@@ -111,6 +111,7 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	s.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.user, "user", "", "User of the login pod, for ssh, exec and programs of Slurm.")
 	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
+	_ = root.RegisterFlagCompletionFunc("login", s.complete(ctx, maxArguments, loginSetNames()))
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx), s.lintCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
 	root.AddCommand(s.remoteCommands(ctx)...)

@@ -45,6 +45,8 @@ func (s *session) statusCommand(ctx context.Context) *cobra.Command {
 		Long:    statusHelp,
 		Example: statusExamples,
 		Args:    cobra.MaximumNArgs(1),
+
+		ValidArgsFunction: s.complete(ctx, 1, clusterNames()),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := s.connect()
 			if err != nil {
