@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -30,7 +31,10 @@ const explainExamples = `  # Why is this Slurm node drained?
   kubectl slurm explain pod demo-worker-3 -o yaml`
 
 func (s *session) explainCommand(ctx context.Context) *cobra.Command {
-	command := &cobra.Command{Use: "explain", Short: "Say why a worker is there, drained, or not deleted", Long: explainHelp, Example: explainExamples}
+	command := &cobra.Command{
+		Use: "explain", Short: "Say why a worker is there, drained, or not deleted", Long: explainHelp, Example: explainExamples, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return errors.New("say what to explain: node NAME, or pod NAME") },
+	}
 	add := func(use, short string, complete names, find func(context.Context, *connection, string) (*corev1.Pod, error)) {
 		var output format
 		sub := &cobra.Command{

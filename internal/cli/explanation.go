@@ -202,7 +202,9 @@ func whetherEvicted(p *corev1.Pod) string {
 	if p.Labels[slinkyv1beta1.LabelPodProtect] != "true" {
 		return "Kubernetes may evict the pod."
 	}
-	return "Kubernetes does not evict the pod: PodDisruptionBudget slurm-workers-pdb-" + p.Labels[slinkyv1beta1.LabelCluster] +
+	controller := slinkyv1beta1.Controller{}
+	controller.Name = p.Labels[slinkyv1beta1.LabelCluster]
+	return "Kubernetes does not evict the pod: PodDisruptionBudget " + controller.WorkerDisruptionBudgetName() +
 		" protects it until Slurm says that its node is drained."
 }
 

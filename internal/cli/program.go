@@ -41,7 +41,8 @@ const (
 // exitCodes is the end of --help.
 const exitCodes = `
 
-Exit codes: 0 all is well, 1 an error, 2 something is not ready, or wrong.`
+Exit codes: 0 all is well, 1 an error, 2 something is not ready, or wrong. "ssh", "exec" and programs of Slurm end with
+the code of the program.`
 
 // exit ends the program with a code. It is an error so that commands can return it; err, which may be nil, is printed.
 type exit struct {
@@ -72,11 +73,11 @@ func Run(ctx context.Context, p Program, args []string) int {
 		return exitOK
 	case errors.As(err, &end):
 		if end.err != nil {
-			fmt.Fprintln(p.Streams.ErrOut, "Error:", end.err)
+			fmt.Fprintln(p.Streams.ErrOut, "Error:", harmless(end.err.Error()))
 		}
 		return end.code
 	default:
-		fmt.Fprintln(p.Streams.ErrOut, "Error:", err)
+		fmt.Fprintln(p.Streams.ErrOut, "Error:", harmless(err.Error()))
 		return exitError
 	}
 }
@@ -104,6 +105,8 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 		// Flags before the name of a program are ours, those behind it are the program's.
 		TraverseChildren:  true,
 		PersistentPreRunE: checkRemoteFlags,
+		Args:              cobra.NoArgs,
+		RunE:              func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetIn(p.Streams.In)
 	root.SetOut(p.Streams.Out)

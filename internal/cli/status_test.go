@@ -78,6 +78,11 @@ func TestMessagesCannotWriteToTheTerminal(t *testing.T) {
 	if strings.ContainsAny(out, "\x1b\u009b") || !strings.Contains(out, "one [2Jtwo three 1mfour") {
 		t.Errorf("it printed %q", out)
 	}
+	set := planned()
+	set.Status.Plan[0].Message = "one\x1b[2Jtwo"
+	if errors := newWorld(t, set).run(t, "explain", "pod", "demo-worker-4").check(t, 1).errors; !strings.Contains(errors, "one [2Jtwo") {
+		t.Errorf("the errors are %q", errors)
+	}
 }
 
 func TestStatusWithoutTheRightToSlurmClusters(t *testing.T) {

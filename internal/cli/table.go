@@ -96,5 +96,18 @@ func age(since *metav1.Time, now time.Time) string {
 
 // oneLine is a message without line breaks and control characters, which would break a table or write to the terminal.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
+	return strings.Join(strings.FieldsFunc(text, control), " ")
 }
+
+// harmless is a text of any number of lines without other control characters.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && control(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// control says that a character is one of C0 or C1, by which texts move the cursor of a terminal or do worse.
+func control(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
