@@ -219,11 +219,10 @@ func (l *linter) define(ctx context.Context, place Problem, u *unstructured.Unst
 	if u.GetName() == "" && u.GetGenerateName() == "" {
 		add("metadata.name", "a name is required")
 	}
-	unknown, errs := d.create(ctx, u.Object)
-	for _, path := range unknown {
+	for _, path := range d.Default(u.Object) {
 		add(path, "unknown field")
 	}
-	for _, e := range errs {
+	for _, e := range d.Validate(ctx, u.Object, nil) {
 		add(e.Field, e.ErrorBody())
 	}
 	return len(l.problems) == before, nil

@@ -42,8 +42,8 @@ func Encode(t testing.TB, object any) map[string]any {
 // rules are not heeded. It is for tests that no field gets lost in a Go type.
 func (c *CRD) Full() map[string]any {
 	object := fill(c.Schema).(map[string]any)
-	object["apiVersion"] = c.internal.Spec.Group + "/" + c.version()
-	object["kind"] = c.internal.Spec.Names.Kind
+	object["apiVersion"] = c.Internal.Spec.Group + "/" + c.Version()
+	object["kind"] = c.Internal.Spec.Names.Kind
 	object["metadata"] = map[string]any{"name": "full"}
 	return object
 }

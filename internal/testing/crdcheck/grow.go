@@ -157,7 +157,7 @@ func optional(path string, s *apiextensions.JSONSchemaProps) []Place {
 // Object is an object of the kind without a spec.
 func (c *CRD) Object() map[string]any {
 	return map[string]any{
-		"apiVersion": c.internal.Spec.Group + "/" + c.version(), "kind": c.internal.Spec.Names.Kind, "metadata": map[string]any{"name": "it"},
+		"apiVersion": c.Internal.Spec.Group + "/" + c.Version(), "kind": c.Internal.Spec.Names.Kind, "metadata": map[string]any{"name": "it"},
 	}
 }
 

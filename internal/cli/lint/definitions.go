@@ -1,0 +1,71 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"io/fs"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/config/crd"
+	"github.com/coxswain-hpc/coxswain/internal/definition"
+)
+
+// definitions are the files of the definitions of both API groups, by kind. A definition is read when an object needs it: its rules
+// take long to compile.
+type definitions struct {
+	files map[schema.GroupVersionKind][]byte
+	read  map[schema.GroupVersionKind]*definition.Definition
+}
+
+func newDefinitions() (*definitions, error) {
+	out := &definitions{files: map[schema.GroupVersionKind][]byte{}, read: map[schema.GroupVersionKind]*definition.Definition{}}
+	paths, err := fs.Glob(crd.Bases, "bases/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing the definitions: %w", err)
+	}
+	for _, path := range paths {
+		text, err := crd.Bases.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(text, &d); err != nil {
+			return nil, fmt.Errorf("decoding %s: %w", path, err)
+		}
+		for _, version := range d.Spec.Versions {
+			out.files[schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.Kind}] = text
+		}
+	}
+	return out, nil
+}
+
+// group says whether any kind is of an API group.
+func (d *definitions) group(group string) bool {
+	for kind := range d.files {
+		if kind.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// of is the definition of a kind, nil when there is none.
+func (d *definitions) of(kind schema.GroupVersionKind) (*definition.Definition, error) {
+	text, ok := d.files[kind]
+	if !ok {
+		return nil, nil
+	}
+	if d.read[kind] == nil {
+		read, err := definition.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("reading the definition of %s: %w", kind, err)
+		}
+		d.read[kind] = read
+	}
+	return d.read[kind], nil
+}
