@@ -111,3 +111,48 @@ func FuzzExplain(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatIsSaidOfTheNodeSet(t *testing.T) {
+	deleted := ago(0)
+	for name, tc := range map[string]struct {
+		set  *slinkyv1beta1.NodeSet
+		want string
+	}{
+		"it is gone":          {nil, "There is no NodeSet that the pod belongs to."},
+		"it is being deleted": {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", DeletionTimestamp: &deleted}}, "NodeSet w is being deleted."},
+		"nothing is done to its workers": {
+			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", Annotations: map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}}},
+			"Nothing is done to its workers: NodeSet w has annotation coxswain.dev/dry-run.",
+		},
+		"Slurm has lost its state": {
+			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Status: slinkyv1beta1.NodeSetStatus{Conditions: []metav1.Condition{
+				condition("WorkersUnknown", metav1.ConditionTrue, "StateLost", "Slurm lacks 3 of 4 workers"), condition("Stalled", metav1.ConditionFalse, "Reconciled", ""),
+			}}},
+			"Condition WorkersUnknown of NodeSet w is True (StateLost): Slurm lacks 3 of 4 workers.",
+		},
+		"nothing is to be said": {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			for _, s := range cli.Explain(cli.Worker{Pod: workerOf("w-0", "w-0", "Idle"), NodeSet: tc.set}).Sentences {
+				if s.About == "NodeSet" {
+					said = append(said, s.Text)
+				}
+			}
+			if got := strings.Join(said, "\n"); got != tc.want {
+				t.Errorf("it says %q, and should say %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Slurm's state alone says that a node gets no jobs, before the operator has said why.
+func TestANodeOutOfServiceIsNotSaidToTakeJobs(t *testing.T) {
+	for _, state := range []string{"Drain", "Down", "InvalidReg", "NotResponding", "Maintenance", "Fail", "Unknown"} {
+		for _, s := range cli.Explain(cli.Worker{Pod: workerOf("w-0", "w-0", "Idle", state)}).Sentences {
+			if s.About == "Jobs" {
+				t.Errorf("of a node that is %s it says %q", state, s.Text)
+			}
+		}
+	}
+}
