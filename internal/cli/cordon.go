@@ -160,7 +160,7 @@ func uncordoned(pod *corev1.Pod, name string, removed bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: pod %s/%s ", name, pod.Namespace, pod.Name)
 	switch {
-	case cordonedByOperator(pod) && pod.Annotations[slinkyv1beta1.AnnotationRetired] != "":
+	case pod.Annotations[slinkyv1beta1.AnnotationRetired] != "":
 		text.WriteString("stays cordoned by the operator: it is to go (" + pod.Annotations[slinkyv1beta1.AnnotationRetired] + ").")
 	case cordonedByOperator(pod):
 		text.WriteString("stays cordoned by the operator: Kubernetes node " + pod.Spec.NodeName + " is cordoned.")

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,11 +72,6 @@ func findings(conditions []metav1.Condition, ready Finding) (out []Finding) {
 			out = append(out, findingOf(c))
 		}
 	}
-	slices.SortFunc(out, func(a, b Finding) int {
-		if a.Type < b.Type {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b Finding) int { return cmp.Compare(a.Type, b.Type) })
 	return out
 }

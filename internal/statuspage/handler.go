@@ -78,13 +78,8 @@ func (s *Server) serveClusters(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request, key link.Key) {
-	b, err := s.refresh(r.Context(), key, s.limits.update)
-	if err != nil {
-		fail(w, r, err)
-		return
-	}
-	if b == nil {
-		http.Error(w, "there is no Slurm cluster "+key.String(), http.StatusNotFound)
+	b, ok := s.board(w, r, key)
+	if !ok {
 		return
 	}
 	all, err := b.since(s.templates, "")
@@ -99,6 +94,18 @@ func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request, key link.K
 		return
 	}
 	send(w, r, "text/html; charset=utf-8", page.Bytes())
+}
+
+// board is the page of a cluster as it is now. Without one it answers why, and the answer is over.
+func (s *Server) board(w http.ResponseWriter, r *http.Request, key link.Key) (b *board, ok bool) {
+	b, err := s.refresh(r.Context(), key, s.limits.update)
+	switch {
+	case err != nil:
+		fail(w, r, err)
+	case b == nil:
+		http.Error(w, "there is no Slurm cluster "+key.String(), http.StatusNotFound)
+	}
+	return b, err == nil && b != nil
 }
 
 // fail answers that something went wrong here. What it was is for the log.

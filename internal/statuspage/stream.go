@@ -16,13 +16,8 @@ import (
 // serveEvents sends what changes on the page of a cluster. The browser says which version it has: the one that it loaded, or the last
 // one that it was sent before the connection was interrupted.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key link.Key) {
-	b, err := s.refresh(r.Context(), key, s.limits.update)
-	if err != nil {
-		fail(w, r, err)
-		return
-	}
-	if b == nil {
-		http.Error(w, "there is no Slurm cluster "+key.String(), http.StatusNotFound)
+	b, ok := s.board(w, r, key)
+	if !ok {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
