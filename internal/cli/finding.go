@@ -56,7 +56,7 @@ func alarming(c metav1.Condition) bool {
 		slinkyv1beta1.ConditionVersionSupported, slinkyv1beta1.ConditionDatabaseReachable,
 		nebiusv1.ConditionSpecEffective, nebiusv1.ConditionNodeSetRefsResolved, nebiusv1.ConditionJailPopulated, nebiusv1.ConditionJailOverwritten:
 		return c.Status == metav1.ConditionFalse
-	case nebiusv1.ConditionSConfigControllerAvailable:
+	case nebiusv1.ConditionSConfigControllerAvailable, nebiusv1.ConditionExporterAvailable:
 		return c.Status == metav1.ConditionFalse && c.Reason == nebiusv1.ReasonNotAvailable
 	case slinkyv1beta1.ConditionFieldsIgnored, slinkyv1beta1.ConditionConfigDoubtful, slinkyv1beta1.ConditionDestructiveActionsPaused,
 		slinkyv1beta1.ConditionWorkersUnknown, slinkyv1beta1.ConditionDrainsByChecksPaused:

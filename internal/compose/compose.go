@@ -73,6 +73,8 @@ type Components struct {
 	Accounting *slinkyv1beta1.Accounting
 	// SConfigController writes files of JailedConfigs into the jail.
 	SConfigController *appsv1.Deployment
+	// Exporter shows Prometheus what the cluster does.
+	Exporter *appsv1.Deployment
 	// MariaDB and Grant are the database of Accounting, when the mariadb-operator runs it.
 	MariaDB, Grant *unstructured.Unstructured
 	// NodeSets are the workers: that of slurmNodes.worker first, then those of NodeSets by name. One that is held stands
@@ -183,6 +185,7 @@ func Cluster(in Input) Output {
 		c.sConfigRights(parts.Controller.AuthJwtRef().Name)
 		c.out.Add(parts.SConfigController)
 	}
+	parts.Exporter = c.exporter()
 	c.services()
 
 	c.ineffective()

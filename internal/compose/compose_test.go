@@ -133,6 +133,8 @@ func kindOf(t testing.TB, object render.Object) (apiVersion, kind string) {
 		kind = "LoginSet"
 	case *slinkyv1beta1.NodeSet:
 		kind = "NodeSet"
+	case *slinkyv1beta1.Token:
+		kind = "Token"
 	case *unstructured.Unstructured:
 		gvk := object.GetObjectKind().GroupVersionKind()
 		return gvk.GroupVersion().String(), gvk.Kind

@@ -13,7 +13,7 @@ import (
 // soperatorImages are the names of Soperator's images that have a role here, contract soperator.md §9.1. Their entrypoints wait for
 // munge and write into the jail as root, so they do not start here. slurmrestd is not among them: ours has that name, too.
 func soperatorImages() []string {
-	return []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "rebooter", "sconfigcontroller", "soperator-controllers", "worker_slurmd"}
+	return []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "rebooter", "sconfigcontroller", "soperator-controllers", "soperator-exporter", "worker_slurmd"}
 }
 
 // soperatorTag is how Soperator names its builds: 1.22.1-noble-slurm25.05.4, 5.0.0-slurm26.05.3-nebius-2.

@@ -32,9 +32,6 @@ func (c *composer) ineffective() {
 
 	c.ineffectiveSidecars()
 	c.ineffectiveWorker()
-	if nodes.Exporter.Enabled {
-		c.differs("spec.slurmNodes.exporter", nodes.Exporter, defaultExporter())
-	}
 	// Ports of Services have an effect only on the type of Service that has them.
 	c.ignore(nodes.Login.SSHDServiceNodePort != 0 && !hasNodePort(nodes.Login.SSHDServiceType), loginPath+".sshdServiceNodePort")
 	c.ignore(nodes.Login.SSHDServiceLoadBalancerIP != "" && nodes.Login.SSHDServiceType != corev1.ServiceTypeLoadBalancer, loginPath+".sshdServiceLoadBalancerIP")
@@ -61,6 +58,9 @@ func (c *composer) unconfined() {
 	}
 	if c.out.Components.SConfigController != nil {
 		profiles = append(profiles, c.spec.SConfigController.Container.AppArmorProfile)
+	}
+	if c.out.Components.Exporter != nil {
+		profiles = append(profiles, nodes.Exporter.ExporterContainer.AppArmorProfile)
 	}
 	c.note(slices.Contains(profiles, unconfined),
 		"appArmorProfile: unconfined is the container runtime's own profile; only slurmd, whose container is privileged, is without any")
@@ -172,14 +172,6 @@ func defaultNCCLInspector() nebiusv1.NCCLInspectorPreConf {
 		Enabled:        new(false),
 		ProfilerPlugin: "/usr/lib/x86_64-linux-gnu/libnccl-profiler-inspector.so",
 		DumpDir:        "/opt/soperator-outputs/shared/nccl_profiles/%j/%s", DumpThreadIntervalMicroseconds: 1000000,
-	}
-}
-
-func defaultExporter() nebiusv1.Exporter {
-	return nebiusv1.Exporter{
-		ExporterContainer:  defaultContainer(),
-		CollectionInterval: "30s", JobSource: "controller", AccountingJobsLookback: "1h", MaxCollectorInflight: 1,
-		PodMonitorConfig: nebiusv1.PodMonitorConfig{JobLabel: "slurm-exporter", Interval: "30s", ScrapeTimeout: "20s"},
 	}
 }
 

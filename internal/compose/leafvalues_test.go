@@ -25,7 +25,7 @@ var leafValues = []leafForm{
 	{"", ".k8sNodeFilterName", "other"},
 	{"", ".mountPath", "/leaf"},
 	{"", ".maxUnavailable", "7%"},
-	{"SlurmCluster", "spec.slurmNodes.exporter.enabled", true},
+	{"SlurmCluster", "spec.slurmNodes.exporter.enabled", false},
 	{"SlurmCluster", "spec.slurmNodes.login.userIsolation.enabled", true},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", true},
 	{"SlurmCluster", "spec.plugStackConfig.ncclInspectorPreConf.enabled", false}, // true by default where the block is written
@@ -88,6 +88,8 @@ var leafNeed = []struct {
 	{"SlurmCluster", "spec.slurmNodes.login.sssdDebugLevel", fields(`{"spec.slurmNodes.login.sssdConfSecretRefName": "directory"}`)},
 	{"NodeSet", "spec.sssd.image", fields(`{"spec.sssd.image.repository": "r"}`)},
 	{"SlurmCluster", "spec.partitionConfiguration.rawConfig", fields(`{"spec.partitionConfiguration.configType": "custom"}`)},
+	{"SlurmCluster", "spec.slurmNodes.exporter.accountingJobsLookback", fields(`{"spec.slurmNodes.exporter.enabled": true, "spec.slurmNodes.exporter.jobSource": "accounting"}`)},
+	{"SlurmCluster", "spec.slurmNodes.exporter.exporter.image", fields(`{"spec.slurmNodes.exporter.enabled": true}`)},
 	{"SlurmCluster", "spec.slurmNodes.exporter", fields(`{"spec.slurmNodes.exporter.enabled": true}`)},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB.enabled", nil},
 	{"SlurmCluster", "spec.slurmNodes.accounting.embeddedDB", fields(`{"spec.slurmNodes.accounting.externalDB": null, "spec.slurmNodes.accounting.embeddedDB.enabled": true}`)},

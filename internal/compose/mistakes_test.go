@@ -259,7 +259,6 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		"empty blocks": {
 			spec: `{populateJail: {}, sConfigController: {container: {}, node: {}}, plugStackConfig: {pyxis: {}, ncclDebug: {}}, mpiConfig: {}, topology: {}, slurmNodes: {
 				controller: {munge: {}, openMetrics: {serviceMonitor: {}}}, login: {munge: {}}, accounting: {munge: {}}, worker: {munge: {}}, exporter: {enabled: true, exporterContainer: {}}}}`,
-			want: []string{"spec.slurmNodes.exporter.enabled"},
 		},
 		"a block topology": {spec: `{slurmConfig: {topologyPlugin: topology/block}, topology: {blockSize: 4}}`},
 		"a block topology on 24.11": {

@@ -28,6 +28,8 @@ type Observed struct {
 type Installed struct {
 	// ServiceMonitors are those of the Prometheus operator.
 	ServiceMonitors bool
+	// PodMonitors are those of the Prometheus operator.
+	PodMonitors bool
 	// MariaDB are both kinds of the mariadb-operator that a database needs.
 	MariaDB bool
 	// AppArmorProfiles are those of the security-profiles-operator.
@@ -36,7 +38,7 @@ type Installed struct {
 
 // AllInstalled is for who does not know what is installed, and must not warn of what may well be there.
 func AllInstalled() Installed {
-	return Installed{ServiceMonitors: true, MariaDB: true, AppArmorProfiles: true}
+	return Installed{ServiceMonitors: true, PodMonitors: true, MariaDB: true, AppArmorProfiles: true}
 }
 
 // ObservedNodeSet is a composed NodeSet that exists.

@@ -51,6 +51,9 @@ func (c *SlurmCluster) PopulateJailName() string { return c.Name + "-populate-ja
 // SConfigControllerName is the name of the Deployment of the config writer.
 func (c *SlurmCluster) SConfigControllerName() string { return c.Name + "-sconfigcontroller" }
 
+// ExporterName is the name of the objects of the exporter: Deployment, Token and PodMonitor.
+func (c *SlurmCluster) ExporterName() string { return c.Name + "-exporter" }
+
 // MungeSecretName is the name of the Secret with the munge key (key munge.key).
 func (c *SlurmCluster) MungeSecretName() string { return c.Name + "-munge" }
 

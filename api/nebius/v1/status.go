@@ -93,6 +93,8 @@ const (
 	ConditionAccountingAvailable = "AccountingAvailable"
 	// ConditionSConfigControllerAvailable is True when the program runs that writes files of JailedConfigs into the jail.
 	ConditionSConfigControllerAvailable = "SConfigControllerAvailable"
+	// ConditionExporterAvailable is True when the exporter runs. It is there only if the spec asks for an exporter.
+	ConditionExporterAvailable = "ExporterAvailable"
 )
 
 // Reasons of conditions.

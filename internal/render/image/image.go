@@ -14,7 +14,7 @@ type Set struct {
 	Tag string
 	// KeepSoperators says that images of Soperator which a SlurmCluster names are used as they are.
 	KeepSoperators bool
-	// Operator is the whole name of the operator's own image, which has sconfigcontroller and rebooter, too; empty is <Registry>/operator:<Tag>.
+	// Operator is the whole name of the operator's own image, which has sconfigcontroller, rebooter and exporter, too; empty is <Registry>/operator:<Tag>.
 	Operator string
 }
 
@@ -44,6 +44,9 @@ func (s Set) PopulateJail() string { return s.of("populate-jail") }
 
 // SConfigController is the image of the program that writes the files of JailedConfigs.
 func (s Set) SConfigController() string { return cmp.Or(s.Operator, s.of("operator")) }
+
+// Exporter is the image of the program that shows Prometheus what a Slurm cluster does.
+func (s Set) Exporter() string { return cmp.Or(s.Operator, s.of("operator")) }
 
 // Rebooter is the image of the program that drains and reboots Kubernetes nodes.
 func (s Set) Rebooter() string { return cmp.Or(s.Operator, s.of("operator")) }

@@ -18,16 +18,21 @@ import (
 )
 
 // +kubebuilder:rbac:groups=security-profiles-operator.x-k8s.io,resources=apparmorprofiles,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=k8s.mariadb.com,resources=mariadbs;grants,verbs=get;list;watch;create;patch;delete
 
 // Definitions are the names of the CRDs of others that this controller looks for.
 func Definitions() []string {
-	return []string{rendercontroller.ServiceMonitorDefinition, compose.MariaDBDefinition, compose.GrantDefinition, compose.AppArmorProfileDefinition}
+	return []string{rendercontroller.ServiceMonitorDefinition, compose.PodMonitorDefinition, compose.MariaDBDefinition, compose.GrantDefinition, compose.AppArmorProfileDefinition}
 }
 
 // installed says which kinds of other operators there are.
 func (r *reconciler) installed(ctx context.Context) (out compose.Installed, err error) {
 	out.ServiceMonitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
+	if err != nil {
+		return out, err
+	}
+	out.PodMonitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), compose.PodMonitorDefinition, compose.PodMonitorKind)
 	if err != nil {
 		return out, err
 	}

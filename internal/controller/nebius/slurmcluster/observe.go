@@ -21,7 +21,7 @@ import (
 
 // Seen is what the composed objects report of themselves.
 type Seen struct {
-	Controller, Accounting, RestAPI, LoginSet, SConfigController kube.Part
+	Controller, Accounting, RestAPI, LoginSet, SConfigController, Exporter kube.Part
 	// NodeSets are the workers, in the order of compose.Components.
 	NodeSets []kube.Part
 	// Database are the objects of the mariadb-operator, if there are any.
@@ -65,6 +65,9 @@ func (r *reconciler) observe(ctx context.Context, cluster *nebiusv1.SlurmCluster
 		var workload reconcile.Workload
 		seen.SConfigController, workload, err = r.ObserveWorkload(ctx, writer.Namespace, writer.Name, &appsv1.Deployment{}, "Deployment "+writer.Name, *writer.Spec.Replicas)
 		seen.ReadySConfigController = workload.Ready
+	}
+	if exporter := parts.Exporter; exporter != nil && err == nil {
+		seen.Exporter, _, err = r.ObserveWorkload(ctx, exporter.Namespace, exporter.Name, &appsv1.Deployment{}, "Deployment "+exporter.Name, *exporter.Spec.Replicas)
 	}
 	return err
 }

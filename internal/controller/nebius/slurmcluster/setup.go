@@ -34,7 +34,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base, definitions
 	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	err := r.kind().Setup(mgr, reconcile.Watches{
 		Owns: []client.Object{
-			&slinkyv1beta1.Controller{}, &slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{},
+			&slinkyv1beta1.Controller{}, &slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.Token{},
 			&corev1.ConfigMap{}, &corev1.Service{},
 			&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 		},

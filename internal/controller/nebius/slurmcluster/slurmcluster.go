@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;restapis,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets;tokens,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -49,7 +49,7 @@ import (
 // kube.SetupIndexes. Controller, RestApi and LoginSet are not among them: every cluster has one.
 func Prunes() []client.Object {
 	return []client.Object{
-		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.NodeSet{},
+		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.Token{},
 		&corev1.ConfigMap{}, &corev1.Service{},
 		&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 	}
@@ -144,6 +144,9 @@ func decide(f facts) *plan {
 		p.Delete = append(p.Delete, unwanted)
 	}
 	if unwanted := out.UnwantedProfile(f.Cluster, f.Observed.Installed); unwanted != nil {
+		p.Delete = append(p.Delete, unwanted)
+	}
+	if unwanted := out.UnwantedPodMonitor(f.Cluster, f.Observed.Installed); unwanted != nil {
 		p.Delete = append(p.Delete, unwanted)
 	}
 	for _, held := range out.Held {

@@ -111,6 +111,7 @@ func (s *status) components() {
 		s.report.Say(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.accounting.enabled is false")
 	}
 	s.sConfigController()
+	s.exporter()
 }
 
 // images tells of images in whose place ours are, by an event when there is something new about it.

@@ -36,7 +36,7 @@ func composed(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready .
 	}
 	plan := decide(facts{compose.Input{Cluster: c, NodeSets: sets}})
 	o := outcome{Plan: plan, Driven: len(plan.Problems) == 0, Now: at(), Seen: Seen{
-		Controller: part("Controller"), RestAPI: part("RestApi"), LoginSet: part("LoginSet"), Accounting: part("Accounting"),
+		Controller: part("Controller"), RestAPI: part("RestApi"), LoginSet: part("LoginSet"), Accounting: part("Accounting"), Exporter: part("Deployment c-exporter"),
 	}}
 	for _, set := range plan.composed.Components.NodeSets {
 		o.Seen.NodeSets = append(o.Seen.NodeSets, part("NodeSet "+set.Name))
@@ -71,6 +71,15 @@ func TestStatusIsRolledUp(t *testing.T) {
 			spec:  nebiusv1.SlurmClusterSpec{Maintenance: nebiusv1.MaintenanceDownscale, SlurmNodes: nebiusv1.SlurmNodes{Worker: &nebiusv1.Worker{Size: 1}, Login: nebiusv1.Login{Size: 1}}},
 			phase: nebiusv1.PhaseNotAvailable,
 			want:  "CommonAvailable=False/Maintenance ControllersAvailable=False/Maintenance WorkersAvailable=False/Maintenance LoginAvailable=False/Maintenance AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled PopulateJailMode=Unknown/Unknown SpecEffective=True/AllFieldsEffective Ready=True/Maintenance Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"an exporter that is not ready keeps nothing else from being so": {
+			spec:    nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Exporter: nebiusv1.Exporter{Enabled: true}}},
+			unready: []string{"Deployment c-exporter"}, phase: nebiusv1.PhaseAvailable,
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled ExporterAvailable=False/NotAvailable PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"an exporter that is ready has a condition": {
+			spec: nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Exporter: nebiusv1.Exporter{Enabled: true}}}, phase: nebiusv1.PhaseAvailable,
+			want: "CommonAvailable=True/Available ControllersAvailable=True/Available WorkersAvailable=False/Disabled LoginAvailable=False/Disabled AccountingAvailable=False/Disabled SConfigControllerAvailable=False/Disabled ExporterAvailable=True/Available PopulateJailMode=True/none SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"a database that cannot be had needs a person": {
 			spec:  nebiusv1.SlurmClusterSpec{SlurmNodes: nebiusv1.SlurmNodes{Accounting: nebiusv1.Accounting{Enabled: true, MariaDBOperator: &nebiusv1.MariaDBOperator{Enabled: true}}}},

@@ -1,0 +1,96 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/coxswain-hpc/coxswain/api/embedded"
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+)
+
+// PodMonitorKind is the kind by which the Prometheus operator learns which pods to scrape
+// (https://prometheus-operator.dev/docs/api-reference/api/#monitoring.coreos.com/v1.PodMonitor). Not every cluster has it.
+var PodMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"} //nolint:gochecknoglobals // a constant
+
+// PodMonitorDefinition is the name of its CRD.
+const PodMonitorDefinition = "podmonitors.monitoring.coreos.com"
+
+const podMonitorPath = exporterPath + ".podMonitorConfig"
+
+// podMonitor has Prometheus scrape the exporter where its operator is installed. By default it is to, so a cluster without that operator is
+// not told so until a field is set.
+func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
+	config := spec.PodMonitorConfig
+	relabelings := c.relabelings(config.RelabelConfig, podMonitorPath+".relabelConfig")
+	metricRelabelings := c.relabelings(config.MetricRelabelConfigs, podMonitorPath+".metricRelabelConfigs")
+	if !c.installed.PodMonitors {
+		changed := differing(fieldsOf(config), fieldsOf(nebiusv1.PodMonitorConfig{JobLabel: "slurm-exporter", Interval: "30s", ScrapeTimeout: "20s"}))
+		c.ignore(changed, podMonitorPath+" (the cluster has no CRD "+PodMonitorDefinition+")")
+		return
+	}
+	// The labels of the pod change whenever it is made anew, and a dashboard would show all metrics twice (contract soperator.md §3.8).
+	metricRelabelings = append([]any{map[string]any{"action": "labeldrop", "regex": "pod|instance|container"}}, metricRelabelings...)
+	var endpoints []any
+	for _, port := range []string{exporterPortName, exporterMonitoringPortName} {
+		endpoint := map[string]any{"port": port, "path": "/metrics", "metricRelabelings": metricRelabelings}
+		for name, value := range map[string]string{"interval": config.Interval, "scrapeTimeout": config.ScrapeTimeout} {
+			if value != "" {
+				endpoint[name] = value
+			}
+		}
+		if len(relabelings) > 0 {
+			endpoint["relabelings"] = relabelings
+		}
+		endpoints = append(endpoints, endpoint)
+	}
+	selector := map[string]any{}
+	for name, value := range exporterSelector(c.cluster) {
+		selector[name] = value
+	}
+	out := podMonitorOf(c.cluster)
+	out.SetLabels(c.labels(exporterComponent))
+	fields := map[string]any{
+		"selector": map[string]any{"matchLabels": selector}, "podMetricsEndpoints": endpoints,
+		"namespaceSelector": map[string]any{"matchNames": []any{c.cluster.Namespace}},
+	}
+	if config.JobLabel != "" {
+		fields["jobLabel"] = config.JobLabel
+	}
+	out.Object["spec"] = fields
+	c.out.Add(out)
+}
+
+// relabelings decodes what goes to the PodMonitor as it is.
+func (c *composer) relabelings(list []embedded.Object, path string) []any {
+	var out []any
+	for i := range list {
+		var fields map[string]any
+		if err := json.Unmarshal(list[i].Raw, &fields); err != nil {
+			c.fail(index(path, i), "%v", err)
+			continue
+		}
+		out = append(out, fields)
+	}
+	return out
+}
+
+func podMonitorOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(PodMonitorKind)
+	out.SetNamespace(cluster.Namespace)
+	out.SetName(cluster.ExporterName())
+	return out
+}
+
+// UnwantedPodMonitor is the PodMonitor that a cluster may still have of before; nil for none.
+func (o *Output) UnwantedPodMonitor(cluster *nebiusv1.SlurmCluster, installed Installed) *unstructured.Unstructured {
+	if !installed.PodMonitors || o.Components.Exporter != nil || len(o.Problems) > 0 {
+		return nil
+	}
+	return podMonitorOf(cluster)
+}
