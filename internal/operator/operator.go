@@ -105,7 +105,7 @@ func Scheme() *runtime.Scheme {
 }
 
 // Each cache of kube.Definitions is of one name, so that no other CRD needs to be readable:
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=servicemonitors.monitoring.coreos.com;mariadbs.k8s.mariadb.com;grants.k8s.mariadb.com;apparmorprofiles.security-profiles-operator.x-k8s.io,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=servicemonitors.monitoring.coreos.com;podmonitors.monitoring.coreos.com;mariadbs.k8s.mariadb.com;grants.k8s.mariadb.com;apparmorprofiles.security-profiles-operator.x-k8s.io,verbs=list;watch
 
 // NewManager makes a manager with the controllers, ready to start. base has what does not concern them: metrics, probes,
 // leader election, log; its Scheme and Cache are filled in.
