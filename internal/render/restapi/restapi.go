@@ -49,7 +49,7 @@ func Render(in Input) render.Output {
 
 	container, err := container(in)
 	out.Fail("spec.slurmrestd", err)
-	template, err := pod.Template(corev1.PodSpec{
+	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.NobodyUID),
@@ -60,7 +60,10 @@ func Render(in Input) render.Output {
 				Items:                []corev1.KeyToPath{{Key: "slurm.conf", Path: "slurm.conf"}},
 			}},
 		}, pod.SlurmKey(*in.Controller.AuthSlurmRef())...)...), pod.Tmp()},
-	}, in.RestAPI.Spec.Template, set, map[string]string{
+	}
+	// slurmctld tells it uids, for which it has names then.
+	out.Fail("spec.controllerRef", pod.AddUsers(&spec, in.Controller.Spec.Jail, in.Images.Slurmctld(), pod.NobodyUID))
+	template, err := pod.Template(spec, in.RestAPI.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationSlurmConnectionHash: in.ConnectionDigest,
 	}, "spec.template")

@@ -38,6 +38,7 @@ func TestRender(t *testing.T) {
   service: {port: 80, nodePort: 30080, spec: {type: NodePort}}
 `, `{accountingRef: {name: acc}, slurmKeyRef: {name: keys, key: k}}`},
 		{"clients from outside of the cluster", "from.yaml", `{controllerRef: {name: ctl}, networkPolicy: {from: [{ipBlock: {cidr: 192.0.2.0/24}}]}}`, `{}`},
+		{"with the users of a jail", "jail.yaml", `{controllerRef: {name: ctl}}`, `{jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}}`},
 		{"open to everybody", "open.yaml", `{controllerRef: {name: ctl}, networkPolicy: {enabled: false}}`, `{}`},
 	}
 	for _, tt := range tests {
