@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, environment func(string) (string, b
 		return err
 	}
 	e := exporter.New(l, exporter.Options{
-		Interval: o.interval, MaxInflight: o.inflight, Log: logger,
+		Interval: o.interval, MaxInflight: o.inflight, Lookback: o.lookback, Log: logger,
 		Text: exporter.TextOptions{MaxSeries: o.maxSeries, WithoutLabels: o.withoutLabels},
 	})
 	logger.Info("Starting exporter", "version", version, "slurmrestd", o.slurmrestd, "interval", o.interval.String())

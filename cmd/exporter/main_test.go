@@ -150,12 +150,18 @@ func TestCommandLine(t *testing.T) {
 			[]string{"--cluster-name=c", "--static-token=t"}, map[string]string{"SLURM_EXPORTER_COLLECTION_INTERVAL": "0s"},
 			`--collection-interval: "0s" must be at least a second`,
 		},
-		"jobs of slurmdbd": {[]string{"--cluster-name=c", "--static-token=t", "--job-source=accounting"}, nil, `--job-source is "accounting": it must be controller`},
-		"a label":          {[]string{"--without-labels=slurm_job_info"}, nil, `"slurm_job_info" is not METRIC=LABEL`},
-		"an endpoint":      {[]string{"--cluster-name=c", "--static-token=t", "--slurm-api-server=nowhere"}, nil, "--slurm-api-server: "},
-		"inflight":         {[]string{"--cluster-name=c", "--static-token=t", "--max-collector-inflight=0"}, nil, "--max-collector-inflight is 0"},
-		"series":           {[]string{"--cluster-name=c", "--static-token=t", "--max-series-per-metric=-1"}, nil, "--max-series-per-metric is -1"},
-		"a level":          {[]string{"--cluster-name=c", "--static-token=t"}, map[string]string{"SLURM_EXPORTER_LOG_LEVEL": "loud"}, "loud"},
+		"jobs of slurmdbd": {
+			[]string{"--cluster-name=c", "--static-token=t", "--collection-interval=1d", "--job-source=accounting", "--accounting-jobs-lookback=2h"}, nil, "",
+		},
+		"jobs of somebody else": {[]string{"--cluster-name=c", "--static-token=t", "--job-source=sacct"}, nil, `--job-source is "sacct": it must be controller or accounting`},
+		"a lookback": {
+			[]string{"--cluster-name=c", "--static-token=t", "--job-source=accounting", "--accounting-jobs-lookback=0"}, nil, "--accounting-jobs-lookback: ",
+		},
+		"a label":     {[]string{"--without-labels=slurm_job_info"}, nil, `"slurm_job_info" is not METRIC=LABEL`},
+		"an endpoint": {[]string{"--cluster-name=c", "--static-token=t", "--slurm-api-server=nowhere"}, nil, "--slurm-api-server: "},
+		"inflight":    {[]string{"--cluster-name=c", "--static-token=t", "--max-collector-inflight=0"}, nil, "--max-collector-inflight is 0"},
+		"series":      {[]string{"--cluster-name=c", "--static-token=t", "--max-series-per-metric=-1"}, nil, "--max-series-per-metric is -1"},
+		"a level":     {[]string{"--cluster-name=c", "--static-token=t"}, map[string]string{"SLURM_EXPORTER_LOG_LEVEL": "loud"}, "loud"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ type options struct {
 	intervalText, rotationText  string
 	interval, rotation          time.Duration
 	inflight                    int
-	jobSource                   string
+	jobSource, lookbackText     string
+	lookback                    time.Duration // zero: jobs are read from slurmctld
 
 	standalone                                 bool
 	scontrol, staticToken, tokenFile, tokenKey string
@@ -57,8 +58,7 @@ func program() command.Program {
 	return command.Program{
 		Name: "exporter", About: about,
 		Ignored: []map[string]string{logging.Ignored(), {
-			"kubeconfig-path":          "the exporter asks nothing of Kubernetes",
-			"accounting-jobs-lookback": "slurmctld says which jobs there are; jobs of slurmdbd are not read",
+			"kubeconfig-path": "the exporter asks nothing of Kubernetes",
 		}},
 	}
 }
@@ -86,7 +86,8 @@ func (o *options) bind(fs *flag.FlagSet, environment func(string) (string, bool)
 	text(&o.namespace, "cluster-namespace", "soperator", "`namespace` of the cluster")
 	text(&o.cluster, "cluster-name", "", "`name` of the cluster; required")
 	text(&o.intervalText, "collection-interval", "30s", "`time` between two collections")
-	text(&o.jobSource, "job-source", "controller", "where jobs are read from: controller")
+	text(&o.jobSource, "job-source", "controller", "where jobs are read from: controller or accounting")
+	text(&o.lookbackText, "accounting-jobs-lookback", "1h", "how long `ago` a job may have ended that is read from slurmdbd")
 	text(&o.scontrol, "scontrol-path", "scontrol", "`program` that makes tokens with --standalone")
 	text(&o.rotationText, "key-rotation-interval", "30m", "`lifetime` of tokens that are made with --standalone")
 	text(&o.tokenFile, "token-file", "", "`file` with a token")
@@ -144,13 +145,27 @@ func (o *options) validate() error {
 	if o.maxSeries < 0 {
 		errs = append(errs, fmt.Errorf("--max-series-per-metric is %d: it must not be negative", o.maxSeries))
 	}
-	if o.jobSource != "controller" {
-		errs = append(errs, fmt.Errorf("--job-source is %q: it must be controller, jobs of slurmdbd are not read", o.jobSource))
+	if err := o.jobs(); err != nil {
+		errs = append(errs, err)
 	}
 	if cmp.Or(o.tokenFile, o.tokenKey, o.staticToken) == "" && !o.standalone {
 		errs = append(errs, errors.New("there is no token: give --token-file, --token-key, --standalone or SLURM_EXPORTER_TOKEN"))
 	}
 	return errors.Join(errs...)
+}
+
+// jobs reads where jobs come from.
+func (o *options) jobs() (err error) {
+	switch o.jobSource {
+	case "controller":
+		return nil
+	case "accounting":
+		if o.lookback, err = duration(o.lookbackText); err != nil {
+			return fmt.Errorf("--accounting-jobs-lookback: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("--job-source is %q: it must be controller or accounting", o.jobSource)
 }
 
 // duration reads a duration of Go ("1m30s") or of Prometheus ("1d", "2w"); it has to be more than zero.

@@ -21,6 +21,7 @@ import (
 type Source interface {
 	Snapshot() *link.Snapshot
 	CollectJobs(ctx context.Context) (link.JobRecords, error)
+	CollectAccountingJobs(ctx context.Context, lookback time.Duration) (link.JobRecords, error)
 	Diag(ctx context.Context) (rest.Diag, error)
 }
 
@@ -30,8 +31,10 @@ type Options struct {
 	Interval time.Duration
 	// MaxInflight is how many collections of one kind may run at a time; at least 1.
 	MaxInflight int
-	Text        TextOptions
-	Log         logr.Logger
+	// Lookback is how far back jobs are read from slurmdbd; zero reads them from slurmctld.
+	Lookback time.Duration
+	Text     TextOptions
+	Log      logr.Logger
 }
 
 // An Exporter collects what a cluster is doing, and serves it. It is safe for concurrent use.
@@ -129,7 +132,7 @@ func (e *Exporter) collectNodes(context.Context) (part *text, taken time.Time, e
 
 // collectJobs turns all jobs into text.
 func (e *Exporter) collectJobs(ctx context.Context) (part *text, taken time.Time, err error) {
-	records, err := e.source.CollectJobs(ctx)
+	records, err := e.records(ctx)
 	if records.Taken.IsZero() {
 		if err == nil {
 			err = errNoAnswer
@@ -143,6 +146,14 @@ func (e *Exporter) collectJobs(ctx context.Context) (part *text, taken time.Time
 	part.jobs(records.Taken.Add(ahead), records.Jobs, func(node string) string { return nodeSets[node] })
 	part.missing = records.Missing
 	return part, records.Taken, err
+}
+
+// records asks for the jobs of slurmctld or of slurmdbd.
+func (e *Exporter) records(ctx context.Context) (link.JobRecords, error) {
+	if e.options.Lookback > 0 {
+		return e.source.CollectAccountingJobs(ctx, e.options.Lookback)
+	}
+	return e.source.CollectJobs(ctx)
 }
 
 // collectController asks slurmctld about itself.

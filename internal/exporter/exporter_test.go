@@ -37,9 +37,12 @@ type fixed struct {
 	snapshot *link.Snapshot
 	jobs     link.JobRecords
 	jobsErr  error
-	diag     rest.Diag
-	diagErr  error
-	hangs    bool // CollectJobs does not answer
+	// accounted are the jobs of slurmdbd, and lookback is what it was asked for.
+	accounted link.JobRecords
+	lookback  time.Duration
+	diag      rest.Diag
+	diagErr   error
+	hangs     bool // CollectJobs does not answer
 }
 
 // Snapshot is part of Source.
@@ -59,6 +62,14 @@ func (f *fixed) CollectJobs(ctx context.Context) (link.JobRecords, error) {
 		return link.JobRecords{}, ctx.Err()
 	}
 	return jobs, err
+}
+
+// CollectAccountingJobs is part of Source.
+func (f *fixed) CollectAccountingJobs(_ context.Context, lookback time.Duration) (link.JobRecords, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lookback = lookback
+	return f.accounted, nil
 }
 
 // Diag is part of Source.
@@ -179,6 +190,25 @@ func says(t *testing.T, text string, lines ...string) {
 			t.Errorf("no %q in\n%s", line, text)
 		}
 	}
+}
+
+func TestJobsComeFromSlurmdbdIfThatIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := aCluster(time.Now())
+		source.accounted = link.JobRecords{Taken: time.Now(), Jobs: []*rest.JobRecord{
+			{ID: 4711, Name: "old", User: "alice", UserID: rest.NoUserID, State: []string{"COMPLETED"}, TRES: "cpu=1,mem=64M"},
+		}}
+		run(t, source, Options{Lookback: 2 * time.Hour}, func(e *Exporter) {
+			_, text := scrape(t, e.Metrics(), "/metrics", "")
+			says(t, text, `slurm_job_info{job_id="4711",job_state="COMPLETED"`, `user_name="alice",user_mail="",user_id=""`, `slurm_job_memory_bytes{job_id="4711"} 67108864`)
+			if n := strings.Count(text, "slurm_job_info{"); n != 1 {
+				t.Errorf("%d jobs are shown", n)
+			}
+		})
+		if source.lookback != 2*time.Hour {
+			t.Errorf("slurmdbd was asked for %s", source.lookback)
+		}
+	})
 }
 
 func TestWhatAClusterLooksLike(t *testing.T) {

@@ -89,7 +89,7 @@ func (t *text) jobInfo(id string, j *rest.JobRecord) {
 		label{"job_name", j.Name},
 		label{"user_name", j.User},
 		label{"user_mail", mail},
-		label{"user_id", strconv.FormatInt(j.UserID, 10)},
+		label{"user_id", userID(j.UserID)},
 		label{"standard_error", j.ErrorOutput},
 		label{"standard_output", j.Output},
 		label{"array_job_id", strconv.FormatInt(j.ArrayJob, 10)},
@@ -99,6 +99,14 @@ func (t *text) jobInfo(id string, j *rest.JobRecord) {
 		label{"end_time", seconds(end)},
 		label{"finished_time", finished},
 	)
+}
+
+// userID is a uid as a label; empty when it is not known.
+func userID(id int64) string {
+	if id == rest.NoUserID {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // seconds is a time as a label; empty when it is not known.

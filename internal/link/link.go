@@ -71,11 +71,12 @@ type Link struct {
 	view       *view
 	deletions  *deletionBudget
 
-	nodes    *nodePoller
-	jobs     *jobFollower
-	followed *followedJobs
-	ctlds    *ctldPoller
-	records  *jobRecorder
+	nodes     *nodePoller
+	jobs      *jobFollower
+	followed  *followedJobs
+	ctlds     *ctldPoller
+	records   *jobRecorder
+	accounted *accountingRecorder
 	*writer
 }
 
@@ -97,6 +98,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
 	l.records = newJobRecorder(l.connection, l.view, load)
+	l.accounted = newAccountingRecorder(l.connection, l.view, load)
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
 	l.nodes.publish, l.nodes.trustChanged = publish, l.ctlds.poke
 	l.nodes.answered = func() {

@@ -241,6 +241,8 @@ const (
 	listJobs  = "GET jobs" // and their states
 	getJob    = "GET job"
 	getDiag   = "GET diag"
+
+	listAccountingJobs = "GET accounting jobs"
 )
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")

@@ -50,7 +50,7 @@ func simulate(t *testing.T, nodes int, test func(t *testing.T, s *fake.Slurm, l 
 }
 
 func newSlurm(nodes int) *fake.Slurm {
-	s := fake.New(fake.Options{Key: hmacKey})
+	s := fake.New(fake.Options{Key: hmacKey, Accounting: true})
 	for i := range nodes {
 		s.Register(fake.Node{Name: fmt.Sprintf("worker-%d", i)})
 	}

@@ -55,6 +55,8 @@ type Options struct {
 	Script func(Job) (runs time.Duration, exitCode int64)
 	// Nameless says that slurmrestd knows no names of users, as in a container without the accounts of the jail.
 	Nameless bool
+	// Accounting says that slurmdbd keeps the records of jobs.
+	Accounting bool
 }
 
 // Slurm is one cluster. It is an http.Handler and safe for concurrent use.
@@ -66,6 +68,8 @@ type Slurm struct {
 	nodes map[string]*node
 	order []string // names in order of registration, which is Slurm's order
 	jobs  map[int64]*job
+	// forgotten are jobs that only slurmdbd has any more.
+	forgotten []job
 
 	reservations    map[string]*Reservation
 	lastReservation int

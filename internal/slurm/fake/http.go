@@ -126,6 +126,9 @@ func (s *Slurm) count(r *http.Request, received int, answer reply, sent int64) {
 	if resource == "jobs" && name != "" {
 		resource += "/" + name
 	}
+	if _, found := routeAccounting(r.URL.Path); found {
+		resource = accountingJobs
+	}
 	if s.counters.Calls == nil {
 		s.counters.Calls = map[string]int{}
 	}
@@ -150,6 +153,9 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 	secret := r.Header.Get("X-Slurm-User-Token")
 	if secret == "" {
 		return reply{status: http.StatusUnauthorized, body: []byte("Authentication failure"), text: true}
+	}
+	if version, found := routeAccounting(r.URL.Path); found && s.options.Accounting && slices.Contains(s.versions, version) {
+		return s.getAccountingJobs(s.shape(version), r.URL.Query())
 	}
 	version, resource, name := route(r.URL.Path)
 	if !strings.HasPrefix(r.URL.Path, "/slurm/") || !slices.Contains(s.versions, version) {

@@ -144,6 +144,7 @@ func (s *Slurm) Fail(id, code int64) {
 func (s *Slurm) ForgetJob(id int64) {
 	defer s.lock()()
 	if j := s.jobs[id]; j != nil && !j.end.IsZero() && !j.completing && j.state != "RUNNING" && j.state != "SUSPENDED" {
+		s.forgotten = append(s.forgotten, *j)
 		delete(s.jobs, id)
 		s.jobTime = s.clock
 	}

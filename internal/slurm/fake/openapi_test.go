@@ -152,7 +152,7 @@ func TestFakeEmitsWhatIsPublished(t *testing.T) {
 		t.Run(p.release+" "+p.version, func(t *testing.T) {
 			doc := published(t, p.release)
 			clock := &clock{now: noon}
-			s := fake.New(fake.Options{Release: p.release, Now: clock.Now, Completing: time.Minute})
+			s := fake.New(fake.Options{Release: p.release, Now: clock.Now, Completing: time.Minute, Accounting: true})
 			s.Register(fake.Node{Name: "a", Features: []string{"x"}, Topology: "default:leaf1", InstanceID: "i-1", Extra: `{"a":1}`},
 				fake.Node{Name: "b"}, fake.Node{Name: "c", CPUs: 2}, fake.Node{Name: "d"})
 			s.Submit(fake.Job{Nodes: 1, Duration: time.Second})
@@ -187,9 +187,14 @@ func TestFakeEmitsWhatIsPublished(t *testing.T) {
 			if p.version >= "v0.0.43" {
 				calls = append(calls, exchange{"DELETE", "reservation/r", "reservation/{reservation_name}", ""})
 			}
+			calls = append(calls, exchange{"GET", "/slurmdb/" + p.version + "/jobs/?start_time=1", "/slurmdb/" + p.version + "/jobs/", ""})
 			for _, call := range calls {
-				schema := doc.response(t, "/slurm/"+p.version+"/"+call.schema, strings.ToLower(call.method))
-				request := httptest.NewRequest(call.method, "/slurm/"+p.version+"/"+call.path, strings.NewReader(call.body))
+				below := "/slurm/" + p.version + "/"
+				if strings.HasPrefix(call.path, "/") {
+					below = ""
+				}
+				schema := doc.response(t, below+call.schema, strings.ToLower(call.method))
+				request := httptest.NewRequest(call.method, below+call.path, strings.NewReader(call.body))
 				request.Header.Set("X-SLURM-USER-TOKEN", "x")
 				recorder := httptest.NewRecorder()
 				s.ServeHTTP(recorder, request)

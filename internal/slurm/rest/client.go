@@ -131,7 +131,8 @@ func (c *Client) Close() { c.close() }
 // A call is one request as the operations see it.
 type call struct {
 	method string
-	path   string // below /slurm/VERSION/
+	daemon daemon // of whom slurmrestd asks
+	path   string // below /DAEMON/VERSION/
 	query  url.Values
 	body   []byte
 	// as makes the tokens for this call; nil: the client's issuer.
@@ -143,6 +144,14 @@ type call struct {
 	// decode reads the body of a 200 and returns its errors[].
 	decode func(*reader) ([]slurmError, error)
 }
+
+// daemon is the one that slurmrestd asks, by the first part of the URL's path.
+type daemon string
+
+const (
+	slurmctld daemon = "slurm"
+	slurmdbd  daemon = "slurmdb"
+)
 
 // do makes a call in the version that slurmrestd speaks, retries it where that is safe, and returns nil or *Error.
 func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) {
@@ -185,7 +194,7 @@ func (c *Client) exchange(ctx context.Context, version string, call call, seen *
 	if err != nil {
 		return false, &Error{Kind: Unauthorized, Err: err}
 	}
-	target := c.endpoint + "/slurm/" + version + "/" + call.path
+	target := c.endpoint + "/" + string(cmp.Or(call.daemon, slurmctld)) + "/" + version + "/" + call.path
 	if len(call.query) > 0 {
 		target += "?" + call.query.Encode()
 	}

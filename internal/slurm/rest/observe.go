@@ -29,6 +29,9 @@ type Observation struct {
 // String is the call without names of objects.
 func (c call) String() string {
 	kind, _, _ := strings.Cut(c.path, "/")
+	if c.daemon == slurmdbd {
+		kind = "accounting " + kind
+	}
 	return c.method + " " + kind
 }
 
