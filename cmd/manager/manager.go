@@ -67,7 +67,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
 		Health: conditions, DrainLimit: limit, Storage: o.storageOptions(),
-		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage,
+		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
 	})
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type options struct {
 	healthAddr               string
 	metrics                  command.Metrics
 	statusPage               bool
+	clusterMetricsInterval   time.Duration
 	enableHTTP2              bool
 	leaderElect              bool
 	leaderElectNamespace     string
@@ -97,6 +98,8 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	o.metrics.Bind(fs, ":8080", "metrics-addr", "metrics-bind-address")
 	fs.BoolVar(&o.statusPage, "status-page", false,
 		"serve web pages that show how clusters are, at /ui where metrics are served, to callers whose token may get the non-resource URLs /ui and /ui/*")
+	fs.DurationVar(&o.clusterMetricsInterval, "cluster-metrics-interval", 0,
+		"how often the metrics of Slurm clusters are collected that are served at /metrics/clusters; 0 serves none")
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
 	for _, name := range []string{"leader-elect-namespace", "operator-namespace"} {
@@ -173,6 +176,9 @@ func (o *options) bindStorage(fs *flag.FlagSet) {
 // minNotReadyTimeout is the shortest time-out: a kubelet is missed after 40 s, and one that is restarted is back within a minute.
 const minNotReadyTimeout = time.Minute
 
+// minClusterMetricsInterval is the shortest time between two collections.
+const minClusterMetricsInterval = time.Second
+
 // storageOptions are how ephemeral storage is measured; nil for not at all.
 func (o *options) storageOptions() *podstorage.Options {
 	if !o.measureStorage {
@@ -204,6 +210,9 @@ func (o *options) validate() error {
 	}
 	if o.statusPage && (o.metrics.Address == "0" || !o.metrics.Secure) {
 		errs = append(errs, errors.New("--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"))
+	}
+	if d := o.clusterMetricsInterval; d != 0 && d < minClusterMetricsInterval {
+		errs = append(errs, fmt.Errorf("--cluster-metrics-interval is %s: it must be 0 or at least %s", d, minClusterMetricsInterval))
 	}
 	if o.notReadyTimeout < minNotReadyTimeout {
 		errs = append(errs, fmt.Errorf("--not-ready-timeout is %s: it must be at least %s", o.notReadyTimeout, minNotReadyTimeout))

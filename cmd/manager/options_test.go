@@ -107,6 +107,12 @@ func TestEphemeralStorageIsMeasuredWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheMetricsOfClustersAreServedWhereTheyAreAskedFor(t *testing.T) {
+	if parsed(t).clusterMetricsInterval != 0 || parsed(t, "--cluster-metrics-interval=1m").clusterMetricsInterval != time.Minute {
+		t.Error("the default or the flag is not right")
+	}
+}
+
 func TestTheStatusPageIsServedWhereItIsAskedFor(t *testing.T) {
 	if parsed(t).statusPage || !parsed(t, "--status-page").statusPage {
 		t.Error("it is served without the flag, or not with it")
@@ -185,6 +191,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"--image-tag="}, "--image-registry and --image-tag must not be empty"},
 		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
 		{[]string{"--max-nodes-drained-by-checks=0"}, `--max-nodes-drained-by-checks: "0": it must be at least 1, and at least 1 %`},
+		{[]string{"--cluster-metrics-interval=5ms"}, "--cluster-metrics-interval is 5ms: it must be 0 or at least 1s"},
 		{[]string{"--status-page", "--metrics-addr=0"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
 		{[]string{"--status-page", "--metrics-secure=false"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
 		{[]string{"--ephemeral-storage-threshold=100.5"}, "--ephemeral-storage-threshold is 100.5: it must be from 0 to 100"},

@@ -43,24 +43,39 @@ func (e *Exporter) Monitoring() http.Handler {
 }
 
 func (e *Exporter) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	series := 0
 	compressed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Vary", "Accept-Encoding")
 	if compressed {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
-	for _, c := range e.collectors {
-		part, _, _ := c.last()
-		if part == nil {
-			continue
-		}
-		series += part.total
+	parts := e.parts()
+	for _, part := range parts {
 		if compressed {
 			_, _ = w.Write(part.compressed())
 		} else {
 			_, _ = w.Write(part.b)
 		}
+	}
+	e.served(parts)
+}
+
+// parts are what was collected last, as far as it was.
+func (e *Exporter) parts() []*text {
+	var out []*text
+	for _, c := range e.collectors {
+		if part, _, _ := c.last(); part != nil {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// served counts an answer to a scrape.
+func (e *Exporter) served(parts []*text) {
+	series := 0
+	for _, part := range parts {
+		series += part.total
 	}
 	e.own.requests.Add(1)
 	e.own.exported.Store(int64(series))

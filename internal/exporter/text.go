@@ -16,8 +16,10 @@ type text struct {
 	b       []byte
 	options TextOptions
 	family  string
-	series  int // of the family
-	total   int
+	// families are all that have begun.
+	families []family
+	series   int // of the family
+	total    int
 	// dropped are the series of each family that were beyond the limit, and missing the jobs of which nothing could be shown.
 	dropped map[string]int
 	missing int
@@ -30,6 +32,14 @@ type TextOptions struct {
 	MaxSeries int
 	// WithoutLabels are labels that are left out, by metric: {"slurm_job_info": {"standard_output"}}.
 	WithoutLabels map[string][]string
+	// labels come first in every series.
+	labels []label
+}
+
+// A family is where a metric begins in a text, and where its series do.
+type family struct {
+	name          string
+	begin, series int
 }
 
 // A label is the name and value of a label of a series.
@@ -38,6 +48,7 @@ type label struct{ name, value string }
 // start begins a metric. Its series follow until the next one begins; those of one metric have to follow one another.
 func (t *text) start(name, kind, help string) {
 	t.family, t.series = name, 0
+	begin := len(t.b)
 	t.b = append(t.b, "# HELP "...)
 	t.b = append(t.b, name...)
 	t.b = append(t.b, ' ')
@@ -47,6 +58,7 @@ func (t *text) start(name, kind, help string) {
 	t.b = append(t.b, ' ')
 	t.b = append(t.b, kind...)
 	t.b = append(t.b, '\n')
+	t.families = append(t.families, family{name: name, begin: begin, series: len(t.b)})
 }
 
 // admit counts a series of the current metric, and says whether it may be shown.
@@ -76,16 +88,18 @@ func (t *text) sample(suffix string, value float64, labels ...label) {
 	t.b = append(t.b, suffix...)
 	without := t.options.WithoutLabels[t.family]
 	next := byte('{')
-	for _, l := range labels {
-		if slices.Contains(without, l.name) {
-			continue
+	for _, list := range [][]label{t.options.labels, labels} {
+		for _, l := range list {
+			if slices.Contains(without, l.name) {
+				continue
+			}
+			t.b = append(t.b, next)
+			t.b = append(t.b, l.name...)
+			t.b = append(t.b, '=', '"')
+			t.b = appendEscaped(t.b, l.value)
+			t.b = append(t.b, '"')
+			next = ','
 		}
-		t.b = append(t.b, next)
-		t.b = append(t.b, l.name...)
-		t.b = append(t.b, '=', '"')
-		t.b = appendEscaped(t.b, l.value)
-		t.b = append(t.b, '"')
-		next = ','
 	}
 	if next == ',' {
 		t.b = append(t.b, '}')

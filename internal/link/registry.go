@@ -69,6 +69,17 @@ func (r *Registry) Get(key Key) (*Link, bool) {
 	return run.link, true
 }
 
+// All returns the links that there are.
+func (r *Registry) All() map[Key]*Link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[Key]*Link, len(r.links))
+	for key, run := range r.links {
+		out[key] = run.link
+	}
+	return out
+}
+
 // Delete ends the link of a cluster, if there is one, and waits until it has ended. Writes under way fail with ErrClosed.
 func (r *Registry) Delete(key Key) {
 	r.mu.Lock()

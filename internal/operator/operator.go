@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 
@@ -84,6 +85,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// StatusPage says that the server of the metrics serves web pages that show how clusters are.
 	StatusPage bool
+	// ClusterMetricsInterval is the time between two collections of the metrics of Slurm clusters, which the server of the metrics serves;
+	// 0 serves none.
+	ClusterMetricsInterval time.Duration
 }
 
 // DefaultTopologyLabelPrefix is the prefix of the labels that say where a Kubernetes node is in the network.
@@ -178,6 +182,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 	}
 	if o.StatusPage {
 		if err := addStatusPage(ctx, mgr, links, o.Enabled == nil || o.Enabled["slurmcluster"]); err != nil {
+			return err
+		}
+	}
+	if o.ClusterMetricsInterval > 0 {
+		if err := addClusterMetrics(mgr, links, o.ClusterMetricsInterval); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Kinds of volumes that are never a jail: they hold configuration, are of one node, or their plugins are gone.
-var neverJails = []string{"GCEPersistentDisk", "AWSElasticBlockStore", "Cinder", "PortworxVolume", "Quobyte", "ScaleIO", "StorageOS"} //nolint:gochecknoglobals // a constant
+var neverJails = []string{"GCEPersistentDisk", "AWSElasticBlockStore", "Cinder", "PortworxVolume", "Quobyte", "ScaleIO", "StorageOS"}
 
 // With a pod's fsGroup the kubelet changes the groups of all files of a volume, unless the volume is read-only for the pod.
 func TestTheJailIsReadOnlyForPodsThatNeedItsUsers(t *testing.T) {
