@@ -47,7 +47,7 @@ type Exporter struct {
 	mu       sync.Mutex
 	history  *History
 	ahead    time.Duration     // of slurmctld's clock
-	nodeSets map[string]string // by node
+	comments map[string]node.Comment // by node
 }
 
 // New returns an exporter that collects nothing until Run.
@@ -119,14 +119,14 @@ func (e *Exporter) collectNodes(context.Context) (part *text, taken time.Time, e
 	defer e.mu.Unlock()
 	e.history.Observe(s.Taken.Add(s.Ahead), nodes)
 	e.ahead = s.Ahead
-	e.nodeSets = make(map[string]string, len(nodes))
+	e.comments = make(map[string]node.Comment, len(nodes))
 	for _, n := range nodes {
 		if c, ok := node.ParseComment(n.Comment); ok {
-			e.nodeSets[n.Name] = c.NodeSetName
+			e.comments[n.Name] = c
 		}
 	}
 	part = &text{options: e.options.Text}
-	part.nodes(nodes, e.history)
+	part.nodes(nodes, e.comments, e.history)
 	return part, s.Taken, nil
 }
 
@@ -140,10 +140,10 @@ func (e *Exporter) collectJobs(ctx context.Context) (part *text, taken time.Time
 		return nil, time.Time{}, err
 	}
 	e.mu.Lock()
-	nodeSets, ahead := e.nodeSets, e.ahead
+	comments, ahead := e.comments, e.ahead
 	e.mu.Unlock()
 	part = &text{options: e.options.Text}
-	part.jobs(records.Taken.Add(ahead), records.Jobs, func(node string) string { return nodeSets[node] })
+	part.jobs(records.Taken.Add(ahead), records.Jobs, comments)
 	part.missing = records.Missing
 	return part, records.Taken, err
 }

@@ -102,7 +102,7 @@ func aCluster(now time.Time) *fixed {
 		snapshot: link.NewSnapshot(
 			now, link.Fresh,
 			aNode("a", "MIXED", func(n *rest.Node) {
-				n.FreeMemory, n.Comment = 1000, `{"namespace":"ns","podName":"gpu-0","node":"kube-1","nodeSetName":"gpu","nodeSetUID":"u"}`
+				n.FreeMemory, n.Comment = 1000, `{"namespace":"ns","podName":"gpu-0","node":"kube-1","nodeSetName":"gpu","nodeSetUID":"u","nvlinkInstanceGroup":"rack-7"}`
 			}),
 			aNode("b", "IDLE+DRAIN", func(n *rest.Node) { n.Reason, n.ReasonTime = "say \"no\"\nto\\disks é", now.Add(-time.Hour) }),
 			aNode("c", "DOWN+CLOUD+POWERED_DOWN+NOT_RESPONDING+MAINTENANCE+RESERVED", func(n *rest.Node) { n.Reservation = " maint " }),

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // maxNodesOfJob is how many nodes of one job are shown.
 const maxNodesOfJob = rest.MaxNodes
 
-// jobs writes the metrics of jobs at a time, by Slurm's clock. nodeSet says which NodeSet a node is of.
-func (t *text) jobs(now time.Time, list []*rest.JobRecord, nodeSet func(node string) string) {
+// jobs writes the metrics of jobs at a time, by Slurm's clock. comments are those of the operator on nodes.
+func (t *text) jobs(now time.Time, list []*rest.JobRecord, comments map[string]node.Comment) {
 	ids := make([]string, len(list))
 	for i, j := range list {
 		ids[i] = strconv.FormatInt(j.ID, 10)
@@ -31,7 +32,7 @@ func (t *text) jobs(now time.Time, list []*rest.JobRecord, nodeSet func(node str
 			continue // what Slurm writes about a job that waits is no list of nodes
 		}
 		for _, name := range nodes {
-			t.add(1, label{"job_id", ids[i]}, label{"node_name", name}, label{"nodeset_name", nodeSet(name)}, label{"nvlink_instance_group", ""})
+			t.add(1, label{"job_id", ids[i]}, label{"node_name", name}, label{"nodeset_name", comments[name].NodeSetName}, label{"nvlink_instance_group", comments[name].NVLinkInstanceGroup})
 		}
 	}
 	t.start("slurm_job_duration_seconds", gauge, "How long the job has run, or did run.")

@@ -26,8 +26,8 @@ type seenNode struct {
 	state node.State
 }
 
-// nodes writes the metrics of nodes, which are sorted by name, and what has happened to them.
-func (t *text) nodes(list []*rest.Node, history *History) {
+// nodes writes the metrics of nodes, which are sorted by name, and what has happened to them. comments are those of the operator.
+func (t *text) nodes(list []*rest.Node, comments map[string]node.Comment, history *History) {
 	seen := make([]seenNode, len(list))
 	for i, n := range list {
 		seen[i] = seenNode{n, node.Parse(n.State)}
@@ -40,6 +40,12 @@ func (t *text) nodes(list []*rest.Node, history *History) {
 	for _, n := range seen {
 		for _, partition := range n.Partitions {
 			t.add(1, label{"node_name", n.Name}, label{"partition", partition})
+		}
+	}
+	t.start("slurm_node_nvlink_instance_group", gauge, "1 for each Slurm node on a machine whose GPUs reach those of others by NVLink.")
+	for _, n := range seen {
+		if c := comments[n.Name]; c.NVLinkInstanceGroup != "" {
+			t.add(1, label{"node_name", n.Name}, label{"instance_id", n.InstanceID}, label{"nvlink_instance_group", c.NVLinkInstanceGroup}, label{"nodeset_name", c.NodeSetName})
 		}
 	}
 	for _, amount := range nodeAmounts {

@@ -26,6 +26,8 @@ type Host struct {
 	// Topology is where its annotation says that the Slurm node is, if HasTopology says that there is one.
 	Topology    string
 	HasTopology bool
+	// NVLinkInstanceGroup is its label with the machines whose GPUs reach each other by NVLink; empty for none.
+	NVLinkInstanceGroup string
 	// Features is its annotation with features of the Slurm node; empty for none.
 	Features string
 }

@@ -58,7 +58,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
-			Registration: renderworker.Registration(pod), Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
+			Registration: renderworker.Registration(pod), NVLinkInstanceGroup: host.NVLinkInstanceGroup, Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
 		},
 	}
 	if pod.DeletionTimestamp != nil {

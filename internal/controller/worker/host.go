@@ -41,6 +41,9 @@ func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error)
 	return r.factsOf(&n), nil
 }
 
+// labelNVLinkInstanceGroup is the label of Kubernetes nodes that metrics show (contract soperator.md §7).
+const labelNVLinkInstanceGroup = "topology.nebius.com/nvl-instance-group-id"
+
 func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	h := worker.Host{
 		Name: n.Name, Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
@@ -48,6 +51,8 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 		Maintenance:  r.health.Of(n),
 		Reboot:       r.health.RebootOf(n),
 		Features:     n.Annotations[slinkyv1beta1.AnnotationFeatures],
+
+		NVLinkInstanceGroup: n.Labels[labelNVLinkInstanceGroup],
 	}
 	h.Topology, h.HasTopology = n.Annotations[slinkyv1beta1.AnnotationTopologySpec]
 	if !h.HasTopology {

@@ -31,6 +31,7 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 	tests := []struct {
 		name        string
 		annotations map[string]string
+		labels      map[string]string
 		cordoned    bool
 		taint       string
 		status      corev1.NodeStatus
@@ -47,6 +48,7 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		{name: "not when nothing is", status: conditions(healthy, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes}},
 		{name: "the annotation says it better", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: worker.Host{Cordoned: node.No, CordonReason: "RMA"}},
 		{name: "topology, by its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: worker.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
+		{name: "the group that NVLink makes", labels: annotated("topology.nebius.com/nvl-instance-group-id", "rack-7"), want: worker.Host{Cordoned: node.No, NVLinkInstanceGroup: "rack-7"}},
 		{name: "topology that is empty, and features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
 			want: worker.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
 	}
@@ -55,7 +57,7 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 			r := &reconciler{propagated: []string{"Ready", "GPUFault"}}
 			tt.want.Name = "n"
 			n := &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: tt.annotations}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: tt.annotations, Labels: tt.labels}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
 			}
 			if tt.taint != "" {
 				n.Spec.Taints = []corev1.Taint{{Key: tt.taint, Effect: corev1.TaintEffectNoSchedule}}

@@ -19,6 +19,8 @@ type Comment struct {
 	// Registration is a digest of what the slurmd registered with for which Slurm made the record; empty when that is not
 	// known. Later registrations leave the record as it is.
 	Registration string `json:"registration,omitempty"`
+	// NVLinkInstanceGroup names the machines whose GPUs reach each other by NVLink, of which the Kubernetes node is one; empty for none.
+	NVLinkInstanceGroup string `json:"nvlinkInstanceGroup,omitempty"`
 	// Check is what the last job of a check said of the node that comments on it; empty for nothing.
 	Check string `json:"check,omitempty"`
 }
@@ -51,7 +53,7 @@ func ParseComment(s string) (c Comment, ok bool) {
 		NodeSetName: text("nodeSetName"),
 		NodeSetUID:  text("nodeSetUID"),
 
-		Registration: text("registration"), Check: text("check"),
+		Registration: text("registration"), NVLinkInstanceGroup: text("nvlinkInstanceGroup"), Check: text("check"),
 	}
 	if c.PodName == "" {
 		return Comment{}, false
