@@ -24,14 +24,15 @@ import (
 // ClustersPath is where Clusters are served.
 const ClustersPath = "/metrics/clusters"
 
-// The labels by which Clusters tells the series of clusters apart.
+// The labels by which Clusters tells the series of clusters apart. Prometheus gives them to series of exporters in pods, and keeps ours if
+// honor_labels is set.
 const (
-	labelClusterNamespace = "slurm_cluster_namespace"
-	labelCluster          = "slurm_cluster"
+	labelNamespace = "namespace"
+	labelJob       = "job"
 )
 
 // Clusters has an exporter for each link of a registry, which asks Slurm for no nodes: the link knows them. It is an http.Handler that
-// serves the metrics of all, with labels slurm_cluster_namespace and slurm_cluster, and a Runnable of a manager: it collects while that
+// serves the metrics of all, with labels namespace and job, which is "namespace/controller", and a Runnable of a manager: it collects while that
 // leads, and serves nothing otherwise.
 type Clusters struct {
 	links   *link.Registry
@@ -90,7 +91,7 @@ func (c *Clusters) follow(ctx context.Context, links map[link.Key]*link.Link, ru
 		ctx, stop := context.WithCancel(ctx)
 		options := c.options
 		options.Log = options.Log.WithValues("cluster", key.String())
-		options.Text.labels = []label{{labelClusterNamespace, key.Namespace}, {labelCluster, key.Name}}
+		options.Text.labels = []label{{labelNamespace, key.Namespace}, {labelJob, key.String()}}
 		e := &exported{Exporter: New(l, options), link: l, stop: stop}
 		c.exporters[key] = e
 		running.Go(func() { e.Run(ctx) })
@@ -115,7 +116,7 @@ func (c *Clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		mine := e.parts()
 		parts = append(parts, mine...)
 		e.served(mine)
-		prometheus.WrapRegistererWith(prometheus.Labels{labelClusterNamespace: e.link.Key().Namespace, labelCluster: e.link.Key().Name}, own).MustRegister(e.own)
+		prometheus.WrapRegistererWith(prometheus.Labels{labelNamespace: e.link.Key().Namespace, labelJob: e.link.Key().String()}, own).MustRegister(e.own)
 	}
 	if err := writeMerged(to, parts); err != nil {
 		return // the scraper is gone

@@ -77,10 +77,10 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 		pass(time.Minute)
 		text := get("")
 		for _, want := range []string{
-			`slurm_node_cpus_total{slurm_cluster_namespace="slurm",slurm_cluster="one",node_name="a"}`,
-			`slurm_node_cpus_total{slurm_cluster_namespace="slurm",slurm_cluster="two",node_name="b"}`,
+			`slurm_node_cpus_total{namespace="slurm",job="slurm/one",node_name="a"}`,
+			`slurm_node_cpus_total{namespace="slurm",job="slurm/two",node_name="b"}`,
 			`job_name="first"`,
-			`slurm_exporter_collector_age_seconds{collector="nodes",slurm_cluster="two",slurm_cluster_namespace="slurm"}`,
+			`slurm_exporter_collector_age_seconds{collector="nodes",job="slurm/two",namespace="slurm"}`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %s in %s", want, text)
@@ -94,7 +94,7 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 		}
 		links.Delete(two)
 		pass(time.Second)
-		if text := get(""); strings.Contains(text, `slurm_cluster="two"`) || !strings.Contains(text, `slurm_cluster="one"`) {
+		if text := get(""); strings.Contains(text, `job="slurm/two"`) || !strings.Contains(text, `job="slurm/one"`) {
 			t.Errorf("a cluster that is gone is shown, or the other one is not: %s", text)
 		}
 		stop()
