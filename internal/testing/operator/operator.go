@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,6 +60,8 @@ type Operator struct {
 	// the next Restart on.
 	ReplaceNodes    bool
 	NotReadyTimeout time.Duration
+	// Metrics is where the operator's metrics are registered, from the next Restart on; nil registers none.
+	Metrics prometheus.Registerer
 
 	t       testing.TB
 	enabled map[string]bool
@@ -134,7 +137,7 @@ func (o *Operator) run() {
 		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:      link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
-		DrainLimit: o.DrainLimit, Storage: o.Storage,
+		DrainLimit: o.DrainLimit, Storage: o.Storage, Metrics: o.Metrics,
 		Health: health.Conditions{
 			Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"},
 			RebootDegraded: o.RebootDegraded, ReplaceNodes: o.ReplaceNodes, NotReadyTimeout: o.NotReadyTimeout,
