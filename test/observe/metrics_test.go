@@ -1,0 +1,208 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/utils/clock"
+	_ "sigs.k8s.io/controller-runtime/pkg/manager" // which registers metrics
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/exporter"
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// known are the labels of metrics.
+type known map[string][]string
+
+// describe adds what a collector may collect.
+func (k known) describe(t *testing.T, c prometheus.Collector) {
+	t.Helper()
+	described := make(chan *prometheus.Desc)
+	go func() {
+		c.Describe(described)
+		close(described)
+	}()
+	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+	for desc := range described {
+		match := form.FindStringSubmatch(desc.String())
+		if match == nil {
+			t.Fatalf("%s is not in the form that this test reads", desc)
+		}
+		k[match[1]] = strings.Split(match[2], ",")
+	}
+}
+
+// text adds what is in Prometheus' text format.
+func (k known) text(t *testing.T, text []byte) {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil || len(families) < 10 {
+		t.Fatalf("there are %d metrics, %v", len(families), err)
+	}
+	for name, f := range families {
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				k[name] = append(k[name], l.GetName())
+			}
+		}
+		k[name] = append(k[name], "") // it is known without labels, too
+	}
+}
+
+// has says whether a metric is there, and its labels.
+func (k known) has(metric string) (labels []string, ok bool) {
+	if labels, ok = k[metric]; ok {
+		return labels, true
+	}
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, is := strings.CutSuffix(metric, suffix); is {
+			if labels, ok = k[base]; ok {
+				return append(slices.Clone(labels), "le"), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// two is a cluster with two nodes.
+type two struct{ at time.Time }
+
+// Snapshot is part of exporter.Source.
+func (s two) Snapshot() *link.Snapshot {
+	return link.NewSnapshot(s.at, link.Fresh, rest.Node{Name: "a", State: []string{"IDLE"}}, rest.Node{Name: "b", State: []string{"IDLE"}})
+}
+
+// CollectJobs is part of exporter.Source.
+func (s two) CollectJobs(context.Context) (link.JobRecords, error) {
+	return link.JobRecords{Taken: s.at}, nil
+}
+
+// Diag is part of exporter.Source.
+func (two) Diag(context.Context) (rest.Diag, error) { return rest.Diag{}, nil }
+
+// ofTheExporter are the metrics of an exporter itself that shows one series of each metric and drops the others.
+func ofTheExporter(t *testing.T) (text []byte) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := exporter.New(two{time.Now()}, exporter.Options{Interval: time.Minute, Text: exporter.TextOptions{MaxSeries: 1}})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.Run(ctx)
+		}()
+		synctest.Wait()
+		answer := httptest.NewRecorder()
+		e.Monitoring().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		text = answer.Body.Bytes()
+		stop()
+		<-ended
+	})
+	return text
+}
+
+// everything is what the exporter, the operator and slurmctld have.
+func everything(t *testing.T) known {
+	t.Helper()
+	k := known{}
+	k.text(t, read(t, filepath.Join("..", "..", "internal", "exporter", "testdata", "cluster.txt")))
+	k.text(t, ofTheExporter(t))
+	k.text(t, read(t, filepath.Join("testdata", "slurmctld.txt")))
+	k.describe(t, link.NewRegistry(link.Options{}))
+	k.describe(t, nodeset.Metrics(nil, brake.New(health.DrainLimit{}, clock.RealClock{})))
+	registry, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatalf("controller-runtime's registry is a %T, which does not tell what it has", metrics.Registry)
+	}
+	k.describe(t, registry)
+	return k
+}
+
+func TestEveryMetricExists(t *testing.T) {
+	k := everything(t)
+	count := 0
+	for _, q := range queries(t) {
+		found := selectors(q.expr)
+		if len(found) == 0 {
+			t.Errorf("%s asks for no metric: %s", q.of, q.expr)
+		}
+		for _, s := range found {
+			count++
+			labels, ok := k.has(s.metric)
+			if !ok {
+				t.Errorf("%s has metric %s, which neither exporter nor operator nor slurmctld has: %s", q.of, s.metric, q.expr)
+				continue
+			}
+			for _, label := range s.labels {
+				if !slices.Contains(labels, label) && label != "namespace" && label != "job" { // Prometheus adds these
+					t.Errorf("%s has %s{%s}, and the labels are %v: %s", q.of, s.metric, label, labels, q.expr)
+				}
+			}
+		}
+	}
+	if count < 150 {
+		t.Errorf("only %d metrics were found", count)
+	}
+}
+
+func TestWhatIsUnknownIsFound(t *testing.T) {
+	k := everything(t)
+	for _, metric := range []string{"slurm_node_inf", "slurm_node_info_total", "coxswain_slurm", "le", ""} {
+		if _, ok := k.has(metric); ok {
+			t.Errorf("%q is taken for a metric", metric)
+		}
+	}
+	for metric, label := range map[string]string{
+		"slurm_node_info": "state_base", "slurm_exporter_series_dropped_total": "metric", "slurm_user_jobs_running": "username",
+		"coxswain_slurm_call_duration_seconds_bucket": "le", "coxswain_nodes_out_of_service": "reason", "workqueue_depth": "name",
+	} {
+		if labels, ok := k.has(metric); !ok || !slices.Contains(labels, label) || slices.Contains(labels, "nonsense") {
+			t.Errorf("%s has labels %v, %v", metric, labels, ok)
+		}
+	}
+}
+
+// TestSlurmctldsMetricsAreThoseOfTheContract holds testdata/slurmctld.txt against what was seen of slurmctld.
+func TestSlurmctldsMetricsAreThoseOfTheContract(t *testing.T) {
+	contract, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "contract", "metrics", "metrics-slurmctld-26.05.txt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no contract here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := string(read(t, filepath.Join("testdata", "slurmctld.txt")))
+	seen := regexp.MustCompile(`(?m)^  e\.g\.  (slurm_.*)$`).FindAllSubmatch(contract, -1)
+	for _, match := range seen {
+		if !strings.Contains(have, "\n"+string(match[1])+"\n") {
+			t.Errorf("testdata/slurmctld.txt lacks %s", match[1])
+		}
+	}
+	if names := strings.Count(have, "\n# TYPE "); names != len(seen) || names < 200 {
+		t.Errorf("testdata/slurmctld.txt has %d metrics, the contract %d", names, len(seen))
+	}
+}
