@@ -91,7 +91,11 @@ type variable struct {
 	Type     string          `json:"type"`
 	Query    json.RawMessage `json:"query"`
 	AllValue string          `json:"allValue"`
+	Sort     int             `json:"sort"`
 }
+
+// newestFirst is a variable's sort for numbers of jobs: the largest number first.
+const newestFirst = 4
 
 type panel struct {
 	ID         int       `json:"id"`

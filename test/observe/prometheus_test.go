@@ -1,0 +1,259 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// scrapes is how often Prometheus scrapes, and rateInterval what Grafana makes of that for $__rate_interval.
+const (
+	scrapes      = time.Second
+	rateInterval = "5s"
+)
+
+// contains says whether text has a part.
+func contains(text []byte, part string) bool { return bytes.Contains(text, []byte(part)) }
+
+// eventually calls until there is no error any more.
+func eventually(t *testing.T, timeout time.Duration, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %v", timeout, err)
+		}
+		<-tick.C
+	}
+}
+
+// get is the body of an answer.
+func get(t *testing.T, address string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", address, answer.Status, body)
+	}
+	return body, err
+}
+
+// A server is a running Prometheus.
+type server struct{ url string }
+
+// configuration scrapes a world as the objects of the Prometheus operator have it: labels namespace and job are those of the target, but for the
+// operator, whose metrics have a namespace of their own (honorLabels).
+const configuration = `
+global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}
+rule_files: [%[2]q]
+scrape_configs:
+  - job_name: monitoring/demo-exporter
+    static_configs: [{targets: [%[4]q, %[5]q], labels: {namespace: %[3]q}}]
+  - job_name: demo-controller
+    static_configs: [{targets: [%[6]q], labels: {namespace: %[3]q}}]
+  - job_name: coxswain
+    honor_labels: true
+    static_configs: [{targets: [%[7]q], labels: {namespace: coxswain-system, pod: coxswain-0}}]
+`
+
+func startPrometheus(t *testing.T, binary string, w *world) *server {
+	t.Helper()
+	alerts, err := filepath.Abs(filepath.Join(files, "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := func(address string) string { return strings.TrimPrefix(address, "http://") }
+	dir := t.TempDir()
+	text := fmt.Sprintf(configuration, scrapes, alerts, w.namespace, target(w.cluster.URL), target(w.itself.URL), target(w.slurmctld.URL), target(w.operator.URL))
+	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String() // which is free, a moment later
+	_ = listener.Close()
+	var said bytes.Buffer
+	command := exec.Command(binary, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), //nolint:gosec // a program of Debian
+		"--web.listen-address="+address, "--log.level=warn")
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil || t.Failed() {
+			t.Logf("Prometheus ended with %v and said:\n%s", err, said.Bytes())
+		}
+	})
+	p := &server{url: "http://" + address}
+	eventually(t, 20*time.Second, func() error {
+		_, err := get(t, p.url+"/-/ready")
+		return err
+	})
+	return p
+}
+
+// ask gets the data of an answer of Prometheus' API.
+func (p *server) ask(t *testing.T, path string, parameters url.Values, data any) {
+	t.Helper()
+	body, err := get(t, p.url+path+"?"+parameters.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(body, &struct {
+		Data any `json:"data"`
+	}{data}); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+}
+
+// query is what a query gives now: the labels of each series.
+func (p *server) query(t *testing.T, expr string) []map[string]string {
+	t.Helper()
+	var data struct {
+		Result []struct{ Metric map[string]string }
+	}
+	p.ask(t, "/api/v1/query", url.Values{"query": {expr}}, &data)
+	out := make([]map[string]string, 0, len(data.Result))
+	for _, r := range data.Result {
+		out = append(out, r.Metric)
+	}
+	return out
+}
+
+// choose gives the variables of a dashboard the values that Grafana chooses: the first ones. An error says which has none.
+func (p *server) choose(t *testing.T, d dashboard) (*strings.Replacer, error) {
+	t.Helper()
+	pairs := []string{"$__rate_interval", rateInterval, "$__range", "1h"}
+	for _, v := range d.Templating.List {
+		switch {
+		case v.Type == "datasource":
+		case v.AllValue != "":
+			pairs = append(pairs, "$"+v.Name, v.AllValue)
+		default:
+			selector, label := v.query(t)
+			values := map[string]bool{}
+			for _, series := range p.query(t, strings.NewReplacer(pairs...).Replace(selector)) {
+				values[series[label]] = true
+			}
+			delete(values, "")
+			if len(values) == 0 {
+				return nil, fmt.Errorf("variable %s has no value", v.Name)
+			}
+			order := cmp.Compare[string]
+			if v.Sort == newestFirst {
+				order = func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) }
+			}
+			pairs = append(pairs, "$"+v.Name, slices.SortedFunc(maps.Keys(values), order)[0])
+		}
+	}
+	return strings.NewReplacer(pairs...), nil
+}
+
+// empty are the panels whose queries give nothing now. What stands there for nothing ("or vector(0)") does not count.
+func (p *server) empty(t *testing.T, d dashboard) []string {
+	t.Helper()
+	values, err := p.choose(t, d)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			expr := strings.TrimSuffix(values.Replace(target.Expr), " or vector(0)")
+			if len(p.query(t, expr)) == 0 {
+				out = append(out, fmt.Sprintf("panel %q: %s", panel.Title, expr))
+			}
+		}
+	}
+	return out
+}
+
+// TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and what a slurmctld said.
+// The same Prometheus evaluates the alerts.
+func TestNoPanelIsEmpty(t *testing.T) {
+	binary := program(t, "prometheus")
+	p := startPrometheus(t, binary, startWorld(t))
+	for file, d := range readDashboards(t) {
+		t.Run(file, func(t *testing.T) {
+			eventually(t, 30*time.Second, func() error {
+				if empty := p.empty(t, d); len(empty) > 0 {
+					return fmt.Errorf("nothing is in\n%s", strings.Join(empty, "\n"))
+				}
+				return nil
+			})
+		})
+	}
+	t.Run("alerts", func(t *testing.T) { p.expectAlerts(t) })
+}
+
+// expectAlerts holds that Prometheus can evaluate every alert, and that those fire, or will, whose cause the world has.
+func (p *server) expectAlerts(t *testing.T) {
+	t.Helper()
+	caused := []string{
+		"SlurmExporterSeriesDropped", "SlurmNodeDown", "SlurmNodeDrainedByCheck", "SlurmNodeDrainedLong", "SlurmNodesUnavailable",
+	}
+	eventually(t, 20*time.Second, func() error {
+		var data struct {
+			Groups []struct {
+				Rules []struct{ Name, State, Health, LastError string }
+			}
+		}
+		p.ask(t, "/api/v1/rules", nil, &data)
+		var active []string
+		count := 0
+		for _, g := range data.Groups {
+			for _, r := range g.Rules {
+				count++
+				if r.Health != "ok" {
+					return fmt.Errorf("alert %s is %s: %s", r.Name, r.Health, r.LastError)
+				}
+				if r.State != "inactive" {
+					active = append(active, r.Name)
+				}
+			}
+		}
+		if slices.Sort(active); !slices.Equal(active, caused) || count != len(readRules(t).all()) {
+			return fmt.Errorf("%d alerts are known, and pending or firing are %v, want %v", count, active, caused)
+		}
+		return nil
+	})
+}
