@@ -29,6 +29,7 @@ APT_BUILD   := git make gcc python3-yaml
 APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nftables
 APT_IMAGES  := buildah debootstrap debian-archive-keyring
 APT_DEMO    := openssh-client
+APT_OBSERVE := prometheus
 
 .PHONY: help
 help: ## Say what can be made.
@@ -42,14 +43,14 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint docs unit counts faults-and-compare test-dev test-images e2e ## Pass every test: generated files, lint, docs, unit, race, real apiserver, counts, faults, images, real slurmctlds, end to end.
+test: deps check-generate lint docs unit observe counts faults-and-compare test-dev test-images e2e ## Pass every test: generated files, lint, docs, unit, race, real apiserver, alerts and dashboards, counts, faults, images, real slurmctlds, end to end.
 	@echo "make test: all passed"
 
 ##@ Pieces
 
 .PHONY: deps
-deps: ## Install the Debian packages that building, the local Kubernetes and the images need.
-	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO)
+deps: ## Install the Debian packages that building, the local Kubernetes, the images and the tests need.
+	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO) $(APT_OBSERVE)
 
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.
@@ -118,13 +119,18 @@ PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIs
 .PHONY: unit
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and a few others without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house)
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house -e /test/observe)
 	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
 	@go test -timeout 20m -run '$(PLAIN_TESTS)' ./internal/slurm/rest ./internal/slurm/fake ./internal/compose
 	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@go test -count=1 ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
 	@hack/check-crdcover
+
+.PHONY: observe
+observe: bin/localkube bin/helm ## Run every query of the alerts and dashboards on a Prometheus, and see each alert fire. Debian's package prometheus is needed.
+	@bin/localkube build
+	@go test -count=1 -timeout 10m ./test/observe -observe.required
 
 .PHONY: faults
 faults: ## Try every fault at every sixth write of every scenario (FAULTS_EVERY=1 for all writes, FAULTS=… for the tests that match), in synthetic time.
