@@ -109,7 +109,7 @@ func startPrometheus(t *testing.T, binary string, w *world) *server {
 	address := listener.Addr().String() // which is free, a moment later
 	_ = listener.Close()
 	var said bytes.Buffer
-	command := exec.Command(binary, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), //nolint:gosec // a program of Debian
+	command := exec.Command(binary, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address, "--log.level=warn")
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Start(); err != nil {

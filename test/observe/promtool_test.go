@@ -48,7 +48,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 		{"check", "rules", filepath.Join(files, "alerts.yaml")},
 		append([]string{"test", "rules"}, unitTests(t)...),
 	} {
-		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil { //nolint:gosec // a program of Debian
+		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
