@@ -230,6 +230,33 @@ func TestEveryDashboardIsWhole(t *testing.T) {
 	}
 }
 
+// TestLinksLeadToDashboards holds the links from a table to another dashboard, and the variables that they set there.
+func TestLinksLeadToDashboards(t *testing.T) {
+	variables := map[string][]string{}
+	for _, d := range readDashboards(t) {
+		for _, v := range d.Templating.List {
+			variables[d.UID] = append(variables[d.UID], v.Name)
+		}
+	}
+	link, set := regexp.MustCompile(`"/d/([\w-]+)\?([^"]*)"`), regexp.MustCompile(`(?:^|&)var-(\w+)=`)
+	count := 0
+	for file := range readDashboards(t) {
+		for _, match := range link.FindAllStringSubmatch(string(read(t, filepath.Join(files, "dashboards", file))), -1) {
+			count++
+			var got []string
+			for _, v := range set.FindAllStringSubmatch(match[2], -1) {
+				got = append(got, v[1])
+			}
+			if want := variables[match[1]]; len(want) == 0 || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+				t.Errorf("%s: a link to %s sets %v, and its variables are %v", file, match[1], got, want)
+			}
+		}
+	}
+	if count < 3 {
+		t.Errorf("there are only %d links", count)
+	}
+}
+
 func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	page := string(read(t, filepath.Join("..", "..", "docs", "administrators", "observe.md")))
 	const address = "https://github.com/coxswain-hpc/coxswain/blob/main/docs/administrators/observe.md#"
