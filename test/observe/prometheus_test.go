@@ -6,22 +6,15 @@ package observe
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net"
-	"net/http"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/prometheus"
 )
 
 // scrapes is how often Prometheus scrapes, and rateInterval what Grafana makes of that for $__rate_interval.
@@ -51,29 +44,8 @@ func eventually(t *testing.T, timeout time.Duration, holds func() error) {
 	}
 }
 
-// get is the body of an answer.
-func get(t *testing.T, address string) ([]byte, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", address, answer.Status, body)
-	}
-	return body, err
-}
-
 // A server is a running Prometheus.
-type server struct{ url string }
+type server struct{ *prometheus.Server }
 
 // configuration scrapes a world as the objects of the Prometheus operator have it: labels namespace and job are those of the target, but for the
 // operator, whose metrics have a namespace of their own (honorLabels).
@@ -90,71 +62,23 @@ scrape_configs:
     static_configs: [{targets: [%[7]q], labels: {namespace: coxswain-system, pod: coxswain-0}}]
 `
 
-func startPrometheus(t *testing.T, binary string, w *world) *server {
+func startPrometheus(t *testing.T, w *world) *server {
 	t.Helper()
 	alerts, err := filepath.Abs(filepath.Join(files, "alerts.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	target := func(address string) string { return strings.TrimPrefix(address, "http://") }
-	dir := t.TempDir()
 	text := fmt.Sprintf(configuration, scrapes, alerts, w.namespace, target(w.cluster.URL), target(w.itself.URL), target(w.slurmctld.URL), target(w.operator.URL))
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String() // which is free, a moment later
-	_ = listener.Close()
-	var said bytes.Buffer
-	command := exec.Command(binary, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--log.level=warn")
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		if err := <-ended; err != nil || t.Failed() {
-			t.Logf("Prometheus ended with %v and said:\n%s", err, said.Bytes())
-		}
-	})
-	p := &server{url: "http://" + address}
-	eventually(t, 20*time.Second, func() error {
-		_, err := get(t, p.url+"/-/ready")
-		return err
-	})
-	return p
-}
-
-// ask gets the data of an answer of Prometheus' API.
-func (p *server) ask(t *testing.T, path string, parameters url.Values, data any) {
-	t.Helper()
-	body, err := get(t, p.url+path+"?"+parameters.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(body, &struct {
-		Data any `json:"data"`
-	}{data}); err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
+	return &server{prometheus.Start(t, text)}
 }
 
 // query is what a query gives now: the labels of each series.
 func (p *server) query(t *testing.T, expr string) []map[string]string {
 	t.Helper()
-	var data struct {
-		Result []struct{ Metric map[string]string }
-	}
-	p.ask(t, "/api/v1/query", url.Values{"query": {expr}}, &data)
-	out := make([]map[string]string, 0, len(data.Result))
-	for _, r := range data.Result {
-		out = append(out, r.Metric)
+	out, err := p.Query(t.Context(), expr)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -210,8 +134,8 @@ func (p *server) empty(t *testing.T, d dashboard) []string {
 // TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and what a slurmctld said.
 // The same Prometheus evaluates the alerts.
 func TestNoPanelIsEmpty(t *testing.T) {
-	binary := program(t, "prometheus")
-	p := startPrometheus(t, binary, startWorld(t))
+	program(t, "prometheus")
+	p := startPrometheus(t, startWorld(t))
 	for file, d := range readDashboards(t) {
 		t.Run(file, func(t *testing.T) {
 			eventually(t, 30*time.Second, func() error {
@@ -232,27 +156,21 @@ func (p *server) expectAlerts(t *testing.T) {
 		"SlurmExporterSeriesDropped", "SlurmNodeDown", "SlurmNodeDrainedByCheck", "SlurmNodeDrainedLong", "SlurmNodesUnavailable",
 	}
 	eventually(t, 20*time.Second, func() error {
-		var data struct {
-			Groups []struct {
-				Rules []struct{ Name, State, Health, LastError string }
-			}
+		rules, err := p.Rules(t.Context())
+		if err != nil {
+			return err
 		}
-		p.ask(t, "/api/v1/rules", nil, &data)
 		var active []string
-		count := 0
-		for _, g := range data.Groups {
-			for _, r := range g.Rules {
-				count++
-				if r.Health != "ok" {
-					return fmt.Errorf("alert %s is %s: %s", r.Name, r.Health, r.LastError)
-				}
-				if r.State != "inactive" {
-					active = append(active, r.Name)
-				}
+		for _, r := range rules {
+			if r.Health != "ok" {
+				return fmt.Errorf("alert %s is %s: %s", r.Name, r.Health, r.LastError)
+			}
+			if r.State != "inactive" {
+				active = append(active, r.Name)
 			}
 		}
-		if slices.Sort(active); !slices.Equal(active, caused) || count != len(readRules(t).all()) {
-			return fmt.Errorf("%d alerts are known, and pending or firing are %v, want %v", count, active, caused)
+		if slices.Sort(active); !slices.Equal(active, caused) || len(rules) != len(readRules(t).all()) {
+			return fmt.Errorf("%d alerts are known, and pending or firing are %v, want %v", len(rules), active, caused)
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -156,4 +157,23 @@ func (w *world) await(t *testing.T, series string) {
 		}
 		return err
 	})
+}
+
+// get is the body of an answer.
+func get(t *testing.T, address string) ([]byte, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", address, answer.Status, body)
+	}
+	return body, err
 }
