@@ -37,6 +37,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	t.Run("a job runs in each partition, on each kind of worker that it has", s.runsInEachPartition)
 	t.Run("slurmctld and a worker have munged, as the SlurmCluster asks", s.answersMunge)
 	t.Run("checks of the spec run before and after a job, and a drain of theirs ends with its cause", s.runsChecks)
+	t.Run("Prometheus is led to the metrics, and an alert fires as long as a check has drained a worker", s.isObserved)
 	t.Run("an ActiveCheck has run after its creation, and runs by hand", func(t *testing.T) { s.runsActiveCheck(t, m) })
 	t.Run("an ActiveCheck runs as a Slurm job on each worker, and drains the one that is broken", s.runsSlurmCheck)
 	t.Run("the checks of the chart run, and all is well", s.runsChartOfChecks)
