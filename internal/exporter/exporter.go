@@ -46,7 +46,7 @@ type Exporter struct {
 
 	mu       sync.Mutex
 	history  *History
-	ahead    time.Duration     // of slurmctld's clock
+	ahead    time.Duration           // of slurmctld's clock
 	comments map[string]node.Comment // by node
 }
 

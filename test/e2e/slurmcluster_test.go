@@ -31,6 +31,7 @@ func TestSlurmCluster(t *testing.T) {
 	}{
 		{"shows the state of the Slurm nodes on the workers' pods", showsState},
 		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
+		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
 		{"greets a user who logs in at a terminal", greets},
 		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
