@@ -70,6 +70,9 @@ func (o *own) Collect(to chan<- prometheus.Metric) {
 		if c.part != nil {
 			send(o.age, prometheus.GaugeValue, now.Sub(c.taken).Seconds(), c.name)
 			missing += c.part.missing
+			for _, f := range c.part.families {
+				dropped[f.name] += 0 // a counter that begins above 0 has no increase
+			}
 		}
 		longest, attempts, failures = max(longest, c.took.Seconds()), max(attempts, c.attempts+c.skipped), max(failures, c.failures)
 		for name, n := range c.dropped {
