@@ -31,6 +31,10 @@ func TestSlurmCluster(t *testing.T) {
 	}{
 		{"shows the state of the Slurm nodes on the workers' pods", showsState},
 		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
+		{"tells of accounted jobs as the fake Slurm does", func(t *testing.T, c *slurmCluster, alice *user) {
+			name := c.sample.Cluster.GetName()
+			c.comparesAccounted(t, alice, name, name)
+		}},
 		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
 		{"greets a user who logs in at a terminal", greets},
 		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},

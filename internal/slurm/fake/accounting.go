@@ -53,9 +53,9 @@ func (s *Slurm) getAccountingJobs(w *shape, query url.Values) reply {
 // accountingJob writes what slurmdbd has on a job, but for steps and what the fake's jobs do not have.
 func (w *shape) accountingJob(j *job) {
 	now := w.slurm.clock
-	start, end, nodes := j.start, j.end, hostlist.Compress(slices.Clone(j.nodes))
+	start, end, nodes, reason := j.start, j.end, hostlist.Compress(slices.Clone(j.nodes)), j.reason
 	if start.IsZero() { // as the real one has it
-		start, end, nodes = now, now, "None assigned"
+		start, end, nodes, reason = now, now, "None assigned", "None"
 	}
 	w.object("", func() {
 		w.int("job_id", j.id)
@@ -80,7 +80,7 @@ func (w *shape) accountingJob(j *job) {
 		})
 		w.object("state", func() {
 			w.texts("current", []string{j.state})
-			w.text("reason", j.reason)
+			w.text("reason", reason)
 		})
 		w.object("time", func() {
 			w.int("submission", j.submitted.Unix())

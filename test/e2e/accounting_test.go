@@ -1,0 +1,87 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+)
+
+// comparesAccounted compares what slurmrestd tells user nobody of a job that has ended and of one that waits, both known to slurmdbd, with
+// what the fake tells.
+func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller string) {
+	t.Helper()
+	key := s.secret(t, controller+"-auth-jwt")["jwt.key"]
+	ended := alice.completes(t)
+	waits := alice.submits(t, "true\n", "--hold")
+	alice.seesAccounted(t, ended)
+	like := fake.New(fake.Options{Key: key, Accounting: true})
+	like.Register(fake.Node{Name: "a"})
+	server := httptest.NewServer(like)
+	defer server.Close()
+	over := like.Submit(fake.Job{NodeList: []string{"a"}, CPUs: 1})
+	like.Finish(over)
+	if err := like.Update("root", "a", "DRAIN", "so that a job waits"); err != nil {
+		t.Fatal(err)
+	}
+	held := like.Submit(fake.Job{Nodes: 1, CPUs: 1})
+	played := accounted(t, server.URL, key)
+	var real map[int64]rest.JobRecord
+	eventually(t, soon, "slurmdbd to know both jobs", func(context.Context) error {
+		real = accounted(t, fmt.Sprintf("http://%s:6820", s.clusterIP(t, restAPI+"-restapi")), key)
+		for _, id := range []int{ended, waits} {
+			if _, ok := real[int64(id)]; !ok {
+				return fmt.Errorf("it does not know job %d", id)
+			}
+		}
+		return nil
+	})
+	if diff := cmp.Diff(facts(played[over]), facts(real[int64(ended)])); diff != "" {
+		t.Errorf("of a job that has ended (-fake +real):\n%s", diff)
+	}
+	if diff := cmp.Diff(facts(played[held]), facts(real[int64(waits)])); diff != "" {
+		t.Errorf("of a job that waits (-fake +real):\n%s", diff)
+	}
+	alice.runs(t, fmt.Sprintf("scancel %d", waits))
+}
+
+// accounted are the jobs of slurmdbd by their numbers.
+func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobRecord {
+	t.Helper()
+	issuer, err := token.NewSigned(key, "nobody", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.NewClient(endpoint, issuer, rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.AccountingJobs(t.Context(), time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int64]rest.JobRecord{}
+	for _, j := range list {
+		out[j.ID] = j
+	}
+	return out
+}
+
+// facts are those of a job that do not depend on the cluster.
+func facts(j rest.JobRecord) map[string]any {
+	return map[string]any{
+		"state": j.State, "reason": j.Reason, "uid": j.UserID, "cpus": j.CPUs, "has nodes": j.Nodes != "", "has TRES": j.TRES != "",
+		"submitted": !j.Submitted.IsZero(), "started": !j.Start.IsZero(), "ended": !j.End.IsZero(), "exit code": j.ExitCode, "signal": j.Signal,
+	}
+}
