@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/tres"
 )
 
 // maxNodesOfJob is how many nodes of one job are shown.
@@ -47,7 +48,7 @@ func (t *text) jobs(now time.Time, list []*rest.JobRecord, comments map[string]n
 	}
 	t.start("slurm_job_memory_bytes", gauge, "Memory that the job has, or waits for.")
 	for i, j := range list {
-		t.add(tres(j.TRES, "mem"), label{"job_id", ids[i]})
+		t.add(tres.Amount(j.TRES, "mem"), label{"job_id", ids[i]})
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
+// mebi is what Slurm counts the memory of nodes in.
+const mebi = 1 << 20
+
 const (
 	gauge     = "gauge"
 	counter   = "counter"

@@ -1,19 +1,18 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package exporter
+// Package tres reads Slurm's lists of resources: trackable ones (TRES in slurm.conf(5)) and generic ones (Gres).
+package tres
 
 import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// tres returns how much of a trackable resource a list has, such as "cpu=16,mem=191356M,billing=16,gres/gpu=1" (TRES in
-// slurm.conf(5)); 0 if it has none, or says nothing that can be read. Memory is in bytes.
-func tres(list, name string) float64 {
+// Amount returns how much of a trackable resource a list has, such as "cpu=16,mem=191356M,billing=16,gres/gpu=1"; 0 if it has none,
+// or says nothing that can be read. Memory is in bytes.
+func Amount(list, name string) float64 {
 	for entry := range strings.SplitSeq(list, ",") {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
 			if name == "mem" {
@@ -27,17 +26,9 @@ func tres(list, name string) float64 {
 	return 0
 }
 
-// gpus are those of a node. They are trackable resources where AccountingStorageTRES names gres/gpu, and generic ones always.
-func gpus(n *rest.Node) float64 {
-	if tracked := tres(n.TRES, "gres/gpu"); tracked > 0 {
-		return tracked
-	}
-	return gres(n.Gres, "gpu")
-}
-
-// gres returns how many of a generic resource a list has, such as "gpu:h100:8(S:0-1),gpu:a100:2,shard:8" (Gres in slurm.conf(5)). A
-// resource without a number counts as one.
-func gres(list, name string) float64 {
+// Generic returns how many of a generic resource a list has, such as "gpu:h100:8(S:0-1),gpu:a100:2,shard:8". A resource without a
+// number counts as one.
+func Generic(list, name string) float64 {
 	total, depth, start := 0., 0, 0
 	for i := 0; i <= len(list); i++ {
 		switch {

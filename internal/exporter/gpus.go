@@ -1,0 +1,17 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package exporter
+
+import (
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/tres"
+)
+
+// gpus are those of a node. They are trackable resources where AccountingStorageTRES names gres/gpu, and generic ones always.
+func gpus(n *rest.Node) float64 {
+	if tracked := tres.Amount(n.TRES, "gres/gpu"); tracked > 0 {
+		return tracked
+	}
+	return tres.Generic(n.Gres, "gpu")
+}
