@@ -21,6 +21,8 @@ type JobRecords struct {
 	Jobs []*rest.JobRecord
 	// Missing is how many jobs there are of which nothing but the state is known yet.
 	Missing int
+	// Tasks is how many entries a number has in Slurm's list of states, if more than one: of an array, the tasks that have not started.
+	Tasks map[int64]int
 }
 
 // A jobRecorder reads the records of all jobs at the cost of those that are new or in another state than before: 12 kB for each of
@@ -82,6 +84,17 @@ func (r *jobRecorder) collect(ctx context.Context) (JobRecords, error) {
 	}
 	r.last = r.join(asked, states)
 	return r.last, err
+}
+
+// expire forgets all jobs when nobody has asked for them for so long that the list of all may be asked for again. It waits for nobody.
+func (r *jobRecorder) expire() {
+	if !r.mu.TryLock() { // somebody asks
+		return
+	}
+	defer r.mu.Unlock()
+	if !r.last.Taken.IsZero() && r.view.now().Sub(r.last.Taken) >= minTimeBetweenLists {
+		r.known, r.last, r.listed = map[int64]recorded{}, JobRecords{}, time.Time{}
+	}
 }
 
 // account notes what a call cost.
@@ -180,7 +193,14 @@ func (r *jobRecorder) join(asked time.Time, states []rest.JobState) JobRecords {
 	out := JobRecords{Taken: asked}
 	next := make(map[int64]recorded, len(r.known))
 	missing := map[int64]bool{}
+	seen := make(map[int64]int, len(states))
 	for _, s := range states {
+		if seen[s.ID]++; seen[s.ID] > 1 {
+			if out.Tasks == nil {
+				out.Tasks = map[int64]int{}
+			}
+			out.Tasks[s.ID] = seen[s.ID]
+		}
 		known, ok := r.known[s.ID]
 		switch _, done := next[s.ID]; {
 		case !ok:

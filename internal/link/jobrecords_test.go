@@ -117,3 +117,38 @@ func TestWhichRecordsOfJobsAreRead(t *testing.T) {
 		})
 	}
 }
+
+func TestTasksThatHaveNotStartedAreCounted(t *testing.T) {
+	r := &jobRecorder{known: map[int64]recorded{18: {JobRecord: &rest.JobRecord{ID: 18, State: []string{"PENDING"}}}}}
+	waiting, running := rest.JobState{ID: 18, State: []string{"PENDING"}}, rest.JobState{ID: 19, State: []string{"RUNNING"}}
+	got := r.join(time.Unix(1795172262, 0), []rest.JobState{waiting, running, waiting, waiting})
+	if diff := cmp.Diff(map[int64]int{18: 3}, got.Tasks); diff != "" || len(got.Jobs) != 1 || got.Missing != 1 {
+		t.Errorf("%d jobs, %d missing, tasks:\n%s", len(got.Jobs), got.Missing, diff)
+	}
+}
+
+func TestJobsThatNobodyAsksForAreForgotten(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+		kept := func() int {
+			l.records.mu.Lock()
+			defer l.records.mu.Unlock()
+			return len(l.records.known) + len(l.records.last.Jobs)
+		}
+		if _, err := l.CollectJobs(t.Context()); err != nil || kept() != 2 {
+			t.Fatalf("%d are kept, %v", kept(), err)
+		}
+		after(minTimeBetweenLists - time.Minute)
+		if kept() != 2 {
+			t.Errorf("a minute too early %d are kept", kept())
+		}
+		s.ResetCounters()
+		after(2 * time.Minute)
+		if calls := s.Counters().Calls; kept() != 0 || calls["GET jobs"]+calls["GET job"]+calls["GET jobs/state"] > 0 {
+			t.Errorf("%d are kept, and Slurm was asked: %v", kept(), calls)
+		}
+		if got, err := l.CollectJobs(t.Context()); err != nil || len(got.Jobs) != 1 {
+			t.Errorf("%d jobs are known afterwards, %v", len(got.Jobs), err)
+		}
+	})
+}

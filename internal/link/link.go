@@ -104,6 +104,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.nodes.answered = func() {
 		l.jobs.poke()
 		l.followed.poke()
+		l.records.expire()
 	}
 	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
 	w.publish = publish
