@@ -26,9 +26,14 @@ type board struct {
 	// next is closed when there is another version, or the cluster is gone.
 	next chan struct{}
 	gone bool
-	// streams is the number of those who follow it, and used when somebody last began to look. The server's lock is for these two.
+	// queue is what Slurm said of jobs last.
+	queue Queue
+	// streams is the number of those who follow it, and used when somebody last began to look. asking says that Slurm is being asked for
+	// jobs, and asked when that began last. The server's lock is for these four.
 	streams int
 	used    time.Time
+	asking  bool
+	asked   time.Time
 }
 
 func newBoard(epoch string) *board {

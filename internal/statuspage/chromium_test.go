@@ -186,7 +186,7 @@ func TestChromiumSelectsNodesByKeyboard(t *testing.T) {
 			t.Errorf("after %s node %q is selected, want %q", after, got, want)
 		}
 	}
-	const links = 3 // of the navigation
+	const links = 4 // of the navigation
 	for range links + 1 {
 		run(t, ctx, chromedp.KeyEvent(kb.Tab))
 	}

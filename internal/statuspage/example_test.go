@@ -14,6 +14,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,6 +84,21 @@ func example(nodes int) Facts {
 		{Reason: "HeldBySomebody", Count: 1, Nodes: "cpu-13", Since: &at}, {Reason: "Retiring", Count: 1, Nodes: "cpu-12", Since: &at},
 	}
 	return f
+}
+
+// exampleQueue is what Slurm says of jobs in an example: two wait and three run.
+func exampleQueue() Queue {
+	return Queue{Taken: noon().Add(-time.Second), Summary: queue.Summary{
+		Pending: 14,
+		Partitions: []queue.Partition{{
+			Name: "main", Pending: 14, Running: 3, Other: 1, Wanted: queue.Resources{Nodes: 26, CPUs: 104, GPUs: 16}, Used: queue.Resources{Nodes: 3, CPUs: 24},
+			Oldest: noon().Add(-3 * time.Hour), Reasons: []queue.Reason{{Text: "Resources", Jobs: 12}, {Text: "Priority", Jobs: 1}}, OtherReasons: 1,
+		}},
+		Waiting: []queue.Job{
+			{Label: "812", User: "alice", Partition: "main", State: "PENDING", Reason: "Priority", Wanted: queue.Resources{Nodes: 2, CPUs: 8, GPUs: 16}, Submitted: noon().Add(-3 * time.Hour), Tasks: 1},
+			{Label: "813_[1-12%4]", User: "uid 1001", Partition: "main", State: "PENDING", Reason: "Resources", Wanted: queue.Resources{Nodes: 1, CPUs: 1}, Submitted: noon().Add(-5 * time.Minute), Tasks: 12},
+		},
+	}}
 }
 
 // exampleNode is a node of a NodeSet with that many. In large ones one of ten is in a state other than idle, mixed and allocated.

@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
 )
 
 // Facts are what the page of a cluster is made of.
@@ -28,6 +29,10 @@ type Facts struct {
 	NodeSets []NodeSet
 	// Nodes are the workers, and the Slurm nodes behind which there is none, in any order.
 	Nodes []Node
+	// Partitions says how many nodes Slurm has in each partition.
+	Partitions map[string]int
+	// Queue is what Slurm said of jobs when somebody looked at the page.
+	Queue Queue
 }
 
 // Slurm is what is known of the link to slurmrestd.
@@ -42,6 +47,19 @@ type Slurm struct {
 	// Name is Slurm's name of the cluster, Release the release of slurmrestd; both may be unknown.
 	Name    string
 	Release string
+	// Ahead is how far slurmctld's clock is ahead of ours.
+	Ahead time.Duration
+}
+
+// Queue is what is known of jobs. The zero value is that of a page at which nobody has looked yet.
+type Queue struct {
+	// Taken is when Slurm was asked for the jobs; zero when it has not answered yet.
+	Taken time.Time
+	// Why is what went wrong when it was asked last; empty if nothing did.
+	Why string
+	// Missing is how many jobs there are of which nothing but the state is known. They are not part of the summary.
+	Missing int
+	Summary queue.Summary
 }
 
 // Object is an object of Kubernetes with its conditions.

@@ -109,11 +109,32 @@ func (g *Gatherer) Cluster(ctx context.Context, key link.Key) (f Facts, found bo
 		snapshot = l.Snapshot()
 		f.Slurm = Slurm{
 			Linked: true, Trust: snapshot.Trust, Since: snapshot.Since, Taken: snapshot.Taken, Why: snapshot.Why,
-			Name: snapshot.Meta.Cluster, Release: snapshot.Meta.Release,
+			Name: snapshot.Meta.Cluster, Release: snapshot.Meta.Release, Ahead: snapshot.Ahead,
 		}
+		f.Partitions = partitions(snapshot)
 	}
 	f.Nodes, err = g.nodes(ctx, key, snapshot)
 	return f, err == nil, err
+}
+
+// Jobs asks Slurm for the jobs of a cluster. Without a link, it asks nobody: there are none.
+func (g *Gatherer) Jobs(ctx context.Context, key link.Key) (link.JobRecords, error) {
+	l, ok := g.Links.Get(key)
+	if !ok {
+		return link.JobRecords{}, nil
+	}
+	return l.CollectJobs(ctx)
+}
+
+// partitions counts the nodes of each partition.
+func partitions(snapshot *link.Snapshot) map[string]int {
+	out := map[string]int{}
+	for n := range snapshot.Nodes() {
+		for _, name := range n.Partitions {
+			out[name]++
+		}
+	}
+	return out
 }
 
 // objects are the SlurmCluster and the Controller of that name, as far as they exist.

@@ -59,5 +59,10 @@ func TestAChangeInSlurmIsShown(t *testing.T) {
 	if err := l.Drain(t.Context(), []string{"cpu-0"}, "slurm-operator: test").Err(); err != nil {
 		t.Fatal(err)
 	}
+	calls := func() int { return slurm.Counters().Calls["GET jobs/state"] }
+	awaited(t, "Slurm is asked for jobs", func() bool { return calls() > 0 })
+	if n := slurm.Counters().Calls["GET jobs"]; n > 0 {
+		t.Errorf("Slurm was asked %d times for the list of all jobs", n)
+	}
 	shows("cpu-0\ndrained", "Reason: slurm-operator: test", "Out of service: FailedCheck: a check", "Plan: goes after cpu-1")
 }

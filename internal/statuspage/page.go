@@ -22,6 +22,7 @@ type Page struct {
 	// Legend counts the nodes by state.
 	Legend []Count
 	Sets   []Set
+	Jobs   Jobs
 	Plan   Plan
 	Ledger []Entry
 }
@@ -85,7 +86,7 @@ const freshAge = 10 * time.Second
 func NewPage(f Facts) Page {
 	p := Page{Title: f.Cluster.String(), Head: head(f)}
 	p.Concerns, p.Fine = sortConditions(f.Objects)
-	p.Sets = sets(f)
+	p.Sets, p.Jobs = sets(f), jobs(f)
 	total := make([]int, states)
 	for _, s := range p.Sets {
 		for _, c := range s.Counts {
@@ -118,7 +119,7 @@ func head(f Facts) Head {
 	if !f.Slurm.Linked {
 		return h
 	}
-	h.Trust, h.Since, h.Why, h.Age = string(f.Slurm.Trust), stamp(f.Slurm.Since), f.Slurm.Why, age(f.Now, f.Slurm.Taken)
+	h.Trust, h.Since, h.Why, h.Age = string(f.Slurm.Trust), stamp(f.Slurm.Since), f.Slurm.Why, age(f.Now, f.Slurm.Taken, freshAge)
 	if f.Slurm.Name != "" {
 		h.Slurm = strings.TrimSpace(f.Slurm.Name + ", Slurm " + f.Slurm.Release)
 	}
@@ -128,14 +129,14 @@ func head(f Facts) Head {
 	return h
 }
 
-// age says how old the states are, the less precisely the older they are.
-func age(now, taken time.Time) string {
+// age says how old an answer of Slurm is, the less precisely the older it is. Below fresh it does not say more than that.
+func age(now, taken time.Time, fresh time.Duration) string {
 	if taken.IsZero() {
 		return "Slurm has not answered yet"
 	}
 	switch d := now.Sub(taken); {
-	case d < freshAge:
-		return fmt.Sprintf("less than %.0f s old", freshAge.Seconds())
+	case d < fresh:
+		return fmt.Sprintf("less than %.0f s old", fresh.Seconds())
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d s old", int(d.Truncate(5*time.Second).Seconds()))
 	case d < 2*time.Hour:

@@ -24,7 +24,11 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 	waiting := Facts{Now: noon(), Cluster: demo(), Waiting: true, Objects: []Object{{Kind: "Controller", Name: "demo"}}}
 	dry := example(1)
 	dry.NodeSets[0].DryRun = true
-	for name, f := range map[string]Facts{"twenty": example(20), "stale": stale, "waiting": waiting, "dry-run": dry} {
+	queued, late := example(4), example(4)
+	queued.Queue, queued.Partitions = exampleQueue(), map[string]int{"main": 4, "idle": 2}
+	late.Queue = exampleQueue()
+	late.Queue.Taken, late.Queue.Why, late.Queue.Missing = noon().Add(-10*time.Minute), "listing the states of Slurm jobs: no answer", 17
+	for name, f := range map[string]Facts{"twenty": example(20), "stale": stale, "waiting": waiting, "dry-run": dry, "jobs": queued, "old-jobs": late} {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".html", []byte(page(t, newTemplates(), f))) })
 	}
 }
@@ -45,11 +49,11 @@ func TestHowOldStatesAre(t *testing.T) {
 		0: "less than 10 s old", -time.Minute: "less than 10 s old", 9 * time.Second: "less than 10 s old", 13 * time.Second: "10 s old",
 		119 * time.Second: "115 s old", 2 * time.Minute: "2 min old", 119 * time.Minute: "119 min old", 50 * time.Hour: "50 h old",
 	} {
-		if got := age(noon(), noon().Add(-d)); got != want {
+		if got := age(noon(), noon().Add(-d), freshAge); got != want {
 			t.Errorf("after %s they are %q, want %q", d, got, want)
 		}
 	}
-	if got := age(noon(), time.Time{}); got != "Slurm has not answered yet" {
+	if got := age(noon(), time.Time{}, freshAge); got != "Slurm has not answered yet" {
 		t.Errorf("without an answer they are %q", got)
 	}
 }
@@ -133,6 +137,11 @@ func FuzzTextStaysText(f *testing.F) {
 		facts.Nodes[0].OutOfService, facts.Nodes[0].Plan = "x"+text, "x"+text
 		facts.Objects[1].Conditions[0].Message, facts.Slurm.Why = text, "x"+text
 		facts.NodeSets[0].Status.Plan[0].Message = text
+		facts.Queue, facts.Partitions = exampleQueue(), map[string]int{"x" + text: 1}
+		facts.Queue.Why = "x" + text
+		facts.Queue.Summary.Partitions[0].Name, facts.Queue.Summary.Partitions[0].Reasons[0].Text = "y"+text, text
+		j := &facts.Queue.Summary.Waiting[0]
+		j.Label, j.User, j.Partition, j.State, j.Reason = text, text, text, text, text
 		return facts
 	}
 	f.Fuzz(func(t *testing.T, text string) {

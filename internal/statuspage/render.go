@@ -57,7 +57,7 @@ func (t templates) render(p Page, before *rendering) (*rendering, error) {
 	for _, part := range []struct {
 		name    string
 		content any
-	}{{"head", p.Head}, {"concerns", p.Concerns}, {"legend", p.Legend}, {"plan", p.Plan}, {"ledger", p.Ledger}, {"fine", p.Fine}} {
+	}{{"head", p.Head}, {"concerns", p.Concerns}, {"legend", p.Legend}, {"jobs", p.Jobs}, {"plan", p.Plan}, {"ledger", p.Ledger}, {"fine", p.Fine}} {
 		if err := add(part.name, part.name, part.content); err != nil {
 			return nil, err
 		}

@@ -33,6 +33,8 @@ const (
 	maxStreams = 64
 	// unusedTimeout is how long the last version of a page is kept that nobody looks at.
 	unusedTimeout = time.Minute
+	// queueInterval is how often Slurm is asked for the jobs of a cluster whose page somebody follows.
+	queueInterval = 10 * time.Second
 	// inverseShare bounds the share of time for which pages are rendered: one tenth of a processor.
 	inverseShare = 10
 )
@@ -43,6 +45,8 @@ type Source interface {
 	Clusters(ctx context.Context) ([]Facts, error)
 	// Cluster are the facts of a cluster, and whether it exists.
 	Cluster(ctx context.Context, key link.Key) (f Facts, found bool, err error)
+	// Jobs asks Slurm for the jobs of a cluster, and returns what is known afterwards, also when Slurm does not answer.
+	Jobs(ctx context.Context, key link.Key) (link.JobRecords, error)
 }
 
 // Server serves the pages. It is an http.Handler, and a Runnable of a manager: updates are sent while it runs.
@@ -55,6 +59,8 @@ type Server struct {
 	epoch string
 	// changed has a value when something has changed that pages are made of.
 	changed chan struct{}
+	// entered has a value when somebody has begun to follow a page.
+	entered chan struct{}
 	// done is closed when streams have to end.
 	done chan struct{}
 
@@ -68,8 +74,8 @@ type Server struct {
 
 // limits are those of a server; tests have shorter ones.
 type limits struct {
-	update, age, alive, write, stream, unused time.Duration
-	streams                                   int
+	update, age, alive, write, stream, unused, queue time.Duration
+	streams                                          int
 }
 
 // New returns a server of what the source gathers, which follows the changes of the links.
@@ -77,9 +83,10 @@ func New(source Source, links *link.Registry) *Server {
 	return &Server{
 		source: source, links: links, templates: newTemplates(), epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
 		limits: limits{
-			update: updateInterval, age: ageInterval, alive: aliveInterval, write: writeTimeout, stream: maxStreamTime, unused: unusedTimeout, streams: maxStreams,
+			update: updateInterval, age: ageInterval, alive: aliveInterval, write: writeTimeout, stream: maxStreamTime, unused: unusedTimeout, queue: queueInterval,
+			streams: maxStreams,
 		},
-		changed: make(chan struct{}, 1), done: make(chan struct{}), boards: map[link.Key]*board{},
+		changed: make(chan struct{}, 1), entered: make(chan struct{}, 1), done: make(chan struct{}), boards: map[link.Key]*board{},
 	}
 }
 
@@ -98,6 +105,9 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // them.
 func (s *Server) Start(ctx context.Context) error {
 	defer s.close()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { s.askForJobs(ctx) })
 	changes := s.links.Subscribe()
 	defer changes.Close()
 	older := time.NewTicker(s.limits.age)
@@ -178,6 +188,7 @@ func (s *Server) refresh(ctx context.Context, key link.Key, maxAge time.Duration
 		}
 		return nil, nil //nolint:nilnil // there is no such cluster
 	}
+	facts.Queue = b.queue
 	if err := b.refresh(s.templates, facts); err != nil {
 		return nil, err
 	}
@@ -223,6 +234,10 @@ func (s *Server) enter(b *board) (leave func(), ok bool) {
 	s.open++
 	b.streams++
 	s.ended.Add(1)
+	select {
+	case s.entered <- struct{}{}:
+	default: // it is known already
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

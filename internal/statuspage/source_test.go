@@ -18,6 +18,10 @@ type memory struct {
 	mu       sync.Mutex
 	clusters map[link.Key]Facts
 	err      error
+	// jobs and jobsErr are what Slurm says of jobs, and asked how often it was.
+	jobs    link.JobRecords
+	jobsErr error
+	asked   int
 }
 
 func newMemory(all ...Facts) *memory {
@@ -45,6 +49,14 @@ func (m *memory) Cluster(_ context.Context, key link.Key) (Facts, bool, error) {
 	defer m.mu.Unlock()
 	f, ok := m.clusters[key]
 	return f, ok, m.err
+}
+
+// Jobs implements Source.
+func (m *memory) Jobs(context.Context, link.Key) (link.JobRecords, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	return m.jobs, m.jobsErr
 }
 
 // edit changes the facts of the demo cluster. What was gathered before stays as it was.
