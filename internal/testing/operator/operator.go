@@ -62,6 +62,8 @@ type Operator struct {
 	NotReadyTimeout time.Duration
 	// Metrics is where the operator's metrics are registered, from the next Restart on; nil registers none.
 	Metrics prometheus.Registerer
+	// Adapt changes what a manager is made of, from the next Restart on; nil changes nothing.
+	Adapt func(base *ctrl.Options, options *operator.Options)
 
 	t       testing.TB
 	enabled map[string]bool
@@ -128,12 +130,13 @@ func (o *Operator) run() {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	skip := true
-	mgr, err := operator.NewManager(ctx, o.AsOperator(o.t), ctrl.Options{
+	base := ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger:  funcr.New(o.log, funcr.Options{}),
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},
-	}, operator.Options{
+	}
+	options := operator.Options{
 		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
 		Links:      link.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
@@ -142,7 +145,11 @@ func (o *Operator) run() {
 			Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"},
 			RebootDegraded: o.RebootDegraded, ReplaceNodes: o.ReplaceNodes, NotReadyTimeout: o.NotReadyTimeout,
 		},
-	})
+	}
+	if o.Adapt != nil {
+		o.Adapt(&base, &options)
+	}
+	mgr, err := operator.NewManager(ctx, o.AsOperator(o.t), base, options)
 	if err != nil {
 		cancel()
 		o.t.Fatalf("making the manager: %v", err)
