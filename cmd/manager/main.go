@@ -52,15 +52,19 @@ func run(args []string, getenv func(string) string, output io.Writer) error {
 		stop := serveProfiles(o.profileAddr, logger)
 		defer stop()
 	}
-	mgr, err := newManager(ctx, o, logger)
+	traces, err := o.traces(ctx, logger)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(ctx, o, traces, logger)
 	if err != nil {
 		return err
 	}
 	logger.Info("Starting the Coxswain manager", "version", version)
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running the manager: %w", err)
+	if err = mgr.Start(ctx); err != nil {
+		err = fmt.Errorf("running the manager: %w", err)
 	}
-	return nil
+	return errors.Join(err, traces.Close())
 }
 
 // serveProfiles serves Go profiles until the returned function is called.

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/tracing"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
@@ -27,7 +28,7 @@ const leaseName = "coxswain-manager"
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // newManager makes the manager with all its controllers, ready to start.
-func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manager, error) {
+func newManager(ctx context.Context, o *options, traces *tracing.Tracing, logger logr.Logger) (ctrl.Manager, error) {
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the Kubernetes cluster: %w", err)
@@ -68,6 +69,7 @@ func newManager(ctx context.Context, o *options, logger logr.Logger) (ctrl.Manag
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
 		Health: conditions, DrainLimit: limit, Storage: o.storageOptions(),
 		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
+		Traces: traces,
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type options struct {
 	metrics                  command.Metrics
 	statusPage               bool
 	clusterMetricsInterval   time.Duration
+	tracing                  tracingOptions
 	enableHTTP2              bool
 	leaderElect              bool
 	leaderElectNamespace     string
@@ -100,6 +101,7 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 		"serve web pages that show how clusters are, at /ui where metrics are served, to callers whose token may get the non-resource URLs /ui and /ui/*")
 	fs.DurationVar(&o.clusterMetricsInterval, "cluster-metrics-interval", 0,
 		"how often the metrics of Slurm clusters are collected that are served at /metrics/clusters; 0 serves none")
+	o.tracing.bind(fs, getenv)
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
 	for _, name := range []string{"leader-elect-namespace", "operator-namespace"} {
@@ -214,6 +216,7 @@ func (o *options) validate() error {
 	if d := o.clusterMetricsInterval; d != 0 && d < minClusterMetricsInterval {
 		errs = append(errs, fmt.Errorf("--cluster-metrics-interval is %s: it must be 0 or at least %s", d, minClusterMetricsInterval))
 	}
+	errs = append(errs, o.tracing.validate())
 	if o.notReadyTimeout < minNotReadyTimeout {
 		errs = append(errs, fmt.Errorf("--not-ready-timeout is %s: it must be at least %s", o.notReadyTimeout, minNotReadyTimeout))
 	}

@@ -37,7 +37,7 @@ func TestWhoeverChangesNodesSeesThemSoon(t *testing.T) {
 			t.Errorf("nodes that change by themselves were listed %d times in a minute", n)
 		}
 		n := lists(60, func() {
-			l.DrainLater("worker-1", "slurm-operator: a rolling update", func(err error) {
+			l.DrainLater(t.Context(), "worker-1", "slurm-operator: a rolling update", func(err error) {
 				if err != nil {
 					t.Error(err)
 				}

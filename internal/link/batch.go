@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 )
 
@@ -22,6 +23,8 @@ type request struct {
 	reply func(Failures)
 	// deadline is when the write must have left, or nobody wants it any more; zero for none.
 	deadline time.Time
+	// caller is the span of the caller, where writes are traced.
+	caller trace.SpanContext
 	// abandoned says that the caller has gone, so that nobody wants the write any more.
 	abandoned atomic.Bool
 }
@@ -35,7 +38,9 @@ type batcher struct {
 	held func(ctx context.Context, nodes []string, c change) Failures
 	// wrote is called after each batch.
 	wrote func()
-	more  chan struct{} // there is something in the queue
+	// traced begins the span of a write; nil makes none.
+	traced tracing
+	more   chan struct{} // there is something in the queue
 
 	mu     sync.Mutex
 	queue  []*request // in order of arrival
@@ -118,6 +123,11 @@ func (b *batcher) writeGroup(ctx context.Context, g *group) {
 		limited, cancel := context.WithTimeout(ctx, deadline.Sub(now)+callTimeout)
 		defer cancel()
 		ctx = limited
+	}
+	if b.traced != nil {
+		var end func()
+		ctx, end = b.traced(ctx, g.callers())
+		defer end()
 	}
 	nodes := slices.DeleteFunc(slices.Collect(maps.Keys(g.nodes)), func(name string) bool { return failures[name] != nil })
 	if len(nodes) > 0 {

@@ -34,7 +34,7 @@ func TestCommentsOfManyNodesDelayNoDrain(t *testing.T) {
 		told := 0
 		for i := range nodes {
 			comment := fmt.Sprintf(`{"podName": "w-%d"}`, i)
-			l.UpdateLater(fmt.Sprintf("worker-%d", i), Update{Comment: &comment}, func(err error) {
+			l.UpdateLater(t.Context(), fmt.Sprintf("worker-%d", i), Update{Comment: &comment}, func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if told++; err != nil {
@@ -75,7 +75,7 @@ func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
 	}
 	comment, answers := "c", make(chan error, 3)
 	write := func(name string) {
-		l.UpdateLater(name, Update{Comment: &comment}, func(err error) { answers <- err })
+		l.UpdateLater(t.Context(), name, Update{Comment: &comment}, func(err error) { answers <- err })
 	}
 	write("worker-0") // before the link runs
 	write("a[1-9]")
@@ -103,12 +103,12 @@ func TestAnUndrainThatCannotLeaveInTimeIsDropped(t *testing.T) {
 			return nil
 		})
 		drained := make(chan error, 2)
-		l.DrainLater("worker-0", "slurm-operator: slow", func(err error) { drained <- err })
+		l.DrainLater(t.Context(), "worker-0", "slurm-operator: slow", func(err error) { drained <- err })
 		after(time.Second)
-		l.DrainLater("worker-1", "slurm-operator: slow as well", func(err error) { drained <- err })
+		l.DrainLater(t.Context(), "worker-1", "slurm-operator: slow as well", func(err error) { drained <- err })
 		late, soon := make(chan error, 1), make(chan error, 1)
-		l.UndrainLater("worker-2", time.Now().Add(10*time.Second), func(err error) { late <- err })
-		l.UndrainLater("worker-0", time.Now().Add(time.Minute), func(err error) { soon <- err })
+		l.UndrainLater(t.Context(), "worker-2", time.Now().Add(10*time.Second), func(err error) { late <- err })
+		l.UndrainLater(t.Context(), "worker-0", time.Now().Add(time.Minute), func(err error) { soon <- err })
 		if err := errors.Join(<-drained, <-drained, <-soon); err != nil {
 			t.Error(err)
 		}
@@ -132,7 +132,7 @@ func TestAnUndrainIsGivenUpThatIsNotAnswered(t *testing.T) {
 			return nil
 		})
 		begin, answer := time.Now(), make(chan error, 1)
-		l.UndrainLater("worker-0", begin.Add(time.Second), func(err error) { answer <- err })
+		l.UndrainLater(t.Context(), "worker-0", begin.Add(time.Second), func(err error) { answer <- err })
 		err := <-answer
 		if took := time.Since(begin); err == nil || errors.Is(err, ErrClosed) || took > callTimeout+time.Second {
 			t.Errorf("after %s it ends with %v", took, err)
@@ -148,11 +148,11 @@ func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 		write func(l *Link, told func(error))
 		held  bool
 	}{
-		"a drain":                                 {"", "DRAIN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, true},
-		"the end of ours":                         {"slurm-operator: x", "DRAIN", func(l *Link, told func(error)) { l.UndrainLater("worker-0", time.Time{}, told) }, true},
-		"a node that is to be used again":         {"", "DOWN", func(l *Link, told func(error)) { l.ReviveLater("worker-0", time.Time{}, told) }, true},
-		"a drain of a node that was set down":     {"", "DOWN", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
-		"a drain of ours when nobody says a word": {"slurm-operator: x", "", func(l *Link, told func(error)) { l.DrainLater("worker-0", "slurm-operator: gone", told) }, false},
+		"a drain":                                 {"", "DRAIN", func(l *Link, told func(error)) { l.DrainLater(t.Context(), "worker-0", "slurm-operator: gone", told) }, true},
+		"the end of ours":                         {"slurm-operator: x", "DRAIN", func(l *Link, told func(error)) { l.UndrainLater(t.Context(), "worker-0", time.Time{}, told) }, true},
+		"a node that is to be used again":         {"", "DOWN", func(l *Link, told func(error)) { l.ReviveLater(t.Context(), "worker-0", time.Time{}, told) }, true},
+		"a drain of a node that was set down":     {"", "DOWN", func(l *Link, told func(error)) { l.DrainLater(t.Context(), "worker-0", "slurm-operator: gone", told) }, false},
+		"a drain of ours when nobody says a word": {"slurm-operator: x", "", func(l *Link, told func(error)) { l.DrainLater(t.Context(), "worker-0", "slurm-operator: gone", told) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
@@ -200,7 +200,7 @@ func TestTheDrainOfACheckBecomesThatOfAReplacement(t *testing.T) {
 				}
 				answer := make(chan error, 1)
 				want := node.ReplacementAfterCheck(reason)
-				l.DrainLater("worker-0", want, func(err error) { answer <- err })
+				l.DrainLater(t.Context(), "worker-0", want, func(err error) { answer <- err })
 				err := <-answer
 				if n, _ := s.Node("worker-0"); errors.Is(err, ErrHeld) != test.held || !test.held && err != nil || (n.Reason == want) == test.held {
 					t.Errorf("the node is %v, %q, and the write ended with %v", n.State, n.Reason, err)

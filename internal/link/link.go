@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/utils/clock"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -39,6 +40,8 @@ type Options struct {
 	Budget int
 	// Transport does the HTTP; the default is one for each link.
 	Transport http.RoundTripper
+	// Trace makes spans of requests; nil makes none.
+	Trace Trace
 }
 
 func (o Options) withDefaults() Options {
@@ -110,6 +113,11 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	w.publish = publish
 	w.requested = func() { metrics.requests.WithLabelValues(key.Namespace, key.Name).Inc() }
 	w.batched = func(nodes int) { metrics.batch.WithLabelValues(key.Namespace, key.Name).Observe(float64(nodes)) }
+	if options.Trace != nil {
+		w.trace(func(ctx context.Context, callers []trace.SpanContext) (context.Context, func()) {
+			return options.Trace.Write(ctx, key.String(), callers)
+		})
+	}
 	l.writer = w
 	if err := l.Set(config); err != nil {
 		return nil, err
@@ -126,7 +134,7 @@ func (l *Link) Set(config Config) error {
 	if !l.connection.leadsTo(config.Endpoint) {
 		client, err := rest.NewClient(config.Endpoint, &l.connection.issuer, rest.Options{
 			Transport: l.options.Transport, Now: l.options.Clock.Now, Timeout: callTimeout,
-			Observe: l.observe, Retry: l.retries.allow,
+			Observe: l.observe, Retry: l.retries.allow, Wrap: l.options.wrap(l.key),
 		})
 		if err != nil {
 			return fmt.Errorf("linking to %s: %w", l.key, err)

@@ -105,7 +105,7 @@ func healthyAgain(s *fake.Slurm) { s.SetFault(nil); s.Register(fake.Node{Name: "
 // undrain ends the drain of a node, and waits for what becomes of it.
 func undrain(l *Link, name string) Failures {
 	answer := make(chan error, 1)
-	l.UndrainLater(name, time.Time{}, func(err error) { answer <- err })
+	l.UndrainLater(context.Background(), name, time.Time{}, func(err error) { answer <- err })
 	if err := <-answer; err != nil {
 		return Failures{name: err}
 	}
@@ -120,7 +120,7 @@ func update(l *Link, names []string, u Update) Failures {
 	}
 	answers, failures := make(chan answer, len(names)), Failures{}
 	for _, name := range names {
-		l.UpdateLater(name, u, func(err error) { answers <- answer{name, err} })
+		l.UpdateLater(context.Background(), name, u, func(err error) { answers <- answer{name, err} })
 	}
 	for range names {
 		if a := <-answers; a.err != nil {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -141,46 +143,46 @@ type Update struct {
 }
 
 // DrainLater is Drain of one node for somebody who does not wait, see UpdateLater.
-func (w *writer) DrainLater(name, reason string, done func(error)) {
+func (w *writer) DrainLater(ctx context.Context, name, reason string, done func(error)) {
 	if strings.TrimSpace(reason) == "" {
 		done(errors.New("draining without a reason"))
 		return
 	}
-	w.later(w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), done)
+	w.later(ctx, w.states, name, updating(rest.NodeUpdate{State: drain, Reason: reason}), done)
 }
 
 // UndrainLater ends the drain of a node, and with it Slurm forgets the reason. A node that is not drained stays as it is. What has
 // not left by the deadline is dropped, with ErrLate.
-func (w *writer) UndrainLater(name string, deadline time.Time, done func(error)) {
-	w.laterBy(deadline, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), done)
+func (w *writer) UndrainLater(ctx context.Context, name string, deadline time.Time, done func(error)) {
+	w.laterBy(ctx, deadline, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), done)
 }
 
 // ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
 // not left by the deadline is dropped, with ErrLate.
-func (w *writer) ReviveLater(name string, deadline time.Time, done func(error)) {
-	w.laterBy(deadline, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), done)
+func (w *writer) ReviveLater(ctx context.Context, name string, deadline time.Time, done func(error)) {
+	w.laterBy(ctx, deadline, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), done)
 }
 
-// UpdateLater updates one node for somebody who does not wait: done is called, from a goroutine of the link, when it
+// UpdateLater updates one node for somebody who does not wait, and whose context only says which span is the caller's: done is called, from a goroutine of the link, when it
 // is known what became of it, and then subscribers are told the node. It must not block. Equal updates within the window leave
 // as one call.
-func (w *writer) UpdateLater(name string, u Update, done func(error)) {
-	w.later(w.attributes, name, updating(u.forSlurm()), done)
+func (w *writer) UpdateLater(ctx context.Context, name string, u Update, done func(error)) {
+	w.later(ctx, w.attributes, name, updating(u.forSlurm()), done)
 }
 
 // later hands a write of one node to a batcher, and tells what became of it.
-func (w *writer) later(to *batcher, name string, c change, done func(error)) {
-	w.laterBy(time.Time{}, to, name, c, done)
+func (w *writer) later(ctx context.Context, to *batcher, name string, c change, done func(error)) {
+	w.laterBy(ctx, time.Time{}, to, name, c, done)
 }
 
 // laterBy is later for a write that is dropped when it has not left by the deadline.
-func (w *writer) laterBy(deadline time.Time, to *batcher, name string, c change, done func(error)) {
+func (w *writer) laterBy(ctx context.Context, deadline time.Time, to *batcher, name string, c change, done func(error)) {
 	valid, failures := validNames([]string{name})
 	if len(valid) == 0 {
 		done(failures[name])
 		return
 	}
-	w.enqueue(to, valid, deadline, c, func(f Failures) {
+	w.enqueue(ctx, to, valid, deadline, c, func(f Failures) {
 		done(f[name])
 		w.publish(name)
 	})
@@ -205,7 +207,7 @@ func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c chan
 	valid, failures := validNames(nodes)
 	if len(valid) > 0 {
 		reply := make(chan Failures, 1) // with room, so that nobody waits for a caller who left
-		r := w.enqueue(to, valid, time.Time{}, c, func(f Failures) { reply <- f })
+		r := w.enqueue(ctx, to, valid, time.Time{}, c, func(f Failures) { reply <- f })
 		select {
 		case answer := <-reply:
 			maps.Copy(failures, answer)
@@ -223,8 +225,11 @@ func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c chan
 }
 
 // enqueue hands a write to a batcher, which drops it when it has not left by the deadline; zero for none.
-func (w *writer) enqueue(to *batcher, nodes []string, deadline time.Time, c change, reply func(Failures)) *request {
+func (w *writer) enqueue(ctx context.Context, to *batcher, nodes []string, deadline time.Time, c change, reply func(Failures)) *request {
 	r := &request{change: c, nodes: nodes, deadline: deadline, reply: reply}
+	if to.traced != nil {
+		r.caller = trace.SpanContextFromContext(ctx)
+	}
 	if !to.enqueue(r) {
 		reply(all(nodes, ErrClosed))
 		return r

@@ -51,6 +51,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
 // Options say what the controllers work with.
@@ -88,6 +89,8 @@ type Options struct {
 	// ClusterMetricsInterval is the time between two collections of the metrics of Slurm clusters, which the server of the metrics serves;
 	// 0 serves none.
 	ClusterMetricsInterval time.Duration
+	// Traces makes spans of what the operator does; nil makes none.
+	Traces *tracing.Tracing
 }
 
 // DefaultTopologyLabelPrefix is the prefix of the labels that say where a Kubernetes node is in the network.
@@ -117,6 +120,11 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 	base.Scheme = Scheme()
 	base.Cache = cache.Options{
 		DefaultNamespaces: watched(o.Namespaces), ByObject: cached(o.Health.Writes()), DefaultTransform: normalize,
+	}
+	if o.Traces != nil {
+		config = rest.CopyConfig(config)
+		config.Wrap(o.Traces.Kubernetes)
+		o.Links.Trace = o.Traces
 	}
 	mgr, err := ctrl.NewManager(config, base)
 	if err != nil {
@@ -201,7 +209,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Metadata: references},
 			Applier:  applier,
 			Recorder: mgr.GetEventRecorder("coxswain-" + kind), Clock: clock.RealClock{},
-			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1, Process: process,
+			Images: o.Images, ClusterDomain: o.ClusterDomain, Concurrency: 1, Process: process, Traces: o.Traces,
 		}
 		if o.Concurrency != nil {
 			b.Concurrency = o.Concurrency(kind)

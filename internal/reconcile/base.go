@@ -6,10 +6,13 @@ package reconcile
 import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
 // What a component makes holds up the end of the component in a foreground deletion. Where the API server enforces rights on
@@ -36,4 +39,11 @@ type Base struct {
 	Concurrency int
 	// Process tells this process of the operator from all others, which may believe to lead as well.
 	Process string
+	// Traces makes spans of passes; nil makes none.
+	Traces *tracing.Tracing
+}
+
+// Traced is the reconciler of a controller about objects of a kind, with a span for each pass where traces are on.
+func (b *Base) Traced(controller string, object client.Object, r ctrlreconcile.Reconciler) ctrlreconcile.Reconciler {
+	return b.Traces.Reconciler(controller, object, b.Client, r)
 }

@@ -81,7 +81,7 @@ func (k *Kind[T, F, P, O]) Setup(mgr ctrl.Manager, w Watches) error {
 	if w.Other != nil {
 		w.Other(b)
 	}
-	if err := b.Complete(k); err != nil {
+	if err := b.Complete(k.Traced(name, obj, k)); err != nil {
 		return fmt.Errorf("setting up the controller of %s: %w", name, err)
 	}
 	return nil

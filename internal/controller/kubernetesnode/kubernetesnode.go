@@ -49,7 +49,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(othersChanges())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(links, r.wake)).
-		Complete(r)
+		Complete(base.Traced("kubernetesnode", &corev1.Node{}, r))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of Kubernetes nodes: %w", err)
 	}

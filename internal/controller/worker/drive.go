@@ -44,7 +44,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	if r.setState(ctx, s) {
 		return nil
 	}
-	r.writeRecord(s)
+	r.writeRecord(ctx, s)
 	if s.action.Delete {
 		deleted, err := r.delete(ctx, s)
 		if deleted || err != nil {

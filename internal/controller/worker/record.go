@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +16,7 @@ import (
 // writeRecord changes the record of the Slurm node, without waiting for it: of a thousand new workers each has a comment of
 // its own, and a drain is not to wait until they are written. A failure keeps nothing else from being done; it is told on
 // the pod, and tried again later.
-func (r *reconciler) writeRecord(s *scope) {
+func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
 	record := s.action.Record
 	if record.Empty() {
 		return
@@ -33,15 +34,15 @@ func (r *reconciler) writeRecord(s *scope) {
 		parts = append(parts, link.Update{Comment: record.Comment})
 	}
 	w := r.memory.records(client.ObjectKeyFromObject(s.pod), record.String(), len(parts))
-	r.writeParts(s.link, s.node, w, parts)
+	r.writeParts(ctx, s.link, s.node, w, parts)
 }
 
 // writeParts writes one part after the other: two of one node would not leave together, nor let those of others join.
-func (r *reconciler) writeParts(l *link.Link, node string, w *writing, parts []link.Update) {
-	l.UpdateLater(node, parts[0], func(err error) {
+func (r *reconciler) writeParts(ctx context.Context, l *link.Link, node string, w *writing, parts []link.Update) {
+	l.UpdateLater(ctx, node, parts[0], func(err error) {
 		w.told(err, r.Clock.Now())
 		if len(parts) > 1 {
-			r.writeParts(l, node, w, parts[1:])
+			r.writeParts(ctx, l, node, w, parts[1:])
 		}
 	})
 }

@@ -27,7 +27,7 @@ type stateChange struct {
 	// opens says that it lets jobs onto the node.
 	opens bool
 	// write hands it to the link, which drops what has not left by then; zero for whenever.
-	write func(l *link.Link, node string, by time.Time, told func(error))
+	write func(l *link.Link, ctx context.Context, node string, by time.Time, told func(error)) //nolint:revive // a method expression has its receiver first
 }
 
 // stateChangeOf is what the action asks for.
@@ -48,7 +48,9 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}
-		c.write = func(l *link.Link, name string, _ time.Time, told func(error)) { l.DrainLater(name, a.Drain, told) }
+		c.write = func(l *link.Link, ctx context.Context, name string, _ time.Time, told func(error)) { //nolint:revive // as above
+			l.DrainLater(ctx, name, a.Drain, told)
+		}
 		return c, true
 	case a.Undrain:
 		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
@@ -88,7 +90,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.settled(key, before) }
 	}
-	c.write(s.link, s.node, s.worker.Announced.Add(worker.AnnouncementTimeout), func(err error) {
+	c.write(s.link, ctx, s.node, s.worker.Announced.Add(worker.AnnouncementTimeout), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that

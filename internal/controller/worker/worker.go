@@ -96,7 +96,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 		WatchesRawSource(r.wakeWhenPermitted()).
 		WatchesRawSource(r.wakeByStorage()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
-		Complete(r)
+		Complete(base.Traced("worker", &corev1.Pod{}, r))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of worker pods: %w", err)
 	}

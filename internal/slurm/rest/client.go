@@ -37,6 +37,8 @@ const (
 type Options struct {
 	// Transport does the HTTP. The default is one of the client's own, without proxies, which Close closes.
 	Transport http.RoundTripper
+	// Wrap, when it is set, makes of the transport the one that is used.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// Now is the clock by which tokens are issued; the default is time.Now.
 	Now func() time.Time
 	// Timeout bounds one attempt of one call, the body included; the default is DefaultTimeout.
@@ -116,6 +118,9 @@ func NewClient(endpoint string, issuer token.Issuer, options Options) (*Client, 
 			DisableCompression:     true, // slurmrestd never compresses
 		}
 		c.http.Transport, c.close = transport, transport.CloseIdleConnections
+	}
+	if options.Wrap != nil {
+		c.http.Transport = options.Wrap(c.http.Transport)
 	}
 	// A redirect would carry the token to another host.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint
 		WatchesRawSource(reconcile.SlurmChanges(r.links, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
-	if err := b.Complete(r); err != nil {
+	if err := b.Complete(base.Traced("slurmlink", &slinkyv1beta1.Controller{}, r)); err != nil {
 		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
 	}
 	return nil

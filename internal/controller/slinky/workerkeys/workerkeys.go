@@ -58,7 +58,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
-	if err := b.Complete(r); err != nil {
+	if err := b.Complete(base.Traced("workerkeys", &slinkyv1beta1.Controller{}, r)); err != nil {
 		return fmt.Errorf("setting up the controller of workers' keys: %w", err)
 	}
 	return nil
