@@ -17,7 +17,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlptracev1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -49,7 +49,7 @@ func TestAReceiverOfOTLPGetsTheSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := <-got
-	var sent collector.ExportTraceServiceRequest
+	var sent otlptracev1.ExportTraceServiceRequest
 	if err := proto.Unmarshal(first.body, &sent); err != nil {
 		t.Fatal(err)
 	}

@@ -58,9 +58,6 @@ func (k *kubernetes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
-func (k *kubernetes) WrappedRoundTripper() http.RoundTripper { return k.next }
-
 // answered notes the status of an answer.
 func answered(span trace.Span, status int) {
 	span.SetAttributes(keyStatus.Int(status))

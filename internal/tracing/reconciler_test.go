@@ -37,7 +37,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // cluster is a SlurmCluster with a Controller, a NodeSet and a worker, and a client that has them.
-func cluster(t *testing.T, created time.Time) (client.Client, *nebiusv1.SlurmCluster) {
+func cluster(t testing.TB, created time.Time) (client.Client, *nebiusv1.SlurmCluster) {
 	t.Helper()
 	meta := func(name string, owner client.Object, kind string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "slurm", Name: name, UID: types.UID("uid-" + name + kind), Generation: 1, CreationTimestamp: metav1.NewTime(created)}
@@ -137,8 +137,8 @@ func TestAChangeIsFollowedToItsEffect(t *testing.T) {
 	}
 	for _, s := range append(changed, spans.GetSpans()...) {
 		for _, a := range s.Attributes {
-			if strings.Contains(a.Value.Emit(), "secret") {
-				t.Errorf("%s has %s=%s", s.Name, a.Key, a.Value.Emit())
+			if strings.Contains(a.Value.String(), "secret") {
+				t.Errorf("%s has %s=%s", s.Name, a.Key, a.Value.String())
 			}
 		}
 	}

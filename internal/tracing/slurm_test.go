@@ -15,16 +15,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	slurmfake "github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
 // traced runs a link to a Slurm of two nodes with traces, or without, until the test ends.
-func traced(t *testing.T, traces link.Trace) (*link.Link, *slurmfake.Slurm) {
+func traced(t *testing.T, traces link.Trace) (*link.Link, *fake.Slurm) {
 	t.Helper()
 	key := []byte("the-key-of-the-cluster-of-32-bytes")
-	slurm := slurmfake.New(slurmfake.Options{Key: key})
-	slurm.Register(slurmfake.Node{Name: "cpu-0"}, slurmfake.Node{Name: "cpu-1"})
+	slurm := fake.New(fake.Options{Key: key})
+	slurm.Register(fake.Node{Name: "cpu-0"}, fake.Node{Name: "cpu-1"})
 	issuer, err := token.NewSigned(key, "slurm", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestAWriteForTwoPassesIsInOneTraceWithALinkToTheOther(t *testing.T) {
 	}
 	attributes := map[string]string{}
 	for _, a := range requests[0].Attributes {
-		attributes[string(a.Key)] = a.Value.Emit()
+		attributes[string(a.Key)] = a.Value.String()
 	}
 	if attributes["http.response.status_code"] != "200" || attributes["slurm.cluster"] != "slurm/demo" || attributes["http.request.body.size"] == "0" || attributes["http.response.body.size"] == "0" {
 		t.Errorf("its attributes are %v", attributes)

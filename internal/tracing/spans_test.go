@@ -47,12 +47,12 @@ func tree(spans tracetest.SpanStubs) string {
 	one := func(s tracetest.SpanStub, depth int) {
 		fmt.Fprintf(&out, "%s%s", strings.Repeat("  ", depth), s.Name)
 		for _, a := range s.Attributes {
-			fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.Emit())
+			fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.String())
 		}
 		for _, l := range s.Links {
 			out.WriteString(" ->")
 			for _, a := range l.Attributes {
-				fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.Emit())
+				fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.String())
 			}
 		}
 		if s.Status.Description != "" {

@@ -122,7 +122,7 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node")
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
 		return
 	}
 	for i := range pods {

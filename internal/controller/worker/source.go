@@ -21,7 +21,7 @@ import (
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node")
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
 		return
 	}
 	for i := range pods {

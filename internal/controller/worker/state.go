@@ -27,7 +27,7 @@ type stateChange struct {
 	// opens says that it lets jobs onto the node.
 	opens bool
 	// write hands it to the link, which drops what has not left by then; zero for whenever.
-	write func(l *link.Link, ctx context.Context, node string, by time.Time, told func(error)) //nolint:revive // a method expression has its receiver first
+	write func(l *link.Link, ctx context.Context, node string, by time.Time, told func(error))
 }
 
 // stateChangeOf is what the action asks for.
@@ -48,7 +48,7 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}
-		c.write = func(l *link.Link, ctx context.Context, name string, _ time.Time, told func(error)) { //nolint:revive // as above
+		c.write = func(l *link.Link, ctx context.Context, name string, _ time.Time, told func(error)) {
 			l.DrainLater(ctx, name, a.Drain, told)
 		}
 		return c, true

@@ -37,7 +37,7 @@ import (
 func attributes(s tracetest.SpanStub) map[string]string {
 	out := map[string]string{}
 	for _, a := range s.Attributes {
-		out[string(a.Key)] = a.Value.Emit()
+		out[string(a.Key)] = a.Value.String()
 	}
 	return out
 }
@@ -156,8 +156,8 @@ func TestAChangeOfASlurmClusterLeadsToTheFile(t *testing.T) {
 	})
 }
 
-// expectOneID holds that each pass has another identifier, that it is in each line that the pass has written to the log, with the trace
-// and the name of the object, and that lines of the trace are of passes with a span.
+// expectOneID holds that each pass has an identifier of its own. Each line that the pass has written to the log has it, together with
+// the trace and the name of the object.
 func expectOneID(t *testing.T, all tracetest.SpanStubs, lines []string) {
 	t.Helper()
 	passes := map[string]tracetest.SpanStub{}
