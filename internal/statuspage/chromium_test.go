@@ -114,7 +114,10 @@ func TestChromiumShowsAPageWithinASecond(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(fmt.Sprintf("%d nodes, %s", nodes, scheme), func(t *testing.T) {
 				ctx := browser(t, scheme)
-				_, url := serve(t, newMemory(example(nodes)), nil)
+				m := newMemory(example(nodes))
+				m.jobs = exampleRecords()
+				m.edit(func(f *Facts) { f.Partitions = map[string]int{"cpu": nodes - nodes/4, "gpu": nodes / 4} })
+				_, url := serve(t, m, nil)
 				run(t, ctx, chromedp.Navigate(url+"/ui/slurm/demo"), chromedp.WaitVisible("#legend .legend"))
 				run(t, ctx, await("performance.getEntriesByName('first-contentful-paint').length > 0"))
 				paint := value[float64](t, ctx, "performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -125,7 +128,7 @@ func TestChromiumShowsAPageWithinASecond(t *testing.T) {
 				if cells := value[int](t, ctx, "document.querySelectorAll('.grid i').length"); cells != nodes {
 					t.Errorf("%d nodes are there", cells)
 				}
-				run(t, ctx, await(following))
+				run(t, ctx, await(following), await("document.querySelectorAll('#jobs tbody tr').length > 0"))
 				taken := picture(t, ctx)
 				if dark(t, taken) != (scheme == "dark") {
 					t.Error("the background is not as the browser prefers it")

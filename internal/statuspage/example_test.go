@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,6 +99,19 @@ func exampleQueue() Queue {
 			{Label: "812", User: "alice", Partition: "main", State: "PENDING", Reason: "Priority", Wanted: queue.Resources{Nodes: 2, CPUs: 8, GPUs: 16}, Submitted: noon().Add(-3 * time.Hour), Tasks: 1},
 			{Label: "813_[1-12%4]", User: "uid 1001", Partition: "main", State: "PENDING", Reason: "Resources", Wanted: queue.Resources{Nodes: 1, CPUs: 1}, Submitted: noon().Add(-5 * time.Minute), Tasks: 12},
 		},
+	}}
+}
+
+// exampleRecords are jobs as the link has them.
+func exampleRecords() link.JobRecords {
+	job := func(id int64, user, partition, state, reason string, ago time.Duration, tres string) *rest.JobRecord {
+		return &rest.JobRecord{ID: id, User: user, Partition: partition, State: []string{state}, Reason: reason, Submitted: noon().Add(-ago), TRES: tres}
+	}
+	return link.JobRecords{Taken: noon().Add(-time.Second), Jobs: []*rest.JobRecord{
+		job(812, "alice", "cpu", "RUNNING", "None", 5*time.Hour, "cpu=64,mem=256G,node=4,billing=64"),
+		job(813, "bob", "gpu", "RUNNING", "None", 4*time.Hour, "cpu=16,mem=200G,node=1,billing=16,gres/gpu=8"),
+		job(815, "alice", "gpu", "PENDING", "Resources", 3*time.Hour, "cpu=64,mem=800G,node=4,billing=64,gres/gpu=32"),
+		job(816, "carol", "gpu", "PENDING", "Priority", 40*time.Minute, "cpu=16,mem=200G,node=1,billing=16,gres/gpu=8"),
 	}}
 }
 

@@ -6,6 +6,7 @@ package statuspage
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,8 +40,8 @@ type Jobs struct {
 // PartitionRow is the queue of a partition.
 type PartitionRow struct {
 	Name string
-	// Nodes is how many nodes Slurm has in it.
-	Nodes                   int
+	// Nodes is how many nodes Slurm has in it, or had in its last answer; "unknown" if it has not answered.
+	Nodes                   string
 	Pending, Running, Other int
 	// Wanted and Used are like "3 nodes, 12 CPUs, 2 GPUs".
 	Wanted, Used string
@@ -79,11 +80,15 @@ func jobs(f Facts) Jobs {
 	known := map[string]bool{}
 	for _, p := range q.Summary.Partitions {
 		known[p.Name] = true
-		out.Partitions = append(out.Partitions, partitionRow(p, f.Partitions[p.Name], now))
+		nodes := "unknown"
+		if !f.Slurm.Taken.IsZero() {
+			nodes = strconv.Itoa(f.Partitions[p.Name])
+		}
+		out.Partitions = append(out.Partitions, partitionRow(p, nodes, now))
 	}
 	for name, nodes := range f.Partitions {
 		if !known[name] {
-			out.Partitions = append(out.Partitions, PartitionRow{Name: name, Nodes: nodes})
+			out.Partitions = append(out.Partitions, PartitionRow{Name: name, Nodes: strconv.Itoa(nodes)})
 		}
 	}
 	slices.SortFunc(out.Partitions, func(a, b PartitionRow) int { return strings.Compare(a.Name, b.Name) })
@@ -98,7 +103,7 @@ func jobs(f Facts) Jobs {
 	return out
 }
 
-func partitionRow(p queue.Partition, nodes int, now time.Time) PartitionRow {
+func partitionRow(p queue.Partition, nodes string, now time.Time) PartitionRow {
 	row := PartitionRow{
 		Name: p.Name, Nodes: nodes, Pending: p.Pending, Running: p.Running, Other: p.Other, Wanted: resources(p.Wanted), Used: resources(p.Used),
 		Longest: waited(now, p.Oldest),

@@ -58,6 +58,17 @@ func TestHowLongAJobHasWaited(t *testing.T) {
 	}
 }
 
+func TestNodesAreNotCountedBeforeSlurmHasListedThem(t *testing.T) {
+	f := Facts{Now: noon(), Slurm: Slurm{Linked: true}, Queue: exampleQueue()}
+	if got := jobs(f).Partitions[0].Nodes; got != "unknown" {
+		t.Errorf("without a list of nodes there are %s", got)
+	}
+	f.Slurm.Taken = noon()
+	if got := jobs(f).Partitions[0].Nodes; got != "0" {
+		t.Errorf("in a list without nodes there are %s", got)
+	}
+}
+
 func TestWaitingIsMeasuredBySlurmsClock(t *testing.T) {
 	f := Facts{Now: noon(), Slurm: Slurm{Linked: true, Ahead: time.Hour}, Queue: exampleQueue()}
 	if got := jobs(f).Waiting[0].Waits; got != "4 h" {
