@@ -72,12 +72,13 @@ func TestAWriteForTwoPassesIsInOneTraceWithALinkToTheOther(t *testing.T) {
 	}
 	l.Relist()
 	writes := named(spans.GetSpans(), "write to Slurm")
-	deadline := time.After(10 * time.Second)
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
 	for len(writes) == 0 { // the span ends right after the callers are told
 		select {
 		case <-deadline:
 			t.Fatal("the write has no span")
-		default:
+		case <-tick.C:
 			writes = named(spans.GetSpans(), "write to Slurm")
 		}
 	}
