@@ -19,11 +19,13 @@ import (
 
 // comparesAccounted compares what slurmrestd tells user nobody of a job that has ended and of one that waits, both known to slurmdbd, with
 // what the fake tells.
-func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller string) {
+func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller, node string) {
 	t.Helper()
 	key := s.secret(t, controller+"-auth-jwt")["jwt.key"]
 	ended := alice.completes(t)
-	waits := alice.submits(t, "true\n", "--ntasks=1000") // slurmctld tells slurmdbd nothing of one that is held
+	// Of a job that is held slurmctld tells slurmdbd nothing.
+	_, release := alice.submitsBlocked(t, "--exclusive", "--nodelist="+node)
+	waits := alice.submits(t, "true\n", "--nodelist="+node)
 	alice.seesAccounted(t, ended)
 	like := fake.New(fake.Options{Key: key, Accounting: true})
 	like.Register(fake.Node{Name: "a"})
@@ -31,7 +33,8 @@ func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller
 	defer server.Close()
 	over := like.Submit(fake.Job{NodeList: []string{"a"}, CPUs: 1})
 	like.Finish(over)
-	queued := like.Submit(fake.Job{Nodes: 1, CPUs: 1000})
+	like.Submit(fake.Job{NodeList: []string{"a"}})
+	queued := like.Submit(fake.Job{NodeList: []string{"a"}, CPUs: 1})
 	played := accounted(t, server.URL, key)
 	var real map[int64]rest.JobRecord
 	eventually(t, soon, "slurmdbd to know both jobs", func(context.Context) error {
@@ -50,6 +53,7 @@ func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller
 		t.Errorf("of a job that waits (-fake +real):\n%s", diff)
 	}
 	alice.runs(t, fmt.Sprintf("scancel %d", waits))
+	release(t)
 }
 
 // accounted are the jobs of slurmdbd by their numbers.

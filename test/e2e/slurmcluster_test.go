@@ -33,7 +33,7 @@ func TestSlurmCluster(t *testing.T) {
 		{"runs an array and a step on two nodes, and accounts for them", runsJobs},
 		{"tells of accounted jobs as the fake Slurm does", func(t *testing.T, c *slurmCluster, alice *user) {
 			name := c.sample.Cluster.GetName()
-			c.comparesAccounted(t, alice, name, name)
+			c.comparesAccounted(t, alice, name, name, "worker-0")
 		}},
 		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
 		{"greets a user who logs in at a terminal", greets},

@@ -50,7 +50,7 @@ func TestSlurm2411(t *testing.T) {
 	if !slices.Equal(hosts, []string{"old-node-0", "old-node-1"}) {
 		t.Errorf("srun --nodes=2 hostname printed %v", hosts)
 	}
-	t.Run("slurmrestd tells of accounted jobs as the fake Slurm does", func(t *testing.T) { s.comparesAccounted(t, alice, "old", "old") })
+	t.Run("slurmrestd tells of accounted jobs as the fake Slurm does", func(t *testing.T) { s.comparesAccounted(t, alice, "old", "old", "old-node-0") })
 	t.Run("PMIx ranks the tasks of a step over both workers, in the jail", func(t *testing.T) {
 		alice.seesRanks(t, "pmix", "PMIX_RANK", "old-node-0", "old-node-1")
 	})

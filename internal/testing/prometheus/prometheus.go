@@ -42,7 +42,7 @@ func Start(t *testing.T, configuration string) *Server {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	command := exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn") //nolint:gosec // a program for tests
+	command := exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn") //nolint:gosec,noctx // it ends in time to say why
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting Prometheus: %v; install the Debian package prometheus", err)
