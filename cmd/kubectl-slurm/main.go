@@ -9,6 +9,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"os/user"
 	"syscall"
 
 	"golang.org/x/term"
@@ -27,9 +28,14 @@ your kubeconfig and with your rights.`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	name := ""
+	if account, err := user.Current(); err == nil {
+		name = account.Username
+	}
 	code := cli.Run(ctx, cli.Program{
 		Description: description,
 		Version:     version,
+		User:        name,
 		Streams:     genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Colour:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 	}, os.Args[1:])

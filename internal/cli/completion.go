@@ -74,6 +74,10 @@ func clusterNames() names {
 	return objectNames(typeOf(slinkyv1beta1.GroupVersion.String(), "Controller"), typeOf(nebiusv1.GroupVersion.String(), "SlurmCluster"))
 }
 
+func controllerNames() names {
+	return objectNames(typeOf(slinkyv1beta1.GroupVersion.String(), "Controller"))
+}
+
 func nodeSetNames() names { return objectNames(typeOf(slinkyv1beta1.GroupVersion.String(), "NodeSet")) }
 
 func loginSetNames() names {

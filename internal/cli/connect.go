@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -18,6 +19,8 @@ import (
 // connection reaches the API server as the kubeconfig and the flags say.
 type connection struct {
 	client.WithWatch
+	// config is that of the kubeconfig and the flags.
+	config *rest.Config
 	// namespace is that of --namespace, or else of the context.
 	namespace string
 }
@@ -40,5 +43,5 @@ func (s *session) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &connection{WithWatch: c, namespace: namespace}, nil
+	return &connection{WithWatch: c, config: config, namespace: namespace}, nil
 }

@@ -29,6 +29,17 @@ import (
 // execKubelet is a kubelet whose containers run one program: it prints its arguments, and what it reads, and ends with a code.
 func execKubelet(t *testing.T, code int) http.Handler {
 	t.Helper()
+	return answeringKubelet(t, code, func(pod, container string, command []string) string {
+		if len(command) > 3 && command[0] == "bash" {
+			command = slices.Concat([]string{"bash", command[1], "…"}, command[3:])
+		}
+		return fmt.Sprintf("%s %s %q\n", pod, container, command)
+	})
+}
+
+// answeringKubelet is a kubelet whose containers run programs that print an answer to their arguments, and end with a code.
+func answeringKubelet(t *testing.T, code int, answer func(pod, container string, command []string) string) http.Handler {
+	t.Helper()
 	kubelet := http.NewServeMux()
 	kubelet.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io"}); err != nil {
@@ -61,11 +72,7 @@ func execKubelet(t *testing.T, code int) http.Handler {
 				return
 			}
 		}
-		command := query["command"]
-		if len(command) > 3 && command[0] == "bash" {
-			command = slices.Concat([]string{"bash", command[1], "…"}, command[3:])
-		}
-		fmt.Fprintf(streams["stdout"], "%s %s %q\n", r.PathValue("pod"), r.PathValue("container"), command)
+		fmt.Fprint(streams["stdout"], answer(r.PathValue("pod"), r.PathValue("container"), query["command"]))
 		if complaints := streams["stderr"]; complaints != nil {
 			fmt.Fprintln(complaints, "a complaint")
 		}

@@ -185,7 +185,7 @@ func (w *world) run(t testing.TB, args ...string) result {
 }
 
 func program() cli.Program {
-	return cli.Program{Description: "The Coxswain kubectl-slurm is tested.", Version: "1.2.3", Now: func() time.Time { return now }}
+	return cli.Program{Description: "The Coxswain kubectl-slurm is tested.", Version: "1.2.3", User: "me", Now: func() time.Time { return now }}
 }
 
 func run(ctx context.Context, t testing.TB, p cli.Program, args ...string) result {

@@ -27,6 +27,8 @@ type Program struct {
 	Streams genericiooptions.IOStreams
 	// Colour says that output may be coloured.
 	Colour bool
+	// User is the name of the caller's account on this machine, for whom a token is when no user is named; empty when it is not known.
+	User string
 	// Now is the clock, by default time.Now.
 	Now func() time.Time
 }
@@ -116,6 +118,7 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
 	_ = root.RegisterFlagCompletionFunc("login", s.complete(ctx, maxArguments, loginSetNames()))
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx), s.lintCommand(ctx))
+	root.AddCommand(s.tokenCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
 	root.AddCommand(s.remoteCommands(ctx)...)
 	return root

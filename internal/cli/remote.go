@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -72,25 +73,26 @@ func loginPod(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
 	return &ready[0], nil
 }
 
+// findLogin is the login pod in which programs run.
+func (s *session) findLogin(ctx context.Context, c *connection) (*corev1.Pod, error) {
+	pods, err := podsOf(ctx, c, slinkyv1beta1.NameLogin, s.login)
+	if err != nil {
+		return nil, err
+	}
+	return loginPod(pods, s.login, c.namespace)
+}
+
 // runRemote runs a program in a login pod. The error has the program's exit code when it is not 0.
 func (s *session) runRemote(ctx context.Context, r remote) error {
 	c, err := s.connect()
 	if err != nil {
 		return err
 	}
-	pods, err := podsOf(ctx, c, slinkyv1beta1.NameLogin, s.login)
+	pod, err := s.findLogin(ctx, c)
 	if err != nil {
 		return err
 	}
-	pod, err := loginPod(pods, s.login, c.namespace)
-	if err != nil {
-		return err
-	}
-	config, err := s.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	executor, err := newExecutor(config, pod, r)
+	executor, err := newExecutor(c.config, pod, slinkyv1beta1.NameLogin, r)
 	if err != nil {
 		return err
 	}
@@ -124,15 +126,32 @@ func (s *session) attach(ctx context.Context, executor remotecommand.Executor, r
 	return executor.StreamWithContext(ctx, options)
 }
 
+// capture is what a program says in a container of a pod. The error has what the program complains of.
+func capture(ctx context.Context, c *connection, pod *corev1.Pod, container string, command ...string) ([]byte, error) {
+	executor, err := newExecutor(c.config, pod, container, remote{command: command})
+	if err != nil {
+		return nil, err
+	}
+	var out, complaints bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &complaints})
+	if err != nil {
+		err = fmt.Errorf("running %s in container %s of pod %s/%s: %w", command[0], container, pod.Namespace, pod.Name, err)
+		if said := strings.TrimSpace(complaints.String()); said != "" {
+			err = fmt.Errorf("%w: %s", err, oneLine(said))
+		}
+	}
+	return out.Bytes(), err
+}
+
 // newExecutor speaks WebSockets, and SPDY to servers and proxies that do not.
-func newExecutor(config *rest.Config, pod *corev1.Pod, r remote) (remotecommand.Executor, error) {
+func newExecutor(config *rest.Config, pod *corev1.Pod, container string, r remote) (remotecommand.Executor, error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Container: slinkyv1beta1.NameLogin, Command: r.argv(), Stdin: r.stdin, Stdout: true, Stderr: !r.tty, TTY: r.tty,
+			Container: container, Command: r.argv(), Stdin: r.stdin, Stdout: true, Stderr: !r.tty, TTY: r.tty,
 		}, scheme.ParameterCodec).URL()
 	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, url)
 	if err != nil {
