@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
@@ -35,7 +36,7 @@ func (s *session) connect() (*connection, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	scheme := runtime.NewScheme()
-	err = errors.Join(corev1.AddToScheme(scheme), nebiusv1.AddToScheme(scheme), slinkyv1beta1.AddToScheme(scheme))
+	err = errors.Join(corev1.AddToScheme(scheme), nebiusv1.AddToScheme(scheme), nebiusv1alpha1.AddToScheme(scheme), slinkyv1beta1.AddToScheme(scheme))
 	if err != nil {
 		return nil, fmt.Errorf("making a scheme: %w", err)
 	}

@@ -38,13 +38,9 @@ func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 	command := &cobra.Command{
 		Use: "lint -f FILE|DIR|-", Short: "Check manifests without a cluster", Long: lintHelp, Example: lintExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			var sources []lint.Source
-			for _, file := range files {
-				more, err := s.read(file)
-				if err != nil {
-					return err
-				}
-				sources = append(sources, more...)
+			sources, err := s.readAll(files)
+			if err != nil {
+				return err
 			}
 			problems, err := lint.Check(ctx, s.lintNamespace(), sources)
 			if err != nil {

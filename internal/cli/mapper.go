@@ -11,12 +11,12 @@ import (
 )
 
 // newMapper maps the kinds of a scheme to resources without asking the API server, which would take several requests. All kinds that are
-// read here but Node are in a namespace.
+// read here are in a namespace, but for some of group core.
 func newMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.AllKnownTypes() {
 		scope := meta.RESTScopeNamespace
-		if kind == corev1.SchemeGroupVersion.WithKind("Node") {
+		if kind.Group == corev1.GroupName && (kind.Kind == "Node" || kind.Kind == "Namespace" || kind.Kind == "PersistentVolume") {
 			scope = meta.RESTScopeRoot
 		}
 		mapper.Add(kind, scope)

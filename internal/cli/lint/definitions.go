@@ -15,15 +15,16 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/definition"
 )
 
-// definitions are the files of the definitions of both API groups, by kind. A definition is read when an object needs it: its rules
+// Definitions are those of the kinds of both API groups. A definition is read when an object needs it: its rules
 // take long to compile.
-type definitions struct {
+type Definitions struct {
 	files map[schema.GroupVersionKind][]byte
 	read  map[schema.GroupVersionKind]*definition.Definition
 }
 
-func newDefinitions() (*definitions, error) {
-	out := &definitions{files: map[schema.GroupVersionKind][]byte{}, read: map[schema.GroupVersionKind]*definition.Definition{}}
+// NewDefinitions are the definitions that this program was built with.
+func NewDefinitions() (*Definitions, error) {
+	out := &Definitions{files: map[schema.GroupVersionKind][]byte{}, read: map[schema.GroupVersionKind]*definition.Definition{}}
 	paths, err := fs.Glob(crd.Bases, "bases/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("listing the definitions: %w", err)
@@ -45,7 +46,7 @@ func newDefinitions() (*definitions, error) {
 }
 
 // group says whether any kind is of an API group.
-func (d *definitions) group(group string) bool {
+func (d *Definitions) group(group string) bool {
 	for kind := range d.files {
 		if kind.Group == group {
 			return true
@@ -54,8 +55,17 @@ func (d *definitions) group(group string) bool {
 	return false
 }
 
+// Default fills the defaults of its kind into an object, in place. Of another group, or an unknown kind, it stays as it is.
+func (d *Definitions) Default(kind schema.GroupVersionKind, object map[string]any) error {
+	found, err := d.of(kind)
+	if err == nil && found != nil {
+		found.Default(object)
+	}
+	return err
+}
+
 // of is the definition of a kind, nil when there is none.
-func (d *definitions) of(kind schema.GroupVersionKind) (*definition.Definition, error) {
+func (d *Definitions) of(kind schema.GroupVersionKind) (*definition.Definition, error) {
 	text, ok := d.files[kind]
 	if !ok {
 		return nil, nil

@@ -71,8 +71,8 @@ func (p Problem) String() string {
 // linter is one look at all files.
 type linter struct {
 	scheme      *runtime.Scheme
-	definitions *definitions
-	memory      *memory
+	definitions *Definitions
+	memory      *Memory
 	// of are the places of objects to look at, in the order of the files.
 	of       []placed
 	problems []Problem
@@ -87,19 +87,9 @@ type placed struct {
 // Check finds the problems of all objects of both API groups, in the order of the files. Objects without a namespace are in the one given.
 // The error says what could not be looked at.
 func Check(ctx context.Context, namespace string, sources []Source) ([]Problem, error) {
-	l := &linter{scheme: runtime.NewScheme()}
-	err := errors.Join(corev1.AddToScheme(l.scheme), nebiusv1.AddToScheme(l.scheme), nebiusv1alpha1.AddToScheme(l.scheme), slinkyv1beta1.AddToScheme(l.scheme))
+	l, err := read(ctx, namespace, sources)
 	if err != nil {
-		return nil, fmt.Errorf("making a scheme: %w", err)
-	}
-	if l.definitions, err = newDefinitions(); err != nil {
 		return nil, err
-	}
-	l.memory = &memory{scheme: l.scheme}
-	for _, source := range sources {
-		if err := l.source(ctx, namespace, source); err != nil {
-			return nil, err
-		}
 	}
 	for _, p := range l.of {
 		if err := l.find(ctx, p); err != nil {
@@ -114,25 +104,96 @@ func Check(ctx context.Context, namespace string, sources []Source) ([]Problem, 
 	return l.problems, nil
 }
 
+// Read reads the objects of both API groups with their defaults, and those of group core that ours refer to. The problems are those of
+// objects that cannot be read, or that their definitions refuse; they are not among the objects.
+func Read(ctx context.Context, namespace string, sources []Source) ([]client.Object, []Problem, error) {
+	l, err := read(ctx, namespace, sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.memory.objects, l.problems, nil
+}
+
+// read reads all files.
+func read(ctx context.Context, namespace string, sources []Source) (*linter, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	l := &linter{scheme: scheme, memory: NewMemory(scheme, nil)}
+	if l.definitions, err = NewDefinitions(); err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		if err := l.source(ctx, namespace, source); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// NewScheme has the kinds of both API groups and those of group core.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(corev1.AddToScheme(scheme), nebiusv1.AddToScheme(scheme), nebiusv1alpha1.AddToScheme(scheme), slinkyv1beta1.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("making a scheme: %w", err)
+	}
+	return scheme, nil
+}
+
 // source reads the documents of a file.
 func (l *linter) source(ctx context.Context, namespace string, s Source) error {
+	objects, unreadable := Documents(s)
+	for _, u := range objects {
+		if err := l.document(ctx, namespace, s.Name, u); err != nil {
+			return err
+		}
+	}
+	if unreadable != nil {
+		return l.refuse(Problem{File: s.Name}, unreadable)
+	}
+	return nil
+}
+
+// Documents are the objects of a file as they stand there, and those of its lists one by one. The error says why the rest of the file
+// cannot be read.
+func Documents(s Source) ([]*unstructured.Unstructured, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(s.Content)))
+	var out []*unstructured.Unstructured
 	for {
 		text, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return out, nil
 		}
 		object := map[string]any{}
 		if err == nil {
 			object, err = parse(text)
 		}
 		if err != nil {
-			return l.refuse(Problem{File: s.Name}, err)
+			return out, err
 		}
-		if err := l.document(ctx, namespace, s.Name, object); err != nil {
-			return err
+		out = append(out, flatten(object)...)
+	}
+}
+
+// flatten is an object, or the objects of a list.
+func flatten(object map[string]any) []*unstructured.Unstructured {
+	if len(object) == 0 {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: object}
+	items, ok := object["items"].([]any)
+	if !ok || !strings.HasSuffix(u.GetKind(), "List") {
+		return []*unstructured.Unstructured{u}
+	}
+	var out []*unstructured.Unstructured
+	for _, item := range items {
+		if inner, ok := item.(map[string]any); ok {
+			out = append(out, flatten(inner)...)
 		}
 	}
+	return out
 }
 
 // parse reads a document as the API server reads an object: whole numbers are int64, and no key is there twice.
@@ -148,22 +209,9 @@ func parse(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// document takes up an object, or the objects of a list.
-func (l *linter) document(ctx context.Context, namespace, file string, object map[string]any) error {
-	u := &unstructured.Unstructured{Object: object}
-	if len(object) == 0 {
-		return nil
-	}
-	if items, ok := object["items"].([]any); ok && strings.HasSuffix(u.GetKind(), "List") {
-		for _, item := range items {
-			if inner, ok := item.(map[string]any); ok {
-				if err := l.document(ctx, namespace, file, inner); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
+// document takes up an object.
+func (l *linter) document(ctx context.Context, namespace, file string, u *unstructured.Unstructured) error {
+	object := u.Object
 	if _, ok := object["metadata"].(map[string]any); !ok {
 		object["metadata"] = map[string]any{}
 	}

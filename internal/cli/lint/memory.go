@@ -17,14 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory reads the objects of the files as if they were in a cluster.
-type memory struct {
+// Memory reads objects as if they were in a cluster.
+type Memory struct {
 	scheme  *runtime.Scheme
 	objects []client.Object
 }
 
+// NewMemory remembers objects of the kinds of a scheme.
+func NewMemory(scheme *runtime.Scheme, objects []client.Object) *Memory {
+	return &Memory{scheme: scheme, objects: objects}
+}
+
 // Get finds an object by its type and name.
-func (m *memory) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (m *Memory) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	for _, o := range m.objects {
 		if reflect.TypeOf(o) == reflect.TypeOf(into) && client.ObjectKeyFromObject(o) == key {
 			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(o.DeepCopyObject()).Elem())
@@ -35,7 +40,7 @@ func (m *memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 }
 
 // List finds objects by the type of the list, namespace and labels.
-func (m *memory) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (m *Memory) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	selects := (&client.ListOptions{}).ApplyOptions(options)
 	lists, _, err := m.scheme.ObjectKinds(into)
 	if err != nil {
