@@ -35,6 +35,7 @@ func (s *session) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	config.QPS = -1 // the API server has its own limits
 	scheme := runtime.NewScheme()
 	err = errors.Join(corev1.AddToScheme(scheme), nebiusv1.AddToScheme(scheme), nebiusv1alpha1.AddToScheme(scheme), slinkyv1beta1.AddToScheme(scheme))
 	if err != nil {

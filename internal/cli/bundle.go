@@ -1,0 +1,124 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/coxswain-hpc/coxswain/internal/cli/redact"
+)
+
+const bundleHelp = `Writes an archive for whoever helps you with a Slurm cluster. It has, of the namespace:
+
+  objects/      the objects of both API groups, pods, workloads, Services, ConfigMaps (slurm.conf is in one) and claims, and Nodes
+  events.txt    events, the newest last
+  logs/         of each container, and of the one before where it was restarted; of workers those of --workers pods, not ready ones first
+  slurm/        what scontrol, sdiag, squeue and sinfo say in each slurmctld
+  secrets.txt   names, types, keys and sizes of Secrets
+  versions.txt  of the plugin, of Kubernetes and of the images
+  errors.txt    what could not be read, and which right that needs
+
+Everything in the namespace is in it, of other programs, too. No value of a Secret is. Passwords, tokens and private keys are taken out
+of all texts: by their looks, and by the values of the Secrets, which are read for that where you may. Still, look through the
+archive before you send it: names of users, nodes and jobs are in it, and a password that looks like any word may be.
+
+Rights: each is optional. "get" and "list" on what is read, "get" on pods/log, and "get" and "create" on pods/exec for slurm/.
+
+Exit codes: 0 everything was read, 1 an error, 2 the archive is there, and errors.txt says what is missing.`
+
+const bundleExamples = `  # Writes slurm-NAMESPACE-TIME.tar.gz, which only you can read
+  kubectl slurm support-bundle -n slurm
+
+  # Look through it
+  kubectl slurm support-bundle --file=bundle.tar.gz && tar tzf bundle.tar.gz`
+
+// bundleOptions are flags.
+type bundleOptions struct {
+	file          string
+	tail, workers int64
+}
+
+func (s *session) bundleCommand(ctx context.Context) *cobra.Command {
+	var options bundleOptions
+	command := &cobra.Command{
+		Use: "support-bundle", Short: "Write an archive for support, without secrets", Long: bundleHelp, Example: bundleExamples, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return s.writeBundle(ctx, options) },
+	}
+	command.Flags().StringVarP(&options.file, "file", "f", "", "Archive to write, or - for standard output. It must not be there.")
+	command.Flags().Int64Var(&options.tail, "tail", 10000, "Lines from the end of each log.")
+	command.Flags().Int64Var(&options.workers, "workers", 20, "Of how many workers to read logs.")
+	return command
+}
+
+func (s *session) writeBundle(ctx context.Context, options bundleOptions) (err error) {
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	clientset, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	now := s.Now().UTC()
+	name := fmt.Sprintf("slurm-%s-%s", c.namespace, now.Format("20060102-150405"))
+	if options.file == "" {
+		options.file = name + ".tar.gz"
+	}
+	out := s.Streams.Out
+	if options.file != "-" {
+		file, err := os.OpenFile(options.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("making the archive: %w", err)
+		}
+		defer func() {
+			if closing := file.Close(); closing != nil && err == nil {
+				err = fmt.Errorf("writing %s: %w", options.file, closing)
+			}
+		}()
+		out = file
+	}
+	b := &bundle{
+		session: s, connection: c, clientset: clientset, options: options, archive: newArchive(out, name, now), redactor: redact.New(),
+		progress: progress{out: s.Streams.ErrOut, now: s.Now, started: s.Now()},
+	}
+	if err := b.gather(ctx); err != nil {
+		return err
+	}
+	if options.file != "-" {
+		fmt.Fprintf(s.Streams.ErrOut, "%s is written. Look through it before you send it.\n", options.file)
+	}
+	if len(b.problems) > 0 {
+		return exit{code: exitWrong, err: fmt.Errorf("%d things could not be read: see errors.txt in the archive. The first: %s", len(b.problems), b.problems[0])}
+	}
+	return nil
+}
+
+// Progress is told once it has taken this long, and then as often.
+const (
+	quietTime        = 2 * time.Second
+	progressInterval = time.Second
+)
+
+// progress says what is being done when that takes a while.
+type progress struct {
+	out           io.Writer
+	now           func() time.Time
+	started, last time.Time
+}
+
+func (p *progress) say(format string, args ...any) {
+	now := p.now()
+	if now.Sub(p.started) < quietTime || now.Sub(p.last) < progressInterval {
+		return
+	}
+	p.last = now
+	fmt.Fprintf(p.out, "Reading "+format+"\n", args...)
+}
