@@ -118,7 +118,8 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
 	_ = root.RegisterFlagCompletionFunc("login", s.complete(ctx, maxArguments, loginSetNames()))
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx), s.lintCommand(ctx))
-	root.AddCommand(s.tokenCommand(ctx), s.renderCommand(ctx), s.diffCommand(ctx), s.bundleCommand(ctx), s.topCommand(ctx), s.jobsCommand(ctx))
+	root.AddCommand(s.tokenCommand(ctx), s.renderCommand(ctx), s.diffCommand(ctx), s.bundleCommand(ctx), s.topCommand(ctx), s.jobsCommand(ctx),
+		s.backupCommand(ctx), s.restoreCommand(ctx))
 	root.AddCommand(s.cordonCommands(ctx)...)
 	root.AddCommand(s.remoteCommands(ctx)...)
 	return root
