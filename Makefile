@@ -58,6 +58,19 @@ build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of 
 .PHONY: plugin
 plugin: bin/kubectl-slurm ## Build the plugin of kubectl, bin/kubectl-slurm (docs/users/kubectl-slurm.md).
 
+# Where the archives of a release are to be found, and its version. A version of krew begins with v.
+PLUGIN_VERSION   ?= v$(VERSION)
+PLUGIN_URL       ?= https://github.com/coxswain-hpc/coxswain/releases/download/$(PLUGIN_VERSION)
+PLUGIN_PLATFORMS := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+
+.PHONY: plugin-archives
+plugin-archives: $(PLUGIN_PLATFORMS:%=out/plugin/bin/%/kubectl-slurm) ## Build archives of the plugin for a release, their digests and the manifest of krew below out/plugin (VERSION=…).
+	@hack/plugin-archives out/plugin/bin out/plugin $(PLUGIN_VERSION) $(PLUGIN_URL)
+	@cat out/plugin/sha256sums.txt
+
+out/plugin/bin/%/kubectl-slurm: $(GO_FILES)
+	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/kubectl-slurm
+
 .PHONY: run
 run: bin/manager ## Run the operator on this machine, for the cluster of KUBECONFIG and the slurmrestd at SLURMRESTD_URL (CONTRIBUTING.md). RUN_FLAGS=… adds flags.
 	@bin/manager --leader-elect=false --metrics-addr=0 --health-addr=127.0.0.1:18081 --log-format=plain \
