@@ -26,6 +26,10 @@ func TestNamesAreCompleted(t *testing.T) {
 		"objects of a component":       {"logs slurmctld ", "demo"},
 		"workers of a component":       {"logs worker ", "worker-3 worker-4 worker-5 worker-6 worker-7 worker-8"},
 		"LoginSets":                    {"--login ", "demo-login"},
+		"Controllers":                  {"token alice --controller ", "demo lone"},
+		"no users":                     {"token ", ""},
+		"what top shows":               {"top ", "nodes partitions"},
+		"nodes with jobs":              {"jobs --node ", "worker-3 worker-4 worker-5 worker-6 worker-7 worker-8"},
 		"output formats":               {"status -o ", "json yaml wide"},
 		"nothing in another namespace": {"-n other plan ", ""},
 	} {

@@ -43,8 +43,8 @@ const (
 // exitCodes is the end of --help.
 const exitCodes = `
 
-Exit codes: 0 all is well, 1 an error, 2 something is not ready, or wrong. "ssh", "exec" and programs of Slurm end with
-the code of the program.`
+Exit codes: 0 all is well, 1 an error, 2 something is not ready, or wrong. "diff" ends with 1 when something would change, and with 2
+after an error, as kubectl diff does. "ssh", "exec" and programs of Slurm end with the code of the program.`
 
 // exit ends the program with a code. It is an error so that commands can return it; err, which may be nil, is printed.
 type exit struct {
@@ -114,8 +114,8 @@ func newRoot(ctx context.Context, p Program) *cobra.Command {
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&s.user, "user", "", "User of the login pod, for ssh, exec and programs of Slurm.")
-	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec and programs of Slurm.")
+	root.PersistentFlags().StringVar(&s.user, "user", "", "User of the login pod, for ssh, exec, token and programs of Slurm.")
+	root.PersistentFlags().StringVar(&s.login, "login", "", "LoginSet or login pod, for ssh, exec, token, top, jobs and programs of Slurm.")
 	_ = root.RegisterFlagCompletionFunc("login", s.complete(ctx, maxArguments, loginSetNames()))
 	root.AddCommand(s.statusCommand(ctx), s.explainCommand(ctx), s.planCommand(ctx), s.logsCommand(ctx), s.lintCommand(ctx))
 	root.AddCommand(s.tokenCommand(ctx), s.renderCommand(ctx), s.diffCommand(ctx), s.bundleCommand(ctx), s.topCommand(ctx), s.jobsCommand(ctx),
