@@ -20,6 +20,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
@@ -87,6 +88,7 @@ func plant(t *testing.T, server *apiserver.Server, copied string) {
 	slurmctld.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DB_PASSWORD", Value: planted}, {Name: "INNOCENT", Value: plantedToken}, {Name: "COPY", Value: copied}}
 	slurmctld.Spec.Containers[0].Args = []string{"--token", planted, "--db-password=" + planted}
 	slurmctld.Spec.Containers[0].Command = []string{"sh", "-c", "exec slurmctld --api-key " + planted}
+	slurmctld.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}}}
 	slurmctld.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmctld", Image: "slurmctld:1", RestartCount: 1, State: corev1.ContainerState{
 		Running: &corev1.ContainerStateRunning{}}, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "StoragePass=" + planted}}}}
 	runPod(t, server, kubelet, slurmctld)
@@ -113,11 +115,15 @@ func plant(t *testing.T, server *apiserver.Server, copied string) {
 	}
 }
 
-// withoutSecrets fails the test when a file has a planted secret.
+// withoutSecrets fails the test when a file has a planted secret, or an object is no YAML any more.
 func withoutSecrets(t *testing.T, files map[string]string) {
 	t.Helper()
 	encoded := base64.StdEncoding.EncodeToString([]byte(planted))[:16]
 	for name, content := range files {
+		var object corev1.Pod
+		if err := yaml.UnmarshalStrict([]byte(content), &object); strings.HasPrefix(name, "objects/pods/") && err != nil {
+			t.Errorf("%s is no pod any more: %v\n%s", name, err, content)
+		}
 		for _, secret := range []string{planted, encoded, plantedToken[:30]} {
 			if i := strings.Index(content, secret); i >= 0 {
 				t.Errorf("%s has a secret: …%s", name, content[max(0, i-60):min(len(content), i+40)])
@@ -140,7 +146,7 @@ func TestABundleHasNoSecrets(t *testing.T) {
 	withoutSecrets(t, files)
 	for name, want := range map[string]string{
 		"objects/controllers.slinky.slurm.net/demo.yaml": "slurmctld says: jwt=[removed]",
-		"objects/pods/demo-controller-0.yaml":            "name: DB_PASSWORD\n      value: '[removed]'",
+		"objects/pods/demo-controller-0.yaml":            "secret:\n      defaultMode: 420\n      secretName: db",
 		"objects/configmaps/config.yaml":                 "StorageUser=slurm\n    StoragePass=[removed]",
 		"events.txt":                                     "2026-11-25T12:00:00Z  Warning  Refused  Pod/demo-controller-0  x1  refused: Authorization: [removed]",
 		"logs/demo-controller-0/slurmctld.log":           "slurmctld previous=\nconnecting with [removed]\ntoken [removed]\nmysql --password [removed]\n[removed]\n[removed]\n",

@@ -61,7 +61,8 @@ func New(values ...[]byte) *Redactor {
 	for _, literal := range slices.Compact(literals) {
 		pairs = append(pairs, literal, Removed)
 	}
-	const value = `(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,;&"']+)`
+	// In YAML the value of the next field is not that of this one, but the first line of a block is.
+	const value = `(?:[|>][+-]?[ \t]*\r?\n[ \t]+[^\n]+|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,;&"']+)`
 	return &Redactor{
 		known: strings.NewReplacer(pairs...),
 		name:  regexp.MustCompile(`(?i:^(?:.*[^a-z])?` + secretName + `$)|(?:[a-z0-9])(?:Pass|Passwd|Password|Passphrase|Secret|Token|Jwt|JWT|ApiKey|AccessKey|PrivateKey|SecretKey|Credentials?)$`),
@@ -76,8 +77,8 @@ func New(values ...[]byte) *Redactor {
 			{regexp.MustCompile(`(\\?"(?:k|d|p|q|dp|dq|qi)\\?"\s*:\s*\\?")[A-Za-z0-9_-]{16,}`), "$1" + Removed},
 			// In a JSON text that stands in a JSON text.
 			{regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*` + secretName + `\\"\s*:\s*\\")(?:[^"\\]|\\\\.)*`), "$1" + Removed},
-			{regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*` + secretName + `["']?\s*[=:]\s*)` + value), "$1" + Removed},
-			{regexp.MustCompile(`(?i)(--?[a-z0-9_-]*` + secretName + `\s+)` + value), "$1" + Removed},
+			{regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*` + secretName + `["']?[ \t]*[=:][ \t]*)` + value), "$1" + Removed},
+			{regexp.MustCompile(`(?i)(--?[a-z0-9_-]*` + secretName + `(?:[ \t]|\\\n)+)` + value), "$1" + Removed},
 			{regexp.MustCompile(`(?i)(identified by\s+)` + value), "$1" + Removed},
 		},
 	}
