@@ -36,6 +36,7 @@ func TestSlurmCluster(t *testing.T) {
 			c.comparesAccounted(t, alice, name, name, "worker-0")
 		}},
 		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
+		{"answers kubectl slurm", answersThePlugin},
 		{"greets a user who logs in at a terminal", greets},
 		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},

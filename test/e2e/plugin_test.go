@@ -1,0 +1,161 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+)
+
+// plugin runs kubectl-slurm in the namespace of a cluster, as an administrator does.
+type plugin struct {
+	*slurmCluster
+	program string
+}
+
+// answersThePlugin runs the commands of kubectl slurm, and compares what they print with golden files.
+func answersThePlugin(t *testing.T, c *slurmCluster, alice *user) {
+	p := plugin{c, filepath.Join(t.TempDir(), "kubectl-slurm")}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.program, stage.repository.Path("cmd", "kubectl-slurm")).CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v: %s", err, out)
+	}
+	alice.seesNode(t, "worker-1", "idle")
+	job, release := alice.submitsBlocked(t, "--nodelist=worker-0", "--job-name=train")
+	sample := stage.repository.Path("config", "samples", "slurmcluster.yaml")
+	p.prints(t, "jobs", 0, "jobs")
+	p.prints(t, "top", 0, "top")
+	p.prints(t, "top-partitions", 0, "top", "partitions")
+	p.prints(t, "explain", 0, "explain", "node", "worker-0")
+	release(t)
+	alice.awaits(t, job, "COMPLETED")
+	p.prints(t, "status", 0, "status")
+	p.prints(t, "plan", 0, "plan")
+	p.prints(t, "lint", 0, "lint", "-f", sample)
+	p.prints(t, "render", 0, "render", "-f", sample)
+	p.prints(t, "sinfo", 0, "--user", "alice", "sinfo", "--noheader", "--format=%R %D")
+	p.prints(t, "drain", 0, "drain", "worker-1", "--reason=a look at its fans")
+	alice.seesNode(t, "worker-1", "drained")
+	p.prints(t, "undrain", 0, "undrain", "worker-1")
+	alice.seesNode(t, "worker-1", "idle")
+	p.prints(t, "token-refused", 1, "token", "slurm")
+	token, _ := p.runs(t, 0, "token", "alice")
+	if out := alice.runs(t, "SLURM_JWT="+strings.TrimSpace(token)+" scontrol ping"); !strings.Contains(out, "is UP") {
+		t.Errorf("with the token of kubectl slurm, scontrol ping prints %q", out)
+	}
+	if out, _ := p.runs(t, 0, "logs", "slurmctld", "--tail=5"); strings.TrimSpace(out) == "" {
+		t.Error("the log of slurmctld is empty")
+	}
+	p.backsUp(t)
+	p.bundles(t)
+}
+
+// runs runs a command, and expects an exit code.
+func (p plugin) runs(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), p.program, append([]string{"--kubeconfig", p.Kubeconfig, "--namespace", p.namespace}, args...)...)
+	var out, said bytes.Buffer
+	command.Stdout, command.Stderr = &out, &said
+	err := command.Run()
+	got := 0
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = ended.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if got != code {
+		t.Errorf("kubectl slurm %s ends with %d, want %d: %s%s", strings.Join(args, " "), got, code, out.Bytes(), said.Bytes())
+	}
+	return out.String(), said.String()
+}
+
+// prints holds what a command prints against a golden file.
+func (p plugin) prints(t *testing.T, name string, code int, args ...string) {
+	t.Helper()
+	stdout, stderr := p.runs(t, code, args...)
+	golden.Check(t, filepath.Join("kubectl-slurm", name+".txt"), []byte(p.plain(stdout+stderr)))
+}
+
+// plain replaces what differs from run to run.
+func (p plugin) plain(text string) string {
+	text = strings.ReplaceAll(text, p.namespace, "NAMESPACE")
+	for _, r := range []struct{ pattern, by string }{
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
+		{`\b\d+:\d\d(:\d\d)?\b`, "DURATION"},
+		{`\b(\d+[dhms])+\b`, "DURATION"},
+		{`\b(MIXED|ALLOCATED)\b`, "BUSY"},
+		{`\b(Mixed|Allocated)\b`, "Busy"},
+		{`\b0/\d+Gi\b`, "0/MEMORY"},
+		{`\b(\d+)/\d+\b( +)`, "$1/N$2"},
+		{`(?m)^\d+ +alice`, "ID alice"},
+		{`\b(node-\d|ip-[-0-9a-z.]+internal)\b`, "KUBENODE"},
+		{` +`, " "},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.by)
+	}
+	return text
+}
+
+// backsUp writes a backup, and asks what a restore would do.
+func (p plugin) backsUp(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup.yaml")
+	p.prints(t, "backup", 0, "backup", "-f", file)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the backup: %v, %v", info, err)
+	}
+	p.prints(t, "restore", 0, "restore", "-f", file, "--dry-run")
+}
+
+// bundles writes an archive for support, and looks for the secrets of the cluster in it.
+func (p plugin) bundles(t *testing.T) {
+	t.Helper()
+	file, dir := filepath.Join(t.TempDir(), "bundle.tar.gz"), t.TempDir()
+	p.runs(t, 0, "support-bundle", "-f", file)
+	if out, err := exec.CommandContext(t.Context(), "tar", "xzf", file, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("unpacking the bundle: %v: %s", err, out)
+	}
+	var secrets corev1.SecretList
+	if err := p.List(t.Context(), &secrets, client.InNamespace(p.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var values [][]byte
+	for _, s := range secrets.Items {
+		for _, value := range s.Data {
+			if value = bytes.TrimSpace(value); len(value) >= 8 {
+				values = append(values, value, []byte(base64.StdEncoding.EncodeToString(value)))
+			}
+		}
+	}
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		content, err := os.ReadFile(path)
+		for _, value := range values {
+			if bytes.Contains(content, value) {
+				err = errors.Join(err, fmt.Errorf("%s has the value of a Secret", filepath.Base(path)))
+			}
+		}
+		return err
+	})
+	if err != nil || files < 20 || len(values) < 8 {
+		t.Errorf("%d files, %d values: %v", files, len(values), err)
+	}
+}
