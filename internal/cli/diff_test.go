@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/cli"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
@@ -98,5 +100,35 @@ func TestDiff(t *testing.T) {
 	}
 	if live.ResourceVersion != cluster.ResourceVersion {
 		t.Error("it has changed the SlurmCluster")
+	}
+}
+
+// What is made of a component that is composed no more goes with it.
+func TestDiffOfAnExporterThatIsNotWantedAnyMore(t *testing.T) {
+	server := apiserver.Start(t)
+	c := server.Client(t, newScheme(t))
+	text := readFile(t, "../../config/samples/slurmcluster-minimal.yaml")
+	with := func(enabled string) string {
+		return strings.Replace(text, "  slurmNodes:\n", "  slurmNodes:\n    exporter: {enabled: "+enabled+"}\n", 1)
+	}
+	cluster := manifest.Parse[nebiusv1.SlurmCluster](t, with("true"))
+	cluster.Namespace = server.Namespace
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	token := &slinkyv1beta1.Token{Spec: slinkyv1beta1.TokenSpec{Username: "nobody", JwtKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	token.Spec.JwtKeyRef.Name = "keys"
+	token.Name, token.Namespace = cluster.ExporterName(), server.Namespace
+	if err := controllerutil.SetControllerReference(cluster, token, c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	got := runWith(t, program(), with("false"), "--kubeconfig="+writeKubeconfig(t, server.Config, server.Namespace), "diff", "-f", "-").check(t, 1)
+	for _, gone := range []string{"Deployment/minimal-exporter", "Token/minimal-exporter", "Secret/minimal-exporter-jwt-nobody"} {
+		if !strings.Contains(got.out, "--- now/"+server.Namespace+"/"+gone) {
+			t.Errorf("%s is not said to go:\n%s", gone, got.out)
+		}
 	}
 }

@@ -64,7 +64,8 @@ func (m *maker) slurmCluster(ctx context.Context, cluster *nebiusv1.SlurmCluster
 func (m *maker) drop(cluster *nebiusv1.SlurmCluster) {
 	m.Objects = slices.DeleteFunc(m.Objects, func(o client.Object) bool {
 		switch o.(type) {
-		case *slinkyv1beta1.Controller, *slinkyv1beta1.Accounting, *slinkyv1beta1.RestApi, *slinkyv1beta1.LoginSet, *slinkyv1beta1.NodeSet:
+		case *slinkyv1beta1.Controller, *slinkyv1beta1.Accounting, *slinkyv1beta1.RestApi, *slinkyv1beta1.LoginSet, *slinkyv1beta1.NodeSet,
+			*slinkyv1beta1.Token:
 			owner := metav1.GetControllerOf(o)
 			return owner != nil && owner.Kind == "SlurmCluster" && owner.Name == cluster.Name && o.GetNamespace() == cluster.Namespace
 		}

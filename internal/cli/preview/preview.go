@@ -239,6 +239,9 @@ func (m *maker) replace(o client.Object) error {
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", o, err)
 	}
+	if !m.scheme.Recognizes(kind) {
+		return nil // of another operator, as a PodMonitor or a MariaDB: nothing of ours is made of it
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return fmt.Errorf("converting %s: %w", m.nameOf(o), err)
