@@ -19,7 +19,7 @@ import (
 )
 
 // issuer signs tokens for a user of the cluster.
-func issuer(t *testing.T, user string) token.Issuer {
+func issuer(t testing.TB, user string) token.Issuer {
 	t.Helper()
 	issuer, err := token.NewSigned([]byte(realslurm.Key), user, 0)
 	if err != nil {

@@ -52,11 +52,7 @@ type daemon struct {
 func Start(t testing.TB, root Root, extra string) *Box {
 	t.Helper()
 	b := Open(t, root, extra)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", b.Path("rest.sock"))
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	b.Transport = transport
+	b.Transport = b.Listener("rest.sock")
 	b.StartController()
 	b.start("slurmrestd", "SLURM_JWT=daemon exec setpriv --reuid 65534 --regid 65534 --clear-groups "+
 		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/rest.sock")
@@ -65,6 +61,15 @@ func Start(t testing.TB, root Root, extra string) *Box {
 		return err == nil
 	})
 	return b
+}
+
+// Listener returns a transport to whoever listens, or will listen, at a socket in the box's directory, whatever the host of an URL is.
+func (b *Box) Listener(socket string) http.RoundTripper {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", b.Path(socket))
+	}}
+	b.t.Cleanup(transport.CloseIdleConnections)
+	return transport
 }
 
 // Open makes a box in which nothing runs yet. It ends with the test.
