@@ -188,6 +188,7 @@ func TestTheRunsOfACheckRestWithItsCluster(t *testing.T) {
 		})
 	}
 	isSuspended(false)
+	operator.ExpectExists[batchv1.Job](o, "disk-initial-run") // in maintenance it would wait for this
 	operator.Change(o, "demo", func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale })
 	isSuspended(true)
 	apiserver.Eventually(t, func() error {
