@@ -30,12 +30,13 @@ import (
 // long as a check has drained worker big-0.
 func (s *scene) isObserved(t *testing.T) {
 	server := prometheus.Start(t, s.prometheusConfiguration(t))
-	eventually(t, soon, "Prometheus to know slurmctld, the exporter and the operator", func(ctx context.Context) error {
+	// On a busy machine slurmrestd is slow, and the exporter takes a hundredth of its time only.
+	eventually(t, patient, "Prometheus to know slurmctld, the exporter and the operator", func(ctx context.Context) error {
 		var errs []error
 		for _, expr := range []string{
 			`slurm_nodes{namespace="NS"}`, `slurm_partition_nodes{namespace="NS",partition="second"} == 1`,
 			`slurm_node_info{namespace="NS",node_name="big-0",state_base="IDLE"}`, `slurm_job_info{namespace="NS",slurm_partition="second"}`,
-			`slurm_exporter_collector_age_seconds{namespace="NS",collector="jobs"} < 30`,
+			`slurm_exporter_collector_age_seconds{namespace="NS",collector="jobs"} < 300`,
 			`coxswain_slurm_trust{namespace="NS",trust="Fresh"} == 1`,
 		} {
 			expr = strings.ReplaceAll(expr, "NS", s.namespace)
@@ -74,7 +75,7 @@ func (s *scene) isObserved(t *testing.T) {
 func (s *scene) expectAlert(t *testing.T, server *prometheus.Server, fires bool) {
 	t.Helper()
 	const name = "SlurmNodeDrainedByCheck"
-	eventually(t, 2*soon, fmt.Sprintf("alert %s, firing: %t", name, fires), func(ctx context.Context) error {
+	eventually(t, 4*soon, fmt.Sprintf("alert %s, firing: %t", name, fires), func(ctx context.Context) error {
 		rules, err := server.Rules(ctx)
 		if err != nil {
 			return err
