@@ -51,13 +51,9 @@ func (r *accountingRecorder) collect(ctx context.Context, lookback time.Duration
 		r.client, r.known, r.last = client, map[int64]*rest.JobRecord{}, JobRecords{}
 	}
 	r.lookback = lookback
-	now := asked.Add(r.view.stored().Ahead) // by the clock of Slurm
-	oldest := now.Add(-lookback)
-	since := oldest
-	if !r.last.Taken.IsZero() {
-		since = latest(oldest, now.Add(-asked.Sub(r.last.Taken)-accountingOverlap))
-	}
-	list, err := client.AccountingJobs(ctx, since)
+	ahead := r.view.stored().Ahead // slurmdbd's answers are by the clock of Slurm
+	oldest := asked.Add(ahead - lookback)
+	list, err := client.AccountingJobs(ctx, latest(oldest, r.last.Taken.Add(ahead-accountingOverlap)))
 	r.load.take(r.view.now(), aboutRecords, r.connection.lastWork(listAccountingJobs))
 	if err != nil {
 		return r.last, err

@@ -89,7 +89,7 @@ func (r *reader) accountingJob() JobRecord {
 		case "array":
 			j.ArrayJob, j.ArrayTask = r.accountingArray()
 		case "comment":
-			j.Comment = r.memberText("job")
+			r.member("job", func() { j.Comment = r.text("") })
 		case "state":
 			j.State, j.Reason = r.accountingState()
 		case "time":
@@ -97,7 +97,7 @@ func (r *reader) accountingJob() JobRecord {
 		case "tres":
 			resources = r.accountingTRES()
 		case "required":
-			required = r.memberNumber("CPUs")
+			r.member("CPUs", func() { required = r.quantity().number })
 		default:
 			r.skip()
 		}
@@ -238,26 +238,13 @@ func (r *reader) resources() (text string, cpus int64) {
 	return r.share([]byte(b.String())), cpus
 }
 
-// memberText reads one member of an object.
-func (r *reader) memberText(name string) (value string) {
+// member reads one member of an object, and skips the others.
+func (r *reader) member(name string, read func()) {
 	for ok := r.open('{'); ok; ok = r.more('{') {
 		if string(r.key()) == name {
-			value = r.text("")
+			read()
 		} else {
 			r.skip()
 		}
 	}
-	return value
-}
-
-// memberNumber reads one member of an object.
-func (r *reader) memberNumber(name string) (value int64) {
-	for ok := r.open('{'); ok; ok = r.more('{') {
-		if string(r.key()) == name {
-			value = r.quantity().number
-		} else {
-			r.skip()
-		}
-	}
-	return value
 }
