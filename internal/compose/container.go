@@ -108,6 +108,15 @@ func (f *findings) securityContext(appArmor string, procMount corev1.ProcMountTy
 	return out
 }
 
+// restrict takes from a container what a program of ours does not need.
+func restrict(c *corev1.Container) {
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	c.SecurityContext.AllowPrivilegeEscalation, c.SecurityContext.ReadOnlyRootFilesystem = new(false), new(true)
+	c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+}
+
 // initContainers decodes the containers that a user adds.
 func (f *findings) initContainers(containers []embedded.Container, path string) []corev1.Container {
 	var out []corev1.Container

@@ -137,11 +137,7 @@ func (c *composer) exporterContainer(spec *nebiusv1.Exporter, tokenFile string) 
 		c.fail(at+".port", "must not be %d, where the exporter serves metrics of itself", port)
 	}
 	out.Args = append(c.exporterArgs(spec, port, tokenFile), out.Args...)
-	if out.SecurityContext == nil {
-		out.SecurityContext = &corev1.SecurityContext{}
-	}
-	out.SecurityContext.AllowPrivilegeEscalation, out.SecurityContext.ReadOnlyRootFilesystem = new(false), new(true)
-	out.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	restrict(&out)
 	out.Ports = []corev1.ContainerPort{
 		{Name: exporterPortName, ContainerPort: port, Protocol: corev1.ProtocolTCP},
 		{Name: exporterMonitoringPortName, ContainerPort: exporterMonitoringPort, Protocol: corev1.ProtocolTCP},

@@ -144,11 +144,7 @@ func (c *composer) sConfigContainer(spec nebiusv1.SConfigController) corev1.Cont
 		args = append(args, "--reconfigure-wait-timeout="+d.String())
 	}
 	out.Args = append(args, out.Args...)
-	if out.SecurityContext == nil {
-		out.SecurityContext = &corev1.SecurityContext{}
-	}
-	out.SecurityContext.AllowPrivilegeEscalation, out.SecurityContext.ReadOnlyRootFilesystem = new(false), new(true)
-	out.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	restrict(&out)
 	out.Ports = []corev1.ContainerPort{{Name: "health", ContainerPort: sConfigHealthPort, Protocol: corev1.ProtocolTCP}}
 	if out.LivenessProbe == nil {
 		out.LivenessProbe = &corev1.Probe{ProbeHandler: onHealthPort("/healthz"), InitialDelaySeconds: 10, PeriodSeconds: 20}
