@@ -22,7 +22,7 @@ type Source interface {
 	Snapshot() *link.Snapshot
 	CollectJobs(ctx context.Context) (link.JobRecords, error)
 	CollectAccountingJobs(ctx context.Context, lookback time.Duration) (link.JobRecords, error)
-	Diag(ctx context.Context) (rest.Diag, error)
+	CollectDiag(ctx context.Context) (diag rest.Diag, taken time.Time, err error)
 }
 
 // Options say how an exporter collects.
@@ -158,14 +158,16 @@ func (e *Exporter) records(ctx context.Context) (link.JobRecords, error) {
 
 // collectController asks slurmctld about itself.
 func (e *Exporter) collectController(ctx context.Context) (part *text, taken time.Time, err error) {
-	asked := time.Now()
-	diag, err := e.source.Diag(ctx)
-	if err != nil {
+	diag, taken, err := e.source.CollectDiag(ctx)
+	if taken.IsZero() {
+		if err == nil {
+			err = errNoAnswer
+		}
 		return nil, time.Time{}, err
 	}
 	part = &text{options: e.options.Text}
 	part.controller(diag)
-	return part, asked, nil
+	return part, taken, err
 }
 
 // Healthy says what is wrong: an error when what is shown of the nodes, of the jobs or of slurmctld is older than three intervals.

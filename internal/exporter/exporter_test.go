@@ -42,7 +42,8 @@ type fixed struct {
 	lookback  time.Duration
 	diag      rest.Diag
 	diagErr   error
-	hangs     bool // CollectJobs does not answer
+	asked     time.Time // when diag was last given without an error
+	hangs     bool      // CollectJobs does not answer
 }
 
 // Snapshot is part of Source.
@@ -72,11 +73,14 @@ func (f *fixed) CollectAccountingJobs(_ context.Context, lookback time.Duration)
 	return f.accounted, nil
 }
 
-// Diag is part of Source.
-func (f *fixed) Diag(context.Context) (rest.Diag, error) {
+// CollectDiag is part of Source.
+func (f *fixed) CollectDiag(context.Context) (rest.Diag, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.diag, f.diagErr
+	if f.diagErr == nil {
+		f.asked = time.Now()
+	}
+	return f.diag, f.asked, f.diagErr
 }
 
 // set changes the answers.

@@ -80,6 +80,7 @@ type Link struct {
 	ctlds     *ctldPoller
 	records   *jobRecorder
 	accounted *accountingRecorder
+	diag      *diagRecorder
 	*writer
 }
 
@@ -102,6 +103,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
 	l.records = newJobRecorder(l.connection, l.view, load)
 	l.accounted = newAccountingRecorder(l.connection, l.view, load)
+	l.diag = &diagRecorder{connection: l.connection, view: l.view, load: load}
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
 	l.nodes.publish, l.nodes.trustChanged = publish, l.ctlds.poke
 	l.nodes.answered = func() {

@@ -16,21 +16,24 @@ const (
 	aboutNodes subject = iota
 	aboutJobs
 	aboutDaemons
-	// aboutRecords is what an exporter shows of jobs and of slurmctld.
+	// aboutRecords is what an exporter shows of jobs, and aboutController what it shows of slurmctld.
 	aboutRecords
+	aboutController
 	subjects
 )
 
 // inverseRate is the reciprocal of the part of slurmrestd's time that a subject has for itself: the rate at which its bucket
-// fills. Burst is how much of that time its bucket holds. Together those of the first three are a twentieth of ten minutes. What an
-// exporter shows has a hundredth in addition, where there is one.
+// fills. Burst is how much of that time its bucket holds. Together those of the first three are a twentieth of ten minutes. Where
+// there is an exporter, jobs have a hundredth in addition, and slurmctld a five-hundredth.
 //
 // No subject can use up what another has. Otherwise a configuration on its way would keep the list of nodes from being asked
 // for, and a large list the configuration. What jobs and slurmctlds do not need goes to the nodes: jobs are seldom asked for.
-func (s subject) inverseRate() time.Duration { return [subjects]time.Duration{37, 125, 200, 100}[s] }
+func (s subject) inverseRate() time.Duration {
+	return [subjects]time.Duration{37, 125, 200, 100, 500}[s]
+}
 
 func (s subject) burst() time.Duration {
-	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond}[s]
+	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 100 * time.Millisecond}[s]
 }
 
 // passesOn says whether the nodes get what a subject does not need.
@@ -40,8 +43,8 @@ func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 // slurmrestd's time. A bucket fills with the time that passes, and every answer takes out what slurmrestd worked for it. A request
 // that somebody waits for may be sent while its bucket is not in debt. Any other may be sent while a quarter of the burst is there.
 //
-// So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter seven seconds more. The first ones after a rest are still
-// sent at once.
+// So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter eight seconds more.
+// The first ones after a rest are still sent at once.
 //
 // After a change the bucket of the nodes fills faster for a while: whoever changes a thousand nodes pays for the lists that show
 // it. The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a

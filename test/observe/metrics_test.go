@@ -106,8 +106,10 @@ func (s two) CollectAccountingJobs(context.Context, time.Duration) (link.JobReco
 	return link.JobRecords{Taken: s.at}, nil
 }
 
-// Diag is part of exporter.Source.
-func (two) Diag(context.Context) (rest.Diag, error) { return rest.Diag{}, nil }
+// CollectDiag is part of exporter.Source.
+func (s two) CollectDiag(context.Context) (rest.Diag, time.Time, error) {
+	return rest.Diag{}, s.at, nil
+}
 
 // ofTheExporter are the metrics of an exporter itself that shows one series of each metric and drops the others.
 func ofTheExporter(t *testing.T) (text []byte) {

@@ -45,13 +45,13 @@ type talkative struct {
 	calls *atomic.Int64
 }
 
-// Diag is part of exporter.Source.
-func (s talkative) Diag(ctx context.Context) (rest.Diag, error) {
-	d, err := s.Link.Diag(ctx)
+// CollectDiag is part of exporter.Source.
+func (s talkative) CollectDiag(ctx context.Context) (rest.Diag, time.Time, error) {
+	d, taken, err := s.Link.CollectDiag(ctx)
 	n := s.calls.Add(10)
 	d.ByMessage = []rest.Calls{{Name: "REQUEST_PING", ID: 1008, Count: n, Took: time.Duration(n) * time.Millisecond}}
 	d.ByUser = []rest.Calls{{Name: "root", Count: n, Took: time.Duration(n) * time.Millisecond}}
-	return d, err
+	return d, taken, err
 }
 
 func startWorld(t *testing.T) *world {
