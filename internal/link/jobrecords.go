@@ -26,7 +26,7 @@ type JobRecords struct {
 }
 
 // A jobRecorder reads the records of all jobs at the cost of those that are new or in another state than before: 12 kB for each of
-// them, and 80 bytes for each of the others. The list of all jobs has 12 kB for each.
+// them, and 80 bytes for each of the others. It never asks for the list of all jobs: that leaves a slurmrestd with 2.4 GB for 5,000.
 type jobRecorder struct {
 	connection *connection
 	view       *view
@@ -35,7 +35,7 @@ type jobRecorder struct {
 	mu     sync.Mutex   // held by whoever asks
 	client *rest.Client // that has said what is known
 	known  map[int64]recorded
-	listed time.Time // when all jobs were listed
+	began  time.Time // when the first states of all jobs were asked for, until all jobs are known; zero afterwards
 	last   JobRecords
 }
 
@@ -46,12 +46,14 @@ type recorded struct {
 }
 
 const (
-	// maxRecordsRead is how many jobs are read one by one for one answer.
-	maxRecordsRead = 100
+	// maxRecordsReread is how many jobs are read for one answer in which one that is in the same state as before is read again.
+	maxRecordsReread = 100
 	// minAgeToReread is how old a record is at least that is read again although its job is in the same state.
 	minAgeToReread = 20 * time.Second
-	// minTimeBetweenLists is how long the list of all jobs is not asked for again: slurmrestd works eleven seconds for 10,000.
-	minTimeBetweenLists = 15 * time.Minute
+	// recordsTimeout is how long records are kept that nobody asks for, and how long the first ones of all jobs may be read faster.
+	recordsTimeout = 15 * time.Minute
+	// firstRecordsSpeed is how much more of slurmrestd's time the first records of all jobs may have: a tenth of it.
+	firstRecordsSpeed = 10
 )
 
 // CollectJobs asks Slurm for all jobs, and returns what is known afterwards. If the limit of slurmrestd's load does not allow it yet,
@@ -70,48 +72,54 @@ func (r *jobRecorder) collect(ctx context.Context) (JobRecords, error) {
 		return r.last, nil
 	}
 	if client != r.client { // another slurmrestd may be one of another cluster
-		r.client, r.known, r.last, r.listed = client, map[int64]recorded{}, JobRecords{}, time.Time{}
+		r.client = client
+		r.forget()
+	}
+	if r.last.Taken.IsZero() {
+		r.began = asked
 	}
 	states, err := client.JobStates(ctx, nil)
 	r.account(listJobs)
 	if err != nil {
 		return r.last, err
 	}
-	if plan := r.plan(asked, states); plan.whole {
-		err = r.readAll(ctx, client, asked)
-	} else {
-		err = r.readSome(ctx, client, plan.read)
-	}
+	err = r.read(ctx, client, r.plan(asked, states))
 	r.last = r.join(asked, states)
+	if r.last.Missing == 0 || asked.Sub(r.began) >= recordsTimeout {
+		r.began = time.Time{}
+	}
 	return r.last, err
 }
 
-// expire forgets all jobs when nobody has asked for them for so long that the list of all may be asked for again. It waits for nobody.
+// forget forgets all jobs.
+func (r *jobRecorder) forget() {
+	r.known, r.last, r.began = map[int64]recorded{}, JobRecords{}, time.Time{}
+}
+
+// expire forgets all jobs when nobody has asked for them for long. It waits for nobody.
 func (r *jobRecorder) expire() {
 	if !r.mu.TryLock() { // somebody asks
 		return
 	}
 	defer r.mu.Unlock()
-	if !r.last.Taken.IsZero() && r.view.now().Sub(r.last.Taken) >= minTimeBetweenLists {
-		r.known, r.last, r.listed = map[int64]recorded{}, JobRecords{}, time.Time{}
+	if !r.last.Taken.IsZero() && r.view.now().Sub(r.last.Taken) >= recordsTimeout {
+		r.forget()
 	}
 }
 
-// account notes what a call cost.
+// account notes what a call cost. While the first records of all jobs are read, that counts for less.
 func (r *jobRecorder) account(call string) {
-	r.load.take(r.view.now(), aboutRecords, r.connection.lastWork(call))
+	cost := r.connection.lastWork(call)
+	if !r.began.IsZero() {
+		cost /= firstRecordsSpeed
+	}
+	r.load.take(r.view.now(), aboutRecords, cost)
 }
 
-// recordPlan says what to ask for: the list of all jobs, or some of them one by one.
-type recordPlan struct {
-	whole bool
-	read  []int64
-}
-
-// plan decides what to ask for when these are the states of all jobs. Those come first that are not known, or in another state than
-// they were: before those that wait, those that have nodes. What is left goes to those that were read longest ago, as time limits and
-// reasons change without a change of state. When most are to be read, the list of all costs less, unless it has been asked for already.
-func (r *jobRecorder) plan(now time.Time, states []rest.JobState) recordPlan {
+// plan decides which jobs to read, in turn, when these are the states of all. Those come first that are not known, or in another state
+// than they were: before those that wait, those that have nodes. What is left of a hundred goes to those that were read longest ago, as
+// time limits and reasons change without a change of state.
+func (r *jobRecorder) plan(now time.Time, states []rest.JobState) []int64 {
 	var running, waiting []int64
 	var old []recorded
 	for _, s := range states {
@@ -128,17 +136,15 @@ func (r *jobRecorder) plan(now time.Time, states []rest.JobState) recordPlan {
 		}
 	}
 	due := unique(running, waiting)
-	if len(due) > maxRecordsRead && 2*len(due) > len(states) && (r.listed.IsZero() || now.Sub(r.listed) >= minTimeBetweenLists) {
-		return recordPlan{whole: true}
+	if len(due) >= maxRecordsReread {
+		return due
 	}
-	if len(due) < maxRecordsRead {
-		slices.SortFunc(old, func(a, b recorded) int { return a.at.Compare(b.at) })
-		for _, known := range old {
-			due = append(due, known.ID)
-		}
-		due = unique(due)
+	slices.SortFunc(old, func(a, b recorded) int { return a.at.Compare(b.at) })
+	for _, known := range old {
+		due = append(due, known.ID)
 	}
-	return recordPlan{read: due[:min(len(due), maxRecordsRead)]}
+	due = unique(due)
+	return due[:min(len(due), maxRecordsReread)]
 }
 
 // unique joins lists, with each number once. Each task of an array that waits has the number of the array in a list of states.
@@ -154,22 +160,8 @@ func unique(lists ...[]int64) []int64 {
 	return out
 }
 
-// readAll reads the list of all jobs. What it costs is not accounted for: it is seldom, and at a hundredth of slurmrestd's time nothing
-// else would be asked for within a quarter of an hour.
-func (r *jobRecorder) readAll(ctx context.Context, client *rest.Client, asked time.Time) error {
-	list, err := client.JobRecords(ctx, func(rest.JobRecord) bool { return true })
-	if err != nil {
-		return err
-	}
-	r.listed = asked
-	for i := range list {
-		r.known[list[i].ID] = recorded{&list[i], asked}
-	}
-	return nil
-}
-
-// readSome reads jobs one by one, as far as the limit of slurmrestd's load allows. A job that Slurm has forgotten meanwhile is left out.
-func (r *jobRecorder) readSome(ctx context.Context, client *rest.Client, ids []int64) error {
+// read reads jobs one by one, as far as the limit of slurmrestd's load allows. A job that Slurm has forgotten meanwhile is left out.
+func (r *jobRecorder) read(ctx context.Context, client *rest.Client, ids []int64) error {
 	for _, id := range ids {
 		asked := r.view.now()
 		if r.load.wait(asked, aboutRecords, true) > 0 {

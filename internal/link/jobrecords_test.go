@@ -5,7 +5,9 @@ package link
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func TestRecordsOfJobsCostWhatIsNew(t *testing.T) {
 		if got := collect(0); len(got.Jobs) != jobs || got.Jobs[0].Name != "first" || got.Taken.IsZero() {
 			t.Errorf("%d jobs, of which the first is %+v", len(got.Jobs), got.Jobs[0])
 		}
-		costs("1 1 0")
+		costs("1 0 400")
 		collect(0)
 		costs("1 0 100") // those that were read longest ago
 		s.Finish(first)
@@ -59,11 +61,11 @@ func TestRecordsOfJobsCostWhatIsNew(t *testing.T) {
 		for range 500 {
 			s.Submit(fake.Job{NodeList: []string{"worker-1"}})
 		}
-		collect(400) // the list has been asked for a moment ago
-		costs("1 0 100")
+		collect(0)
+		costs("1 0 500")
 		s.Stop()
 		after(time.Minute)
-		if got, err := l.CollectJobs(t.Context()); err == nil || len(got.Jobs) != jobs+100 {
+		if got, err := l.CollectJobs(t.Context()); err == nil || len(got.Jobs) != jobs+500 {
 			t.Errorf("%d jobs are known while slurmctld is away, %v", len(got.Jobs), err)
 		}
 	})
@@ -88,34 +90,71 @@ func TestWhichRecordsOfJobsAreRead(t *testing.T) {
 	for i := range many {
 		many[i] = int64(i + 1)
 	}
+	last := slices.Clone(many[200:])
+	slices.Reverse(last)
 	tests := []struct {
 		name   string
 		known  map[int64]recorded
-		listed time.Duration
 		states []rest.JobState
-		want   recordPlan
+		want   []int64
 	}{
-		{"those that have nodes come first", nil, 0, slices.Concat(states("PENDING", 1, 2), states("RUNNING", 3)), recordPlan{read: []int64{3, 1, 2}}},
-		{"tasks that wait are one record", nil, 0, states("PENDING", 1, 1, 1), recordPlan{read: []int64{1}}},
-		{"what is in another state", known("PENDING", time.Second, 1, 2), 0, slices.Concat(states("RUNNING", 1), states("PENDING", 2)), recordPlan{read: []int64{1}}},
-		{"then what was read longest ago", known("RUNNING", time.Minute, 1, 2), 0, states("RUNNING", 1, 2, 3), recordPlan{read: []int64{3, 2, 1}}},
-		{"most of many", nil, 0, states("RUNNING", many...), recordPlan{whole: true}},
-		{"most of many again", nil, time.Minute, states("RUNNING", many...), recordPlan{read: many[:maxRecordsRead]}},
-		{"most of many a while later", nil, time.Hour, states("RUNNING", many...), recordPlan{whole: true}},
-		{"some of many", known("RUNNING", time.Second, many[:180]...), 0, states("RUNNING", many...), recordPlan{read: many[180:280]}},
+		{"those that have nodes come first", nil, slices.Concat(states("PENDING", 1, 2), states("RUNNING", 3)), []int64{3, 1, 2}},
+		{"tasks that wait are one record", nil, states("PENDING", 1, 1, 1), []int64{1}},
+		{"what is in another state", known("PENDING", time.Second, 1, 2), slices.Concat(states("RUNNING", 1), states("PENDING", 2)), []int64{1}},
+		{"then what was read longest ago", known("RUNNING", time.Minute, 1, 2), states("RUNNING", 1, 2, 3), []int64{3, 2, 1}},
+		{"all that are new", known("RUNNING", time.Minute, many[:100]...), states("RUNNING", many...), many[100:]},
+		{"some of those that were read before", known("RUNNING", time.Minute, many...), states("RUNNING", many...), last},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &jobRecorder{known: tt.known}
-			if tt.listed > 0 {
-				r.listed = now.Add(-tt.listed)
-			}
-			got := r.plan(now, tt.states)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(recordPlan{})); diff != "" {
+			if diff := cmp.Diff(tt.want, r.plan(now, tt.states)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+}
+
+// slurmrestd works a tenth of the time for the first records of all jobs, and a hundredth afterwards.
+func TestTheFirstRecordsOfJobsAreReadFaster(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		const jobs, took, interval = 2000, 5 * time.Millisecond, 30 * time.Second
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.Contains(r.URL.Path, "/job/") {
+				return &fake.Fault{Latency: took}
+			}
+			return nil
+		})
+		read := func() int {
+			t.Helper()
+			s.ResetCounters()
+			if _, err := l.CollectJobs(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			after(interval)
+			return s.Counters().Calls["GET job"]
+		}
+		submit := func() {
+			for range jobs {
+				s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+			}
+		}
+		submit()
+		if n := read(); n < 1200 || n > 1400 { // the burst of 600 ms is ten times as long, and grows meanwhile
+			t.Errorf("the first answer read %d jobs", n)
+		}
+		if n := read(); n < 500 || n > 700 {
+			t.Errorf("the second answer read %d jobs", n)
+		}
+		read()
+		if got, err := l.CollectJobs(t.Context()); err != nil || got.Missing > 0 || len(got.Jobs) != jobs {
+			t.Fatalf("%d jobs are known, %d missing, %v", len(got.Jobs), got.Missing, err)
+		}
+		submit()
+		if n := read(); n > 200 {
+			t.Errorf("an answer read %d jobs after the first ones", n)
+		}
+	})
 }
 
 func TestTasksThatHaveNotStartedAreCounted(t *testing.T) {
@@ -138,7 +177,7 @@ func TestJobsThatNobodyAsksForAreForgotten(t *testing.T) {
 		if _, err := l.CollectJobs(t.Context()); err != nil || kept() != 2 {
 			t.Fatalf("%d are kept, %v", kept(), err)
 		}
-		after(minTimeBetweenLists - time.Minute)
+		after(recordsTimeout - time.Minute)
 		if kept() != 2 {
 			t.Errorf("a minute too early %d are kept", kept())
 		}
