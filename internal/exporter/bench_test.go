@@ -59,7 +59,8 @@ func BenchmarkCluster10000(b *testing.B) {
 		}
 		for _, c := range e.collectors {
 			before := processor(b)
-			part, taken, err := c.collect(ctx)
+			last, _, _ := c.last()
+			part, taken, err := c.collect(ctx, last)
 			if err != nil {
 				b.Fatal(err)
 			}

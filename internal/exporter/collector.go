@@ -17,7 +17,7 @@ import (
 // A collector makes one part of the text, and keeps the last one.
 type collector struct {
 	name    string
-	collect func(context.Context) (part *text, taken time.Time, err error)
+	collect func(ctx context.Context, last *text) (part *text, taken time.Time, err error)
 	free    chan struct{} // has a value for each collection that may begin
 
 	mu sync.Mutex
@@ -31,7 +31,7 @@ type collector struct {
 	dropped                     map[string]int
 }
 
-func newCollector(name string, inflight int, collect func(context.Context) (*text, time.Time, error)) *collector {
+func newCollector(name string, inflight int, collect func(context.Context, *text) (*text, time.Time, error)) *collector {
 	c := &collector{name: name, collect: collect, free: make(chan struct{}, max(1, inflight)), dropped: map[string]int{}}
 	for range cap(c.free) {
 		c.free <- struct{}{}

@@ -88,7 +88,8 @@ func (e *Exporter) begin(ctx context.Context, running *sync.WaitGroup) {
 		running.Go(func() {
 			defer release()
 			began := time.Now()
-			part, taken, err := c.collect(ctx)
+			last, _, _ := c.last()
+			part, taken, err := c.collect(ctx, last)
 			if ctx.Err() != nil {
 				return
 			}
@@ -106,7 +107,7 @@ func (e *Exporter) begin(ctx context.Context, running *sync.WaitGroup) {
 var errNoAnswer = errors.New("slurmrestd has not answered yet")
 
 // collectNodes turns the last list of nodes into text. A snapshot that is not Fresh is an error.
-func (e *Exporter) collectNodes(context.Context) (part *text, taken time.Time, err error) {
+func (e *Exporter) collectNodes(_ context.Context, last *text) (part *text, taken time.Time, err error) {
 	s := e.source.Snapshot()
 	switch {
 	case s.Taken.IsZero() && s.Why == "":
@@ -125,13 +126,13 @@ func (e *Exporter) collectNodes(context.Context) (part *text, taken time.Time, e
 			e.comments[n.Name] = c
 		}
 	}
-	part = &text{options: e.options.Text}
+	part = after(last, e.options.Text)
 	part.nodes(nodes, e.comments, e.history)
 	return part, s.Taken, nil
 }
 
 // collectJobs turns all jobs into text.
-func (e *Exporter) collectJobs(ctx context.Context) (part *text, taken time.Time, err error) {
+func (e *Exporter) collectJobs(ctx context.Context, last *text) (part *text, taken time.Time, err error) {
 	records, err := e.records(ctx)
 	if records.Taken.IsZero() {
 		if err == nil {
@@ -142,7 +143,7 @@ func (e *Exporter) collectJobs(ctx context.Context) (part *text, taken time.Time
 	e.mu.Lock()
 	comments, ahead := e.comments, e.ahead
 	e.mu.Unlock()
-	part = &text{options: e.options.Text}
+	part = after(last, e.options.Text)
 	part.jobs(records.Taken.Add(ahead), records.Jobs, comments)
 	part.missing = records.Missing
 	return part, records.Taken, err
@@ -157,7 +158,7 @@ func (e *Exporter) records(ctx context.Context) (link.JobRecords, error) {
 }
 
 // collectController asks slurmctld about itself.
-func (e *Exporter) collectController(ctx context.Context) (part *text, taken time.Time, err error) {
+func (e *Exporter) collectController(ctx context.Context, last *text) (part *text, taken time.Time, err error) {
 	diag, taken, err := e.source.CollectDiag(ctx)
 	if taken.IsZero() {
 		if err == nil {
@@ -165,7 +166,7 @@ func (e *Exporter) collectController(ctx context.Context) (part *text, taken tim
 		}
 		return nil, time.Time{}, err
 	}
-	part = &text{options: e.options.Text}
+	part = after(last, e.options.Text)
 	part.controller(diag)
 	return part, taken, err
 }

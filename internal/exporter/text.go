@@ -16,6 +16,7 @@ type text struct {
 	b       []byte
 	options TextOptions
 	family  string
+	without []string // labels that are left out of the family
 	// families are all that have begun.
 	families []family
 	series   int // of the family
@@ -36,6 +37,15 @@ type TextOptions struct {
 	labels []label
 }
 
+// after returns an empty text with room for one that is a little longer than the last one.
+func after(last *text, options TextOptions) *text {
+	t := &text{options: options}
+	if last != nil {
+		t.b = make([]byte, 0, len(last.b)+len(last.b)/16)
+	}
+	return t
+}
+
 // A family is where a metric begins in a text, and where its series do.
 type family struct {
 	name          string
@@ -47,7 +57,7 @@ type label struct{ name, value string }
 
 // start begins a metric. Its series follow until the next one begins; those of one metric have to follow one another.
 func (t *text) start(name, kind, help string) {
-	t.family, t.series = name, 0
+	t.family, t.series, t.without = name, 0, t.options.WithoutLabels[name]
 	begin := len(t.b)
 	t.b = append(t.b, "# HELP "...)
 	t.b = append(t.b, name...)
@@ -86,11 +96,10 @@ func (t *text) add(value float64, labels ...label) {
 func (t *text) sample(suffix string, value float64, labels ...label) {
 	t.b = append(t.b, t.family...)
 	t.b = append(t.b, suffix...)
-	without := t.options.WithoutLabels[t.family]
 	next := byte('{')
 	for _, list := range [][]label{t.options.labels, labels} {
 		for _, l := range list {
-			if slices.Contains(without, l.name) {
+			if slices.Contains(t.without, l.name) {
 				continue
 			}
 			t.b = append(t.b, next)
