@@ -102,7 +102,7 @@ func container(in Input) (corev1.Container, error) {
 			{Name: "SLURMRESTD_JSON", Value: "compact"},
 			// One that is idle takes the place of another; by itself slurmrestd lets everybody else wait when it has ten.
 			{Name: "SLURMRESTD_MAX_CONNECTIONS", Value: "256"},
-			// Each thread's arena keeps the memory of its largest answer otherwise, gigabytes on a large cluster.
+			// Our image has mimalloc. In another one each thread's arena keeps the memory of its largest answer otherwise.
 			{Name: "MALLOC_ARENA_MAX", Value: "2"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmrestd, ContainerPort: slinkyv1beta1.SlurmrestdPort, Protocol: corev1.ProtocolTCP}},
