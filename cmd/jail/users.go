@@ -20,15 +20,16 @@ import (
 )
 
 type usersOptions struct {
-	root, extrausers, etc, image, runDir string
-	interval                             time.Duration
+	root, extrausers, listed, etc, image, runDir string
+	interval                                     time.Duration
 }
 
 func runUsers(ctx context.Context, args []string, output io.Writer) error {
 	var o usersOptions
 	err := parse("users", args, output, func(f *flag.FlagSet) {
-		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted")
-		f.StringVar(&o.extrausers, "extrausers", "", "`directory` to write passwd and group to, with the users of the jail alone; instead of --etc")
+		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted; empty with --listed alone")
+		f.StringVar(&o.extrausers, "extrausers", "", "`directory` to write passwd and group to, without the accounts of the image; instead of --etc")
+		f.StringVar(&o.listed, "listed", "", "`directory` with one for each list of more users, a passwd and a group; with --extrausers only, the jail wins")
 		f.StringVar(&o.etc, "etc", "/etc", "`directory` whose passwd, group and shadow get the users of the jail behind those of the image")
 		f.StringVar(&o.image, "image", "/run/users-of-the-image", "`directory` to keep the image's own passwd, group and shadow in")
 		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` that becomes /run of the jail; with --etc it gets passwd and group, too, for Slurm's commands there")
@@ -37,12 +38,29 @@ func runUsers(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	root, err := jail.Open(o.root)
-	if err != nil {
-		return err
+	switch {
+	case o.listed != "" && o.extrausers == "":
+		return errors.New("--listed needs --extrausers")
+	case o.listed == "" && o.root == "":
+		return errors.New("--root is empty, and there is no --listed")
 	}
-	defer func() { _ = root.Close() }()
-	v := users.View{Jail: root, Dir: o.extrausers, Log: slog.New(slog.NewTextHandler(output, nil))}
+	v := users.View{Dir: o.extrausers, Log: slog.New(slog.NewTextHandler(output, nil))}
+	if o.root != "" {
+		root, err := jail.Open(o.root)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = root.Close() }()
+		v.Jail = root
+	}
+	if o.listed != "" {
+		lists, err := os.OpenRoot(o.listed)
+		if err != nil {
+			return fmt.Errorf("opening the lists of users: %w", err)
+		}
+		defer func() { _ = lists.Close() }()
+		v.Lists = lists.FS()
+	}
 	if o.extrausers == "" {
 		v.Dir, v.WithShadow, v.Also = o.etc, true, o.runDir
 		if v.Image, err = ownAccounts(o.etc, o.image); err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package users shows a pod the users of a jail. It reads passwd, group and shadow of the jail, see passwd(5), as data: who
-// owns the jail wrote them. What it writes is what the pod's own name service reads.
+// Package users shows a pod the users of a jail, and those of lists that Kubernetes mounts. It reads passwd, group and shadow of
+// the jail, see passwd(5), as data: who owns the jail wrote them. What it writes is what the pod's own name service reads.
 package users
 
 import (
@@ -56,6 +56,31 @@ func Merge(image, jail Files) Files {
 		}
 	}
 	return Files{Passwd: image.Passwd + passwd, Group: image.Group + group, Shadow: image.Shadow + shadow}
+}
+
+// Append returns passwd and group with the people and the groups of a list behind them. One that is there wins over one of the list
+// that has its name or its number, and so does the first of two in the list.
+func Append(shown, list Files) Files {
+	list = Merge(Files{}, list)
+	return Files{Passwd: shown.Passwd + others(shown.Passwd, list.Passwd, 7), Group: shown.Group + others(shown.Group, list.Group, 4)}
+}
+
+// others returns the lines with that number of fields whose name and number no line of shown has, nor one before them.
+func others(shown, list string, fields int) string {
+	named, numbered := names(shown), map[uint64]bool{}
+	keep(shown, fields, func(parts []string) bool {
+		n, ok := number(parts[2])
+		numbered[n] = numbered[n] || ok
+		return false
+	})
+	return keep(list, fields, func(parts []string) bool {
+		n, ok := number(parts[2])
+		if !ok || named[parts[0]] || numbered[n] {
+			return false
+		}
+		named[parts[0]], numbered[n] = true, true
+		return true
+	})
 }
 
 // keep returns the lines with that number of fields that the function wants, which may change them.

@@ -104,3 +104,71 @@ func FuzzMerge(f *testing.F) {
 		check(out.Shadow, base.Shadow, 9, "*")
 	})
 }
+
+func TestThePeopleOfAListAreBehindThoseThatAreThere(t *testing.T) {
+	shown := users.Files{Passwd: "alice:x:1000:1000::/home/alice:/bin/sh\n", Group: "alice:x:1000:\nlab:x:2000:alice\n"}
+	for name, test := range map[string]struct{ list, added users.Files }{
+		"a user and a group": {
+			list:  users.Files{Passwd: "bob:x:1001:1001::/home/bob:/bin/sh\n", Group: "bob:x:1001:\n"},
+			added: users.Files{Passwd: "bob:x:1001:1001::/home/bob:/bin/sh\n", Group: "bob:x:1001:\n"},
+		},
+		"a name that is taken":             {list: users.Files{Passwd: "alice:x:1001:1001::/:/bin/sh\n", Group: "lab:x:2001:\n"}},
+		"a number that is taken":           {list: users.Files{Passwd: "bob:x:1000:1000::/:/bin/sh\n", Group: "staff:x:2000:bob\n"}},
+		"a number that is written with 0s": {list: users.Files{Passwd: "bob:x:01000:1000::/:/bin/sh\n", Group: "staff:x:002000:bob\n"}},
+		"twice in the list": {
+			list:  users.Files{Passwd: "b:x:1001:1::/:/bin/sh\nb:x:1002:1::/:/bin/sh\nc:x:1001:1::/:/bin/sh\n", Group: "g:x:3000:\ng:x:3001:b\nh:x:3000:b\n"},
+			added: users.Files{Passwd: "b:x:1001:1::/:/bin/sh\n", Group: "g:x:3000:\n"},
+		},
+		"lines that are none do not hide the others": {
+			list:  users.Files{Passwd: "b:x:1001\nroot:x:0:0::/root:/bin/sh\nc:$y$x:1002:1::/:/bin/sh", Group: "+:::\ng:x:3000:b"},
+			added: users.Files{Passwd: "c:x:1002:1::/:/bin/sh\n", Group: "g:x:3000:b\n"},
+		},
+		"a shadow, which lists do not have": {list: users.Files{Shadow: "alice:$y$x:1::::::\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := users.Files{Passwd: shown.Passwd + test.added.Passwd, Group: shown.Group + test.added.Group}
+			if diff := cmp.Diff(want, users.Append(shown, test.list)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzAppend holds what must not happen whatever stands in a list: another root, a line that is broken, two of one name or number.
+func FuzzAppend(f *testing.F) {
+	f.Add("alice:x:1000:1000::/home/alice:/bin/bash\n", "alice:x:1000:\n", "bob:x:01000:1000::/:/bin/sh\n", "bob:x:1001:bob")
+	f.Add("", "", "a:x:1000:0::/:/bin/sh\na:x:1001:0::/:/bin/sh", "g:x:0:a\nh:x:00:a")
+	f.Fuzz(func(t *testing.T, passwd, group, listedPasswd, listedGroup string) {
+		shown := users.Merge(users.Files{}, users.Files{Passwd: passwd, Group: group})
+		out := users.Append(shown, users.Files{Passwd: listedPasswd, Group: listedGroup})
+		check := func(text, before string, fields int) {
+			added, found := strings.CutPrefix(text, before)
+			if !found {
+				t.Fatalf("%q does not begin with %q, which was there", text, before)
+			}
+			taken := map[string]bool{}
+			for line := range strings.Lines(before) {
+				parts := strings.Split(line, ":")
+				taken["name "+parts[0]], taken["number "+strings.TrimLeft(parts[2], "0")] = true, true
+			}
+			for line := range strings.Lines(added) {
+				parts := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+				if len(parts) != fields || parts[1] != "x" || !strings.HasSuffix(line, "\n") {
+					t.Fatalf("%q is no line of %d fields", line, fields)
+				}
+				number := strings.TrimLeft(parts[2], "0")
+				if fields == 7 && number == "" {
+					t.Fatalf("another root: %q", line)
+				}
+				for _, of := range []string{"name " + parts[0], "number " + number} {
+					if taken[of] {
+						t.Fatalf("%s of %q is taken", of, line)
+					}
+					taken[of] = true
+				}
+			}
+		}
+		check(out.Passwd, shown.Passwd, 7)
+		check(out.Group, shown.Group, 4)
+	})
+}

@@ -10,12 +10,14 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// maxFileSize is how much of a file of the jail is read: some 100,000 users.
+// maxFileSize is how much of a file is read: some 100,000 users.
 const maxFileSize = 16 << 20
 
 // Jail opens files below the root of a jail, for reading. Package jail's Root is one.
@@ -23,9 +25,13 @@ type Jail interface {
 	Open(path string) (*os.File, error)
 }
 
-// View keeps the files of a pod's name service as those of the jail.
+// View keeps the files of a pod's name service as those of the jail and of the lists.
 type View struct {
+	// Jail is nil for none.
 	Jail Jail
+	// Lists has a directory for each list, with passwd and group; nil for none. Lists stand behind the jail, by their names, and have no
+	// shadow.
+	Lists fs.FS
 	// Image are the accounts of the image, which stand first.
 	Image Files
 	// Dir is where passwd, group and shadow are written; WithShadow says whether shadow is.
@@ -35,12 +41,15 @@ type View struct {
 	Also string
 	Log  *slog.Logger
 
-	written, read Files
+	// read and lists are what the jail and each list had when they were read last, and wrote says that written is in the files.
+	read, written Files
+	lists         map[string]Files
+	wrote         bool
 	said          string
 }
 
 // Follow updates the files until the context ends, each interval. The file system is shared with other machines, whose
-// changes no event tells. What cannot be read is said once, and the files stay as they were.
+// changes no event tells. What cannot be read is said once, and its users stay as they were.
 func (v *View) Follow(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -60,23 +69,39 @@ func (v *View) say(err error) {
 		text = err.Error()
 	}
 	if text != v.said && text != "" {
-		v.Log.Warn("The users of the jail cannot be read; those read before stay", "error", text)
+		v.Log.Warn("Users cannot be read; those read before stay", "error", text)
 	} else if text != v.said {
-		v.Log.Info("The users of the jail can be read again")
+		v.Log.Info("All users can be read again")
 	}
 	v.said = text
 }
 
-// Update reads the files of the jail and writes those of the pod that have changed, each by a rename.
+// Update reads the jail and the lists, and writes those files of the pod that have changed, each by a rename.
 func (v *View) Update() error {
 	jail, err := v.readJail()
-	if err != nil {
+	if err != nil && v.Lists == nil {
 		return err
 	}
-	if jail == v.read && v.written != (Files{}) {
-		return nil
+	if err != nil {
+		jail = v.read // its users wait for the jail, those of the lists do not
+	}
+	lists, listsErr := v.readLists()
+	if err = errors.Join(err, listsErr); v.wrote && jail == v.read && maps.Equal(lists, v.lists) {
+		return err
 	}
 	now := Merge(v.Image, jail)
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		added := Append(now, lists[name])
+		now.Passwd, now.Group = added.Passwd, added.Group
+	}
+	if err := v.write(now); err != nil {
+		return err
+	}
+	v.read, v.lists = jail, lists
+	return err
+}
+
+func (v *View) write(now Files) error {
 	// A user is there when all that belongs to the user is.
 	type file struct{ name, was, is string }
 	files := []file{{"group", v.written.Group, now.Group}, {"passwd", v.written.Passwd, now.Passwd}}
@@ -84,7 +109,7 @@ func (v *View) Update() error {
 		files = append([]file{{"shadow", v.written.Shadow, now.Shadow}}, files...)
 	}
 	for _, f := range files {
-		if f.was == f.is && f.is != "" {
+		if v.wrote && f.was == f.is {
 			continue
 		}
 		if err := replace(filepath.Join(v.Dir, f.name), f.is); err != nil {
@@ -96,13 +121,14 @@ func (v *View) Update() error {
 			}
 		}
 	}
-	v.read, v.written = jail, now
+	v.written, v.wrote = now, true
 	return nil
 }
 
-func (v *View) readJail() (Files, error) {
-	var out Files
-	var err error
+func (v *View) readJail() (out Files, err error) {
+	if v.Jail == nil {
+		return out, nil
+	}
 	if out.Passwd, err = v.readFile("etc/passwd"); err != nil {
 		return out, err
 	}
@@ -118,26 +144,30 @@ func (v *View) readJail() (Files, error) {
 	return out, nil
 }
 
-// readFile reads a regular file of the jail; anything else could make the reader wait.
 func (v *View) readFile(path string) (string, error) {
 	file, err := v.Jail.Open(path)
 	if err != nil {
 		return "", err
 	}
+	return content(file, "/"+path+" of the jail")
+}
+
+// content reads a regular file to its end; anything else could make the reader wait.
+func content(file fs.File, what string) (string, error) {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return "", fmt.Errorf("looking at /%s of the jail: %w", path, err)
+		return "", fmt.Errorf("looking at %s: %w", what, err)
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("/%s of the jail is no regular file", path)
+		return "", fmt.Errorf("%s is no regular file", what)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
 	if err != nil {
-		return "", fmt.Errorf("reading /%s of the jail: %w", path, err)
+		return "", fmt.Errorf("reading %s: %w", what, err)
 	}
 	if len(data) > maxFileSize {
-		return "", fmt.Errorf("/%s of the jail has more than %d MiB", path, maxFileSize>>20)
+		return "", fmt.Errorf("%s has more than %d MiB", what, maxFileSize>>20)
 	}
 	return string(data), nil
 }
