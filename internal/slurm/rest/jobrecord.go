@@ -23,8 +23,8 @@ type JobRecord struct {
 	Partition string
 	// Mail is whom Slurm tells about the job: an address, or the user.
 	Mail string
-	// User is empty when slurmrestd has no name for UserID, which is so for users of a jail. UserID is Nobody when slurmctld could not look
-	// up who has submitted the job.
+	// User is empty when slurmrestd's pod has no name for UserID: it knows the users of the jail and of LoginSets, and not those of SSSD alone.
+	// UserID is Nobody when slurmctld could not look up who has submitted the job.
 	User   string
 	UserID int64
 	// Comment is what the job was submitted with.
