@@ -164,7 +164,7 @@ func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
 	if parts.Accounting != nil {
 		problems = append(problems, accounting.Render(accounting.Input{Accounting: parts.Accounting}).Problems...)
 	}
-	problems = append(problems, restapi.Render(restapi.Input{RestAPI: parts.RestAPI, Controller: parts.Controller}).Problems...)
+	problems = append(problems, restapi.Render(restapi.Input{RestAPI: parts.RestAPI, Controller: parts.Controller, LoginSets: []slinkyv1beta1.LoginSet{*parts.LoginSet}}).Problems...)
 	login := loginset.Render(loginset.Input{LoginSet: parts.LoginSet, Controller: parts.Controller})
 	for _, p := range login.Problems {
 		if !strings.HasPrefix(p.Path, "spec.users") { // the path is the same in both objects but for its beginning

@@ -87,6 +87,7 @@ func pods(t *testing.T, objects []render.Object) string {
 	images := image.Set{Registry: "example.com/coxswain", Tag: "26.05"}
 	controllers, accountings := map[string]*slinkyv1beta1.Controller{}, map[string]*slinkyv1beta1.Accounting{}
 	var sets []slinkyv1beta1.NodeSet
+	logins := map[string][]slinkyv1beta1.LoginSet{}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *slinkyv1beta1.Controller:
@@ -95,6 +96,8 @@ func pods(t *testing.T, objects []render.Object) string {
 			accountings[o.Name] = o
 		case *slinkyv1beta1.NodeSet:
 			sets = append(sets, *o)
+		case *slinkyv1beta1.LoginSet:
+			logins[o.Spec.ControllerRef.Name] = append(logins[o.Spec.ControllerRef.Name], *o)
 		}
 	}
 	var lines []string
@@ -127,7 +130,8 @@ func pods(t *testing.T, objects []render.Object) string {
 			}
 			add(controller.Render(in).Output)
 		case *slinkyv1beta1.RestApi:
-			add(restapi.Render(restapi.Input{RestAPI: o, Controller: controllers[o.Spec.ControllerRef.Name], SlurmKeyDigest: "a", Images: images}))
+			c := o.Spec.ControllerRef.Name
+			add(restapi.Render(restapi.Input{RestAPI: o, Controller: controllers[c], LoginSets: logins[c], SlurmKeyDigest: "a", Images: images}))
 		case *slinkyv1beta1.LoginSet:
 			add(loginset.Render(loginset.Input{
 				LoginSet: o, Controller: controllers[o.Spec.ControllerRef.Name], SlurmKeyDigest: "a", HostKeysDigest: "b", SssdDigest: "c", ClusterDomain: "cluster.local", Images: images,

@@ -57,6 +57,17 @@ func ThroughControllers(c client.Reader, list client.ObjectList) handler.MapFunc
 	}
 }
 
+// ThroughController maps an object to the objects of list's kind that refer to the same Controller.
+func ThroughController(c client.Reader, list client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []ctrl.Request {
+		var out []ctrl.Request
+		for _, request := range ControllerOf(ctx, o) {
+			out = append(out, find(ctx, c, list, request.Namespace, To("Controller", request.Name))...)
+		}
+		return out
+	}
+}
+
 func find(ctx context.Context, c client.Reader, list client.ObjectList, namespace, ref string) []ctrl.Request {
 	found, ok := list.DeepCopyObject().(client.ObjectList)
 	if !ok {

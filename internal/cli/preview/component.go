@@ -165,8 +165,14 @@ func (m *maker) slurmrestd(ctx context.Context, r *slinkyv1beta1.RestApi) error 
 	if err != nil || c == nil {
 		return err
 	}
+	var logins []slinkyv1beta1.LoginSet
+	for _, o := range m.Objects {
+		if l, ok := o.(*slinkyv1beta1.LoginSet); ok && l.Namespace == c.Namespace && l.Spec.ControllerRef.Name == c.Name {
+			logins = append(logins, *l)
+		}
+	}
 	return m.take(r, renderrestapi.Render(renderrestapi.Input{
-		RestAPI: r, Controller: c, Images: m.images, SlurmKeyDigest: Unknown, OperatorNamespace: Unknown,
+		RestAPI: r, Controller: c, LoginSets: logins, Images: m.images, SlurmKeyDigest: Unknown, OperatorNamespace: Unknown,
 		ConnectionDigest: renderrestapi.ConnectionDigest(m.connections[client.ObjectKeyFromObject(c)]),
 	}))
 }

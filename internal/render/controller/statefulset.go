@@ -116,7 +116,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		Volumes:                      volumes(c),
 		Affinity:                     antiAffinity(c),
 	}
-	errs = append(errs, pod.AddUsers(&spec, c.Spec.Jail, in.Images.Slurmctld(), pod.SlurmUID), pod.AddMunge(&spec, slinkyv1beta1.NameSlurmctld, c.Spec.Munge, in.Images.Munge()))
+	errs = append(errs, pod.AddUsers(&spec, c.Spec.Jail, nil, in.Images.Slurmctld(), pod.SlurmUID), pod.AddMunge(&spec, slinkyv1beta1.NameSlurmctld, c.Spec.Munge, in.Images.Munge()))
 	return spec, errors.Join(errs...)
 }
 

@@ -35,7 +35,7 @@ func TestTheJailIsReadOnlyForPodsThatNeedItsUsers(t *testing.T) {
 		jail := &slinkyv1beta1.Jail{VolumeSource: embedded.VolumeSource{}}
 		jail.VolumeSource.Raw = raw
 		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "daemon"}}}
-		if err := AddUsers(&spec, jail, "image", 401); err != nil {
+		if err := AddUsers(&spec, jail, nil, "image", 401); err != nil {
 			t.Fatal(err)
 		}
 		got := reflect.ValueOf(spec.Volumes[0].VolumeSource).FieldByIndex(kind.Index).Elem().FieldByName("ReadOnly")

@@ -24,6 +24,8 @@ import (
 type Input struct {
 	RestAPI    *slinkyv1beta1.RestApi
 	Controller *slinkyv1beta1.Controller
+	// LoginSets are those of the Controller.
+	LoginSets []slinkyv1beta1.LoginSet
 	// SlurmKeyDigest is the digest of the auth/slurm key; another key restarts slurmrestd.
 	SlurmKeyDigest string
 	// ConnectionDigest is that of the Controller's slurm.conf, see ConnectionDigest; another one restarts slurmrestd.
@@ -62,7 +64,7 @@ func Render(in Input) render.Output {
 		}, pod.SlurmKey(*in.Controller.AuthSlurmRef())...)...), pod.Tmp()},
 	}
 	// slurmctld tells it uids, for which it has names then.
-	out.Fail("spec.controllerRef", pod.AddUsers(&spec, in.Controller.Spec.Jail, in.Images.Slurmctld(), pod.NobodyUID))
+	out.Fail("spec.controllerRef", pod.AddUsers(&spec, in.Controller.Spec.Jail, in.LoginSets, in.Images.Slurmctld(), pod.NobodyUID))
 	template, err := pod.Template(spec, in.RestAPI.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationSlurmConnectionHash: in.ConnectionDigest,

@@ -52,6 +52,45 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestUsersOfLoginSets(t *testing.T) {
+	const jail = `{jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}}`
+	login := func(name, users string) slinkyv1beta1.LoginSet {
+		return *manifest.Parse[slinkyv1beta1.LoginSet](t, "metadata: {name: "+name+", namespace: ns1}\nspec: {controllerRef: {name: ctl}, users: "+users+"}")
+	}
+	sets := []slinkyv1beta1.LoginSet{login("login-b", `[{name: bob, uid: 2001}]`), login("login-0", `[]`), login("login-a", `[{name: alice, uid: 2000}]`)}
+	for _, tt := range []struct {
+		name, file, controller string
+		sets                   []slinkyv1beta1.LoginSet
+	}{
+		{"without a jail", "users.yaml", `{}`, sets},
+		{"with a jail", "users-jail.yaml", jail, sets},
+		{"none has users, and there is no jail", "minimal.yaml", `{}`, sets[1:2]},
+		{"none has users, and there is a jail", "jail.yaml", jail, sets[1:2]},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(t, `{controllerRef: {name: ctl}}`, tt.controller)
+			in.LoginSets = tt.sets
+			out := restapi.Render(in)
+			if len(out.Problems) > 0 {
+				t.Fatal(out.Problems.Message())
+			}
+			golden.Check(t, tt.file, manifest.YAML(t, out.Objects...))
+		})
+	}
+}
+
+func TestOtherUsersReplaceNoPods(t *testing.T) {
+	var templates []string
+	for _, users := range []string{`[{name: alice, uid: 2000}]`, `[{name: bob, uid: 2001, gid: 100}, {name: carol, uid: 2002}]`} {
+		in := input(t, `{controllerRef: {name: ctl}}`, `{}`)
+		in.LoginSets = []slinkyv1beta1.LoginSet{*manifest.Parse[slinkyv1beta1.LoginSet](t, "metadata: {name: login}\nspec: {users: "+users+"}")}
+		templates = append(templates, string(manifest.YAML(t, restapi.Render(in).Objects...)))
+	}
+	if diff := cmp.Diff(templates[0], templates[1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAnOperatorOutsideOfTheClusterIsNotShutOut(t *testing.T) {
 	in := input(t, `{controllerRef: {name: ctl}}`, `{}`)
 	in.OperatorNamespace = ""

@@ -6,6 +6,8 @@ package component
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -87,4 +89,64 @@ func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// lists are the ConfigMaps whose users slurmrestd's pods know.
+func lists(o *operator.Operator) []string {
+	var out []string
+	if d := operator.Get[appsv1.Deployment](o, "demo-restapi"); d != nil {
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.Name != "listed-users" {
+				continue
+			}
+			for _, source := range v.Projected.Sources {
+				out = append(out, source.ConfigMap.Name)
+			}
+		}
+	}
+	return out
+}
+
+func TestSlurmrestdKnowsTheUsersOfLoginSets(t *testing.T) {
+	t.Parallel()
+	o := operator.Start(t, "controller", "loginset", "restapi")
+	expect := func(want ...string) {
+		t.Helper()
+		apiserver.Eventually(t, func() error {
+			if got := lists(o); !slices.Equal(got, want) {
+				return fmt.Errorf("slurmrestd knows the users of %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}}`)
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: other}}`)
+	operator.Create[slinkyv1beta1.RestApi](o, `{metadata: {name: demo}, spec: {controllerRef: {name: demo}}}`)
+	operator.Create[slinkyv1beta1.LoginSet](o, `{metadata: {name: other}, spec: {controllerRef: {name: other}, users: [{name: bob, uid: 1001}]}}`)
+	operator.Create[slinkyv1beta1.LoginSet](o, `{metadata: {name: empty}, spec: {controllerRef: {name: demo}}}`)
+	operator.Create[slinkyv1beta1.LoginSet](o, operator.ALoginSet)
+	expect("demo-login-users")
+
+	o.Settle()
+	before := operator.Get[appsv1.Deployment](o, "demo-restapi").Generation
+	operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) {
+		l.Spec.Users = append(l.Spec.Users, slinkyv1beta1.User{Name: "carol", UID: 1002})
+	})
+	apiserver.Eventually(t, func() error {
+		if list := operator.Get[corev1.ConfigMap](o, "demo-login-users"); !strings.Contains(list.Data["passwd"], "carol:") {
+			return errors.New("carol is not in the list")
+		}
+		return nil
+	})
+	o.Settle()
+	if after := operator.Get[appsv1.Deployment](o, "demo-restapi").Generation; after != before {
+		t.Error("slurmrestd is replaced for another user of a LoginSet")
+	}
+
+	operator.Change(o, "empty", func(l *slinkyv1beta1.LoginSet) { l.Spec.Users = []slinkyv1beta1.User{{Name: "dave", UID: 1003}} })
+	expect("demo-login-users", "empty-users")
+	operator.Change(o, "demo-login", func(l *slinkyv1beta1.LoginSet) { l.Spec.Users = nil })
+	expect("empty-users")
+	operator.Delete[slinkyv1beta1.LoginSet](o, "empty")
+	expect()
 }

@@ -17,7 +17,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -26,7 +28,7 @@ import (
 	renderrestapi "github.com/coxswain-hpc/coxswain/internal/render/restapi"
 )
 
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis;controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis;controllers;loginsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
@@ -64,6 +66,9 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, operatorNamespace string) erro
 		Owns:     Prunes(),
 		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
 		BySecret: reference.ThroughControllers(r.Client, list),
+		Other: func(b *builder.Builder) {
+			b.Watches(&slinkyv1beta1.LoginSet{}, handler.EnqueueRequestsFromMapFunc(reference.ThroughController(r.Client, list)), builder.WithPredicates(listsChange()))
+		},
 	})
 }
 
@@ -94,7 +99,10 @@ func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.RestApi) (fact
 	if err == nil {
 		f.ConnectionDigest, err = r.connection(ctx, f.Controller)
 	}
-	f.problems, err = problem.FromError(err)
+	if f.problems, err = problem.FromError(err); err != nil || len(f.problems) > 0 {
+		return f, err
+	}
+	f.LoginSets, err = r.loginSets(ctx, f.Controller)
 	return f, err
 }
 
