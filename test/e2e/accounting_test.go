@@ -27,6 +27,8 @@ func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller
 	_, release := alice.submitsBlocked(t, "--exclusive", "--nodelist="+node)
 	waits := alice.submits(t, "true\n", "--nodelist="+node)
 	alice.seesAccounted(t, ended)
+	endpoint := fmt.Sprintf("http://%s:6820", s.clusterIP(t, restAPI+"-restapi"))
+	namesUser(t, endpoint, key, int64(waits), "alice")
 	like := fake.New(fake.Options{Key: key, Accounting: true})
 	like.Register(fake.Node{Name: "a"})
 	server := httptest.NewServer(like)
@@ -38,7 +40,7 @@ func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller
 	played := accounted(t, server.URL, key)
 	var real map[int64]rest.JobRecord
 	eventually(t, soon, "slurmdbd to know both jobs", func(context.Context) error {
-		real = accounted(t, fmt.Sprintf("http://%s:6820", s.clusterIP(t, restAPI+"-restapi")), key)
+		real = accounted(t, endpoint, key)
 		for _, id := range []int{ended, waits} {
 			if _, ok := real[int64(id)]; !ok {
 				return fmt.Errorf("it does not know job %d", id)
@@ -56,8 +58,21 @@ func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller
 	release(t)
 }
 
-// accounted are the jobs of slurmdbd by their numbers.
-func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobRecord {
+// namesUser waits until slurmrestd has the name of a job's user. Its pod follows the lists of LoginSets within about a minute.
+func namesUser(t *testing.T, endpoint string, key []byte, job int64, name string) {
+	t.Helper()
+	client := asNobody(t, endpoint, key)
+	eventually(t, patient, "slurmrestd to name "+name, func(ctx context.Context) error {
+		j, err := client.Job(ctx, job)
+		if err == nil && j.User != name {
+			err = fmt.Errorf("the user of job %d is %q, %d", job, j.User, j.UserID)
+		}
+		return err
+	})
+}
+
+// asNobody is a client of slurmrestd for user nobody, as whom the exporter asks.
+func asNobody(t *testing.T, endpoint string, key []byte) *rest.Client {
 	t.Helper()
 	issuer, err := token.NewSigned(key, "nobody", 0)
 	if err != nil {
@@ -67,8 +82,14 @@ func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobReco
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	list, err := client.AccountingJobs(t.Context(), time.Now().Add(-time.Hour))
+	t.Cleanup(client.Close)
+	return client
+}
+
+// accounted are the jobs of slurmdbd by their numbers.
+func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobRecord {
+	t.Helper()
+	list, err := asNobody(t, endpoint, key).AccountingJobs(t.Context(), time.Now().Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
