@@ -44,13 +44,13 @@ func (r *accountingRecorder) collect(ctx context.Context, lookback time.Duration
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	client, asked := r.connection.get(), r.view.now()
-	if r.load.wait(asked, aboutRecords, true) > 0 {
-		return r.last, nil
-	}
 	if client != r.client || lookback > r.lookback { // another slurmrestd may be one of another cluster
 		r.client, r.known, r.last = client, map[int64]*rest.JobRecord{}, JobRecords{}
 	}
 	r.lookback = lookback
+	if r.load.wait(asked, aboutRecords, true) > 0 {
+		return r.last, nil
+	}
 	ahead := r.view.stored().Ahead // slurmdbd's answers are by the clock of Slurm
 	oldest := asked.Add(ahead - lookback)
 	list, err := client.AccountingJobs(ctx, latest(oldest, r.last.Taken.Add(ahead-accountingOverlap)))

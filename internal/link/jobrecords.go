@@ -68,12 +68,12 @@ func (r *jobRecorder) collect(ctx context.Context) (JobRecords, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	client, asked := r.connection.get(), r.view.now()
-	if r.load.wait(asked, aboutRecords, true) > 0 {
-		return r.last, nil
-	}
 	if client != r.client { // another slurmrestd may be one of another cluster
 		r.client = client
 		r.forget()
+	}
+	if r.load.wait(asked, aboutRecords, true) > 0 {
+		return r.last, nil
 	}
 	if r.last.Taken.IsZero() {
 		r.began = asked

@@ -4,6 +4,7 @@
 package link
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -155,6 +156,38 @@ func TestTheFirstRecordsOfJobsAreReadFaster(t *testing.T) {
 			t.Errorf("an answer read %d jobs after the first ones", n)
 		}
 	})
+}
+
+// What is known of the jobs of one slurmrestd is not shown for another, not even while the limit allows no question.
+func TestJobsOfAnotherSlurmrestdAreNotShown(t *testing.T) {
+	collects := map[string]func(*Link, context.Context) (JobRecords, error){
+		"from slurmctld": (*Link).CollectJobs,
+		"from slurmdbd": func(l *Link, ctx context.Context) (JobRecords, error) {
+			return l.CollectAccountingJobs(ctx, time.Hour)
+		},
+	}
+	for name, collect := range collects {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+				s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+				s.SetFault(func(r *http.Request) *fake.Fault {
+					if strings.Contains(r.URL.Path, "/job") {
+						return &fake.Fault{Latency: 10 * time.Second}
+					}
+					return nil
+				})
+				if got, err := collect(l, t.Context()); err != nil || got.Taken.IsZero() {
+					t.Fatalf("%d jobs, asked for at %s, %v", len(got.Jobs), got.Taken, err)
+				}
+				if err := l.Set(Config{Endpoint: "http://other:6820", Issuer: signed(t, hmacKey)}); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := collect(l, t.Context()); err != nil || !got.Taken.IsZero() || len(got.Jobs) > 0 {
+					t.Errorf("%d jobs, asked for at %s, %v", len(got.Jobs), got.Taken, err)
+				}
+			})
+		})
+	}
 }
 
 func TestTasksThatHaveNotStartedAreCounted(t *testing.T) {
