@@ -171,12 +171,17 @@ func (e *Exporter) collectController(ctx context.Context, last *text) (part *tex
 	return part, taken, err
 }
 
-// Healthy says what is wrong: an error when what is shown of the nodes, of the jobs or of slurmctld is older than three intervals.
+// minUnhealthyAge is the age up to which nothing that is shown counts as too old, however short the interval is: the limit of
+// slurmrestd's load lets a slow one be asked less often.
+const minUnhealthyAge = 90 * time.Second
+
+// Healthy says what is wrong: an error when what is shown of the nodes, of the jobs or of slurmctld is older than three intervals, and
+// than 90 seconds.
 func (e *Exporter) Healthy() error {
-	now := time.Now()
+	now, allowed := time.Now(), max(3*e.options.Interval, minUnhealthyAge)
 	var all []error
 	for _, c := range e.collectors {
-		if _, taken, err := c.last(); taken.IsZero() || now.Sub(taken) > 3*e.options.Interval {
+		if _, taken, err := c.last(); taken.IsZero() || now.Sub(taken) > allowed {
 			if err == nil {
 				err = errNoAnswer
 			}

@@ -158,7 +158,9 @@ func scrape(t *testing.T, handler http.Handler, path, encoding string) (status i
 // run runs an exporter of a source, in synthetic time, while then looks at it.
 func run(t *testing.T, source Source, options Options, then func(*Exporter)) {
 	t.Helper()
-	options.Interval = 30 * time.Second
+	if options.Interval == 0 {
+		options.Interval = 30 * time.Second
+	}
 	e := New(source, options)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -300,6 +302,21 @@ func TestWhatFailsKeepsWhatWasKnownAndSaysHowOldItIs(t *testing.T) {
 				t, own, `slurm_exporter_collector_age_seconds{collector="nodes"} 120`, `slurm_exporter_collector_errors_total{collector="diag"} 4`,
 				"slurm_exporter_collection_attempts_total 5", "slurm_exporter_collection_failures_total 4", "slurm_exporter_jobs_missing 3",
 			)
+		})
+	})
+}
+
+// The limit of slurmrestd's load lets a slow one answer seldom, which is no illness of the exporter.
+func TestAShortIntervalMakesNobodyUnhealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run(t, aCluster(time.Now()), Options{Interval: 2 * time.Second}, func(e *Exporter) {
+			for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if status, body := scrape(t, e.Metrics(), "/health", ""); status != want {
+					t.Errorf("%d %s, want %d", status, body, want)
+				}
+			}
 		})
 	})
 }
