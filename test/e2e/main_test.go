@@ -96,6 +96,23 @@ func prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := installMonitors(ctx); err != nil {
+		return err
+	}
 	stage.restarts, err = stage.k.RestartsIn(ctx, walk.Operator.Namespace)
 	return err
+}
+
+// installMonitors makes the kinds of the Prometheus operator known. The operator makes objects of them in all clusters as soon as they are
+// there, which would disturb one whose rest a test watches.
+func installMonitors(ctx context.Context) error {
+	kinds, err := os.ReadFile(filepath.Join("testdata", "monitoring.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the kinds of the Prometheus operator: %w", err)
+	}
+	m, err := walk.ParseManifest(kinds)
+	if err != nil {
+		return err
+	}
+	return stage.k.ApplyManifest(ctx, m)
 }

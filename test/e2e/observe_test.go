@@ -106,22 +106,11 @@ func (s *scene) expectAlert(t *testing.T, server *prometheus.Server, fires bool)
 // are theirs. The alerts are those of the chart, but fire at once.
 func (s *scene) prometheusConfiguration(t *testing.T) string {
 	t.Helper()
-	kinds, err := os.ReadFile(filepath.Join("testdata", "monitoring.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := walk.ParseManifest(kinds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// They stay: other scenes have such objects as well from now on.
-	if err := s.ApplyManifest(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
 	var configs []any
 	for _, kind := range []string{"PodMonitor", "ServiceMonitor"} {
 		var monitors []unstructured.Unstructured
 		eventually(t, soon, "a "+kind, func(ctx context.Context) error {
+			var err error
 			monitors, err = s.monitors(ctx, kind)
 			if err == nil && len(monitors) != 1 {
 				err = fmt.Errorf("there are %d", len(monitors))
