@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,25 +84,20 @@ func outOfService(node *corev1.Node) (back func(*corev1.Node)) {
 	}
 }
 
-// mortal chooses a Kubernetes node without anything that others need, and labels it until the test ends.
+// mortal chooses a Kubernetes node without the cluster's DNS, sends the operator's pods elsewhere, and labels it until the test ends.
 func (s *scene) mortal(t *testing.T) string {
 	t.Helper()
-	needed := map[string]bool{}
-	for _, namespace := range []string{"kube-system", walk.Operator.Namespace} {
-		var pods corev1.PodList
-		if err := s.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range pods.Items {
-			needed[p.Spec.NodeName] = true
-		}
+	needed, err := s.podsByNode(t.Context(), "kube-system")
+	if err != nil {
+		t.Fatal(err)
 	}
 	var all corev1.NodeList
 	if err := s.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, node := range all.Items {
-		if !needed[node.Name] {
+		if len(needed[node.Name]) == 0 {
+			t.Run("the operator is elsewhere", func(t *testing.T) { s.sendAway(t, node.Name, walk.Operator.Namespace) })
 			s.changeNode(t, node.Name, func(node *corev1.Node) func(*corev1.Node) {
 				node.Labels[mortalLabel] = "true"
 				return func(node *corev1.Node) { delete(node.Labels, mortalLabel) }
@@ -109,8 +105,54 @@ func (s *scene) mortal(t *testing.T) string {
 			return node.Name
 		}
 	}
-	t.Fatalf("the cluster's DNS and the operator are on all of %d nodes", len(all.Items))
+	t.Fatalf("the cluster's DNS is on all of %d nodes", len(all.Items))
 	return ""
+}
+
+// sendAway deletes the pods of a namespace on a Kubernetes node that takes none meanwhile, and waits until all of it is ready elsewhere. The
+// node is cordoned until the test ends.
+func (s *scene) sendAway(t *testing.T, node, namespace string) {
+	t.Helper()
+	s.changeNode(t, node, func(node *corev1.Node) func(*corev1.Node) {
+		node.Spec.Unschedulable = true
+		return func(node *corev1.Node) { node.Spec.Unschedulable = false }
+	})
+	pods, err := s.podsByNode(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods[node] {
+		if err := s.Delete(t.Context(), &p); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, patient, "the pods of "+namespace+" to be ready elsewhere", func(ctx context.Context) error {
+		pods, err := s.podsByNode(ctx, namespace)
+		if err == nil && len(pods[node])+len(pods[""]) > 0 {
+			err = fmt.Errorf("there are %d on %s, and %d on no node yet", len(pods[node]), node, len(pods[""]))
+		}
+		var all appsv1.DeploymentList
+		err = errors.Join(err, s.List(ctx, &all, client.InNamespace(namespace)))
+		for _, d := range all.Items {
+			if d.Status.AvailableReplicas < d.Status.Replicas || d.Status.Replicas == 0 {
+				err = errors.Join(err, fmt.Errorf("of Deployment %s %d of %d pods are ready", d.Name, d.Status.AvailableReplicas, d.Status.Replicas))
+			}
+		}
+		return err
+	})
+}
+
+// podsByNode are the pods of a namespace by the Kubernetes nodes that they are on.
+func (s *scene) podsByNode(ctx context.Context, namespace string) (map[string][]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := s.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", namespace, err)
+	}
+	out := map[string][]corev1.Pod{}
+	for _, p := range pods.Items {
+		out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
+	}
+	return out, nil
 }
 
 // isOn holds that a running pod with a label is on a node.
