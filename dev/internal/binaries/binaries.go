@@ -75,7 +75,7 @@ func isSource(dir string) bool {
 // Key identifies the programs that source would be built to.
 func Key(source, goVersion string) (string, error) {
 	h := sha256.New()
-	_, _ = fmt.Fprintln(h, goVersion, strings.Join(ldflags("v0"), " "))
+	_, _ = fmt.Fprintln(h, goVersion, strings.Join(flags("v0"), " "))
 	tree := os.DirFS(source)
 	for _, root := range sources() {
 		err := fs.WalkDir(tree, root, func(path string, d fs.DirEntry, err error) error {
@@ -163,7 +163,7 @@ func build(ctx context.Context, source, out string, p *progress.Printer, package
 		return fmt.Errorf("building %s: %w", names, err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	args := []string{"build", "-v", "-ldflags=" + strings.Join(ldflags(version), " "), "-o", work + "/"}
+	args := slices.Concat([]string{"build", "-v", "-o", work + "/"}, flags(version))
 	if err := runBuild(goCommand(ctx, source, append(args, packages...)...), p, names); err != nil {
 		return err
 	}
@@ -281,10 +281,11 @@ func kubernetesVersion(source string) (string, error) {
 	return "", errors.New("reading go.mod: it does not require k8s.io/kubernetes")
 }
 
-// ldflags set what "kubectl version" and the kubelet report; built without
+// flags are those of "go build". Packages that the operator has as well are compiled as the Makefile compiles them, so that
+// Go's cache has them once. Those of the linker set what "kubectl version" and the kubelet report; built without
 // them, Kubernetes calls itself v0.0.0-master and refuses its own peers.
-func ldflags(version string) []string {
-	flags := []string{"-s", "-w"}
+func flags(version string) []string {
+	link := []string{"-s", "-w"}
 	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	numbers = append(numbers, "0", "0")
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -296,10 +297,10 @@ func ldflags(version string) []string {
 			{"gitCommit", "none"},
 			{"buildDate", "1970-01-01T00:00:00Z"},
 		} {
-			flags = append(flags, "-X", pkg+"."+set[0]+"="+set[1])
+			link = append(link, "-X", pkg+"."+set[0]+"="+set[1])
 		}
 	}
-	return flags
+	return []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(link, " ")}
 }
 
 // unusedFor is how long programs are kept that no cluster uses, for those who

@@ -80,12 +80,12 @@ func TestFindSource(t *testing.T) {
 	}
 }
 
-func TestLdflagsCarryTheVersion(t *testing.T) {
+func TestFlagsCarryTheVersion(t *testing.T) {
 	version, err := kubernetesVersion(module)
 	if err != nil || !strings.HasPrefix(version, "v1.") {
 		t.Fatalf("the version is %q, %v", version, err)
 	}
-	all := strings.Join(ldflags("v1.36.3"), " ")
+	all := strings.Join(flags("v1.36.3"), " ")
 	for _, want := range []string{"base/version.gitVersion=v1.36.3 ", "client-go/pkg/version.gitMinor=36 ", "version.gitMajor=1 "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
