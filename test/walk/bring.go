@@ -26,32 +26,43 @@ func Bring(ctx context.Context, p *Progress, o Options) (*Kubernetes, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k *Kubernetes
-	title := "Kubernetes: that of " + o.Kubeconfig
-	if local {
-		title = "Kubernetes: a local one, or the one that runs"
-	}
-	err = p.Step(ctx, title, func(ctx context.Context) (err error) {
-		if local {
-			k, err = StartKubernetes(ctx, o.Repository, p, o.Nodes, o.NodeNames...)
-		} else {
-			k, err = Connect(o.Kubeconfig)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = p.Step(ctx, "Images: of Slurm and of the operator", func(ctx context.Context) error {
-		if local {
-			return o.Images.Load(ctx, o.Repository, p)
-		}
-		return o.Images.Expect(p)
-	})
+	k, err := o.start(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return k, p.Step(ctx, "Operator: installing it with Helm", func(ctx context.Context) error {
 		return InstallOperator(ctx, o.Repository, p, k, o.Images)
+	})
+}
+
+// start brings a Kubernetes that has the images. A local one is compiled and started while Debian's packages are installed in images.
+func (o Options) start(ctx context.Context, p *Progress) (k *Kubernetes, err error) {
+	if o.Kubeconfig != "" {
+		if err := o.Images.Expect(p); err != nil {
+			return nil, err
+		}
+		err = p.Step(ctx, "Kubernetes: that of "+o.Kubeconfig, func(context.Context) error {
+			k, err = Connect(o.Kubeconfig)
+			return err
+		})
+		return k, err
+	}
+	var archives []string
+	err = p.Together(ctx, func(ctx context.Context, p *Progress) error {
+		return p.Step(ctx, "Kubernetes: a local one, or the one that runs", func(ctx context.Context) (err error) {
+			k, err = StartKubernetes(ctx, o.Repository, p, o.Nodes, o.NodeNames...)
+			return err
+		})
+	}, func(ctx context.Context, p *Progress) error {
+		return p.Step(ctx, "Images: of Slurm and of the operator", func(ctx context.Context) (err error) {
+			archives, err = o.Images.build(ctx, o.Repository, p)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, p.Step(ctx, "Loading: the images into the nodes that do not have them", func(ctx context.Context) error {
+		return o.Repository.load(ctx, p, archives)
 	})
 }

@@ -30,8 +30,13 @@ func (i Images) Load(ctx context.Context, r Repository, p *Progress) error {
 	if err != nil {
 		return err
 	}
+	return r.load(ctx, p, archives)
+}
+
+// load loads archives into the nodes of the local Kubernetes that do not have them.
+func (r Repository) load(ctx context.Context, p *Progress, archives []string) error {
 	p.Waiting("the nodes to load the images")
-	_, err = r.run(ctx, p, "bin/localkube", append([]string{"load"}, archives...)...)
+	_, err := r.run(ctx, p, "bin/localkube", append([]string{"load"}, archives...)...)
 	return err
 }
 

@@ -5,11 +5,14 @@ package walk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,24 +29,52 @@ const (
 )
 
 // Progress prints what is going on: one line for whatever has been done, with the time since the start. On a terminal the
-// last line shows what is being waited for; elsewhere such a line appears every 15 s.
+// last line shows what is being waited for; elsewhere such a line appears every 15 s. Steps that are taken at the same time
+// have a Progress each, on one page.
 type Progress struct {
+	*page
+	what  string
+	since time.Time
+}
+
+// page is what the steps of a walk are printed on.
+type page struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
 	start    time.Time
 	spoken   time.Time
-	waiting  string
-	since    time.Time
 	shown    bool
 	steps    []string
+	// waiting are those that wait for something.
+	waiting []*Progress
 }
 
 // NewProgress returns a Progress that prints to w.
 func NewProgress(w io.Writer) *Progress {
 	now := time.Now()
 	f, isFile := w.(*os.File)
-	return &Progress{w: w, terminal: isFile && term.IsTerminal(int(f.Fd())), start: now, spoken: now}
+	return &Progress{page: &page{w: w, terminal: isFile && term.IsTerminal(int(f.Fd())), start: now, spoken: now}}
+}
+
+// Together takes steps at the same time. When one fails the others are cancelled, and the error is that of all.
+func (p *Progress) Together(ctx context.Context, steps ...func(context.Context, *Progress) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(steps))
+	var all sync.WaitGroup
+	for i, step := range steps {
+		all.Go(func() {
+			if err := step(ctx, &Progress{page: p.page}); err != nil {
+				if !errors.Is(err, context.Canceled) {
+					errs[i] = err
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	return cmp.Or(errors.Join(errs...), context.Cause(ctx))
 }
 
 // Step does something that takes time, between two lines that say what it is and how long it took.
@@ -90,14 +121,20 @@ func (p *Progress) Block(text string) {
 	p.spoken = time.Now()
 }
 
-// Waiting says what is being waited for; it replaces what was said before.
+// Waiting says what is being waited for; it replaces what was said before. Nothing is waited for with "".
 func (p *Progress) Waiting(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if waiting := fmt.Sprintf(format, args...); waiting != p.waiting {
-		p.waiting, p.since = waiting, time.Now()
-		p.erase()
+	what := fmt.Sprintf(format, args...)
+	if what == p.what {
+		return
 	}
+	p.what, p.since = what, time.Now()
+	p.waiting = slices.DeleteFunc(p.waiting, func(other *Progress) bool { return other == p })
+	if what != "" {
+		p.waiting = append(p.waiting, p)
+	}
+	p.erase()
 }
 
 // Lines returns a writer that prints each line written to it, as the output of programs is.
@@ -127,7 +164,14 @@ func (p *Progress) remind(stop <-chan struct{}) {
 func (p *Progress) tick(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf("  waiting for %s (%d s)", p.waiting, int(now.Sub(p.since).Seconds()))
+	if len(p.waiting) == 0 {
+		return
+	}
+	var what []string
+	for _, w := range p.waiting {
+		what = append(what, fmt.Sprintf("%s (%d s)", w.what, int(now.Sub(w.since).Seconds())))
+	}
+	text := "  waiting for " + strings.Join(what, ", ")
 	switch {
 	case p.terminal:
 		p.erase()

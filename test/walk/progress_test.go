@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +71,54 @@ func TestProgressRemindsOfWhatItWaitsFor(t *testing.T) {
 	}
 	if got := plain(t, b.String()); len(got) == 0 || !strings.HasPrefix(got[0], "  waiting for a miracle (") {
 		t.Errorf("it printed %q", got)
+	}
+}
+
+func TestStepsThatAreTakenTogetherAreOnOnePage(t *testing.T) {
+	var b strings.Builder
+	p := NewProgress(&b)
+	both := make(chan struct{}, 2)
+	step := func(title, what string) func(context.Context, *Progress) error {
+		return func(ctx context.Context, p *Progress) error {
+			return p.Step(ctx, title, func(context.Context) error {
+				p.Waiting("%s", what)
+				both <- struct{}{}
+				for len(both) < 2 {
+					runtime.Gosched()
+				}
+				p.tick(p.start.Add(patience + time.Second))
+				return nil
+			})
+		}
+	}
+	if err := p.Together(t.Context(), step("Kubernetes: one", "the nodes"), step("Images: all", "the images")); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Summary(); !strings.Contains(s, "kubernetes 0.") || !strings.Contains(s, "images 0.") {
+		t.Errorf("the summary is %q: it has both steps", s)
+	}
+	reminder := regexp.MustCompile(`waiting for the (nodes|images) \(\d+ s\)`)
+	if out := b.String(); !reminder.MatchString(out) {
+		t.Errorf("nothing tells what is being waited for:\n%s", out)
+	}
+}
+
+func TestAStepThatFailsEndsThoseThatAreTakenWithIt(t *testing.T) {
+	failure := errors.New("no")
+	err := NewProgress(io.Discard).Together(t.Context(),
+		func(context.Context, *Progress) error { return failure },
+		func(ctx context.Context, _ *Progress) error {
+			<-ctx.Done()
+			return fmt.Errorf("waiting: %w", ctx.Err())
+		})
+	if diff := cmp.Diff("no", fmt.Sprint(err)); diff != "" {
+		t.Errorf("the error (-want +got):\n%s", diff)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = NewProgress(io.Discard).Together(ctx, func(ctx context.Context, _ *Progress) error { return ctx.Err() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted steps gave %v", err)
 	}
 }
 
