@@ -17,6 +17,15 @@ import (
 // kube-apiserver and the rest of Kubernetes by its first argument.
 const BinaryEnv = "COXSWAIN_HYPERKUBE"
 
+// RequiredEnv names the environment variable that is set where a test without a hyperkube binary has to fail.
+const RequiredEnv = "COXSWAIN_REQUIRED"
+
+// Missing returns an error that says how to get a hyperkube binary when there is none, so that tests with an API server are skipped.
+func Missing() error {
+	_, err := findBinary()
+	return err
+}
+
 // missingBinaryError says that no hyperkube binary was found and how to get one.
 type missingBinaryError struct{ looked string }
 
