@@ -19,7 +19,15 @@ BENCH_WINDOW ?= 2m
 FAULTS       ?= .
 FAULTS_EVERY ?= 6
 
-GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 'go.mod' 'go.sum' ':!dev' ':!tools' 2>/dev/null)
+# One set of flags for programs, tests, tools, linters and Kubernetes, and one version of a module in go.mod, dev/go.mod and
+# tools/go.mod: so every package is compiled once. Only the race detector compiles its own.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath -buildvcs=%,$(GOFLAGS)) -trimpath -buildvcs=false)
+
+# golangci-lint vets. Tests that need a program of "localkube build" fail without it, where "go test ./..." leaves them out.
+GO_TEST := go test -vet=off -ldflags='-s -w'
+export COXSWAIN_REQUIRED := apiserver
+
 # One list, for this file, the demo and the image.
 BINARIES := $(shell cat images/operator/programs)
 # And those in the images of Slurm.
@@ -43,8 +51,12 @@ demo: deps bin/demo ## Bring up Kubernetes, the operator and a Slurm cluster, an
 	@bin/demo $(if $(filter command line environment override,$(origin KUBECONFIG)),$(if $(KUBECONFIG),--kubeconfig=$(KUBECONFIG))) --registry=$(REGISTRY) --tag=$(TAG) --nodes=$(NODES)
 
 .PHONY: test
-test: deps check-generate lint docs unit observe counts faults-and-compare test-dev test-images e2e ## Pass every test: generated files, lint, docs, unit, race, real apiserver, alerts and dashboards, counts, faults, images, real slurmctlds, end to end.
-	@echo "make test: all passed"
+test: deps ## Pass every test of the gate (hack/gate): generated files, lint, docs, unit, a real apiserver, faults, images, real slurmctlds, counts, alerts, end to end.
+	@hack/gate
+
+.PHONY: test-long
+test-long: deps ## Pass what takes longer, once for each issue: race detector, all faults, all mutants, more random worlds, Chromium, long end-to-end tests.
+	@hack/gate "race faults-all mutants worlds" "status-page images-of-both-releases e2e-long"
 
 ##@ Pieces
 
@@ -68,8 +80,8 @@ plugin-archives: $(PLUGIN_PLATFORMS:%=out/plugin/bin/%/kubectl-slurm) ## Build a
 	@hack/plugin-archives out/plugin/bin out/plugin $(PLUGIN_VERSION) $(PLUGIN_URL)
 	@cat out/plugin/sha256sums.txt
 
-out/plugin/bin/%/kubectl-slurm: $(GO_FILES)
-	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/kubectl-slurm
+out/plugin/bin/%/kubectl-slurm: FORCE
+	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) go build -ldflags='$(LDFLAGS)' -o $@ ./cmd/kubectl-slurm
 
 .PHONY: run
 run: bin/manager ## Run the operator on this machine, for the cluster of KUBECONFIG and the slurmrestd at SLURMRESTD_URL (CONTRIBUTING.md). RUN_FLAGS=… adds flags.
@@ -77,26 +89,27 @@ run: bin/manager ## Run the operator on this machine, for the cluster of KUBECON
 		--image-registry=$(REGISTRY) --image-tag=$(TAG) $(if $(SLURMRESTD_URL),--slurmrestd-url=$(SLURMRESTD_URL)) $(RUN_FLAGS)
 
 LDFLAGS := -s -w -X main.version=$(VERSION)
-$(addprefix bin/,$(BINARIES)): bin/%: $(GO_FILES)
-	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/$*
+# Go knows what is current: it looks at the sources and leaves a program alone that would become the same.
+.PHONY: FORCE
+FORCE:
+
+# For a directory of PATH: "kubectl slurm" runs bin/kubectl-slurm.
+$(addprefix bin/,$(BINARIES) kubectl-slurm): bin/%: FORCE
+	@go build -ldflags='$(LDFLAGS)' -o $@ ./cmd/$*
 
 # Without a version: the images of Slurm are built anew only when these programs have changed.
-$(addprefix bin/,$(SLURM_BINARIES)): bin/%: $(GO_FILES)
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o $@ ./cmd/$*
+$(addprefix bin/,$(SLURM_BINARIES)): bin/%: FORCE
+	@go build -ldflags='-s -w' -o $@ ./cmd/$*
 
-# For a directory of PATH: "kubectl slurm" runs it.
-bin/kubectl-slurm: $(GO_FILES)
-	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o $@ ./cmd/kubectl-slurm
+bin/demo: FORCE
+	@go build -ldflags='-s -w' -o $@ ./test/demo
 
-bin/demo: $(GO_FILES)
-	@go build -o $@ ./test/demo
-
-bin/localkube: $(shell git ls-files -co --exclude-standard dev 2>/dev/null)
-	@cd dev && CGO_ENABLED=0 go build -o ../$@ ./cmd/localkube
+bin/localkube: FORCE
+	@cd dev && go build -ldflags='-s -w' -o ../$@ ./cmd/localkube
 
 bin/controller-gen bin/deadcode bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
 	@echo "building $* (once)"
-	@cd tools && go build -o ../$@ "$$(go list tool | grep '/$*$$')"
+	@cd tools && go build -ldflags='-s -w' -o ../$@ "$$(go list tool | grep '/$*$$')"
 
 .PHONY: generate
 generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' copies of them.
@@ -114,9 +127,9 @@ check-generate: ## Fail when a generated file is not current.
 .PHONY: lint
 lint: bin/golangci-lint bin/deadcode bin/helm ## Run golangci-lint over all modules, look for dead code, and run shellcheck-like syntax checks and helm lint, and render the charts.
 	@bin/golangci-lint run --allow-parallel-runners ./...
-	@cd dev && CGO_ENABLED=0 ../bin/golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
+	@cd dev && ../bin/golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
 	@hack/check-dead
-	@go test ./test/house
+	@$(GO_TEST) ./test/house
 	@hack/check-shell
 	@bin/helm lint --quiet helm/coxswain-crds helm/coxswain
 	@hack/check-charts
@@ -125,75 +138,83 @@ lint: bin/golangci-lint bin/deadcode bin/helm ## Run golangci-lint over all modu
 docs: ## Write the documentation as a site to out/docs/site, and fail on a link that MkDocs cannot follow.
 	@hack/docs
 
-# Tests of the whole operator wait for most of their time, hence -parallel beyond the cores.
+# Tests that "make unit" does not run: they are stages of their own.
+ELSEWHERE := /test/(e2e|faults|bench|house|observe)$$
+# Tests of the whole operator wait for most of their time, hence -p and -parallel beyond the cores.
+.PHONY: unit
+unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
+	@bin/localkube build
+	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 4 -parallel 6 -timeout 20m $$(go list ./... | grep -vE '$(ELSEWHERE)')
+	@$(GO_TEST) -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
+	@$(GO_TEST) -count=1 ./internal/health -run Invariants -rapid.checks=3000
+	@hack/check-rbac out/rbac
+	@hack/check-crdcover
+
 # Tests with one goroutine that take five to ten times as long with the race detector: they weigh long answers, or compose thousands of clusters.
 PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIsBounded|TestALargeClusterIsSmallInMemory|TestNobodyIsStoppedBeforeItsTime|TestNobodysJailIsOverwrittenWhateverTheMode|TestEveryLeafIsEffectiveOrTold)$$
 
-.PHONY: unit
-unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver, with the race detector (the leaves of specs and a few others without, which takes a third of the time); compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
+.PHONY: race
+race: bin/localkube bin/helm ## Run what "make unit" runs with the race detector. Part of "make test-long".
 	@bin/localkube build
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 20m $$(go list ./... | grep -v -e /test/e2e -e /test/faults -e /test/bench -e /test/leaves -e /test/house -e /test/observe)
-	@COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac go test -parallel 4 -timeout 20m ./test/leaves
-	@go test -timeout 20m -run '$(PLAIN_TESTS)' ./internal/slurm/rest ./internal/slurm/fake ./internal/compose
-	@go test -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
-	@go test -count=1 ./internal/health -run Invariants -rapid.checks=3000
-	@hack/check-rbac out/rbac
-	@hack/check-crdcover
+	@CGO_ENABLED=1 go test -race -vet=off -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
+
+.PHONY: worlds
+worlds: ## Let random worlds try the plans of NodeSets and of Kubernetes nodes for longer. Part of "make test-long".
+	@$(GO_TEST) -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=15000
+	@$(GO_TEST) -count=1 ./internal/health -run Invariants -rapid.checks=30000
 
 .PHONY: observe
 observe: bin/localkube bin/helm ## Run every query of the alerts and dashboards on a Prometheus, and see each alert fire. Debian's package prometheus is needed.
 	@bin/localkube build
-	@go test -count=1 -timeout 10m ./test/observe -observe.required
+	@$(GO_TEST) -count=1 -timeout 10m ./test/observe -observe.required
 
 .PHONY: faults
 faults: ## Try every fault at every sixth write of every scenario (FAULTS_EVERY=1 for all writes, FAULTS=… for the tests that match), in synthetic time.
-	@go test -timeout 40m -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY)
+	@$(GO_TEST) -timeout 60m -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY)
+
+.PHONY: faults-all
+faults-all: ## Try every fault at every write of every scenario. Part of "make test-long".
+	@$(MAKE) --no-print-directory faults FAULTS_EVERY=1
 
 .PHONY: mutants
 mutants: ## Put the bugs of others into the operator, one at a time, and see that the fault suite catches each.
-	@go test -count=1 -v -timeout 2h ./test/mutants -mutants.run
+	@$(GO_TEST) -count=1 -v -timeout 3h ./test/mutants -mutants.run
 
 .PHONY: status-page
 status-page: ## Look at the status page with Chromium, and take its pictures for the documentation. Chromium, a Debian package, is installed: 414 MB.
 	@hack/install-packages chromium
-	@go test -count=1 ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
+	@$(GO_TEST) -count=1 ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
 
 .PHONY: counts
 counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.
 	@bin/localkube build
-	@go test -count=1 -timeout 20m ./test/bench -bench.manager=$(CURDIR)/bin/manager
+	@$(GO_TEST) -count=1 -timeout 20m ./test/bench -bench.manager=$(CURDIR)/bin/manager
 
 .PHONY: bench
 bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,000 workers (BENCH_SIZES), at rest for BENCH_WINDOW; docs/administrators/benchmarks.md.
 	@bin/localkube build
 	@mkdir -p out && rm -f out/bench.jsonl
-	@go test -count=1 -v -timeout 4h ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.window=$(BENCH_WINDOW) -bench.samples=20 \
+	@$(GO_TEST) -count=1 -v -timeout 4h ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.window=$(BENCH_WINDOW) -bench.samples=20 \
 		-bench.compare -bench.manager=$(CURDIR)/bin/manager -bench.out=$(CURDIR)/out/bench.jsonl
 
 .PHONY: test-dev
 test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was.
-	@cd dev && CGO_ENABLED=0 go test -timeout 15m ./...
+	@cd dev && $(GO_TEST) -timeout 15m ./...
 
 .PHONY: test-images
 test-images: images ## Run the images' own tests: daemons start, users log in, jobs move into the jail; a clean clone makes the operator's image.
 	@images/test/run
-	@go test -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
+	@$(GO_TEST) -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
 
 # Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
-compare: images ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
-	@images/build --registry $(REGISTRY) --tag $(TAG) --suite trixie
-	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) go test -count=1 -parallel 24 -timeout 10m \
+compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -count=1 -parallel 24 -timeout 10m \
 		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist ./cmd/check-runner -run 'Slurm|Original'
-
-# One needs the processor and the other waits for daemons.
-.PHONY: faults-and-compare
-faults-and-compare: ## Run "faults" and "compare" at once, which takes as long as the first.
-	@$(MAKE) --no-print-directory -j2 --output-sync=target faults compare
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@mkdir -p out; { go test -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
+	@mkdir -p out; { $(GO_TEST) -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
 		-e2e.tag=$(TAG) $(E2E_FLAGS) || touch out/e2e.failed; } | tee out/e2e.log; \
 		if rm out/e2e.failed 2>/dev/null; then echo "What the tests that failed said last:"; hack/failures out/e2e.log; exit 1; fi
 
@@ -204,6 +225,10 @@ e2e-long: e2e ## Run the end-to-end tests with those that "make e2e" leaves out 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.
 	@images/build --registry $(REGISTRY) --tag $(TAG)
+
+.PHONY: images-of-both-releases
+images-of-both-releases: images ## Build the container images of Slurm 26.05 and those of 24.11.
+	@images/build --registry $(REGISTRY) --tag $(TAG) --suite trixie
 
 .PHONY: cluster-up
 cluster-up: bin/localkube ## Start the local Kubernetes (NODES=2).

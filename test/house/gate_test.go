@@ -1,0 +1,135 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// gated is a repository whose make passes, fails and reports as its stages are called.
+type gated struct{ dir, cache string }
+
+// newGated returns a repository with one commit, the scripts of the gate, and a make of its own on the PATH.
+func newGated(t *testing.T) gated {
+	t.Helper()
+	g := gated{dir: t.TempDir(), cache: t.TempDir()}
+	for _, script := range []string{"gate", "failures"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "hack", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.write(t, filepath.Join("hack", script), string(text))
+	}
+	// It is called as "make --no-print-directory STAGE".
+	g.write(t, "bin/make", `#!/bin/sh
+echo "$2 speaks"
+case $2 in
+waits-for-*) other=${2#waits-for-}; while [ ! -e "out/gate/$other.result" ]; do sleep 0.01; done ;;
+breaks) printf -- '=== RUN   TestA\n    a_test.go:1: one is not two\n--- FAIL: TestA (0.00s)\n'; exit 2 ;;
+esac
+`)
+	g.write(t, ".gitignore", "out/\n")
+	for _, arguments := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "All"}} {
+		g.git(t, arguments...)
+	}
+	return g
+}
+
+func (g gated) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(g.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g gated) git(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", arguments...)
+	command.Dir = g.dir
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", arguments, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// run runs the gate, and returns what it printed, whether it passed, and its verdict on what is checked out.
+func (g gated) run(t *testing.T, suffix string, lanes ...string) (out string, passed bool, verdict string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(g.dir, "hack", "gate"), lanes...)
+	command.Env = append(os.Environ(), "PATH="+filepath.Join(g.dir, "bin")+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+g.cache)
+	text, err := command.CombinedOutput()
+	note, missing := os.ReadFile(filepath.Join(g.cache, "coxswain", "gate", g.git(t, "rev-parse", "HEAD")+suffix))
+	if missing != nil {
+		t.Fatalf("no verdict: %v\n%s", missing, text)
+	}
+	return string(text), err == nil, regexp.MustCompile(`\d+ s`).ReplaceAllString(strings.TrimSpace(string(note)), "N s")
+}
+
+func TestTheGateRunsItsLanesBesideEachOther(t *testing.T) {
+	out, passed, verdict := newGated(t).run(t, "", "a waits-for-c", "c waits-for-a")
+	if !passed || verdict != "passed in N s" || !strings.Contains(out, "\n4 passed, 0 failed\n") {
+		t.Errorf("passed: %v, verdict: %q\n%s", passed, verdict, out)
+	}
+}
+
+func TestAStageThatFailsKeepsNoOtherFromRunning(t *testing.T) {
+	g := newGated(t)
+	out, passed, verdict := g.run(t, "", "breaks waits-for-c", "c")
+	if passed || verdict != "failed in N s: breaks" || !strings.Contains(out, "\n2 passed, 1 failed\n") {
+		t.Errorf("passed: %v, verdict: %q\n%s", passed, verdict, out)
+	}
+	for _, want := range []string{"What the tests that failed said last:\nTestA:", "one is not two", "breaks speaks"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not print %q:\n%s", want, out)
+		}
+	}
+	g.write(t, "hack/more", "not committed")
+	if _, _, verdict := g.run(t, "+changes", "a"); verdict != "passed in N s" {
+		t.Errorf("with a change that is not committed the verdict is %q", verdict)
+	}
+}
+
+// TestOthersRunTheStagesOfTheGate holds that the workflow for hosts of repositories, and the table for people, have every stage.
+func TestOthersRunTheStagesOfTheGate(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var stages []string
+	_, lanes, _ := strings.Cut(read("hack/gate"), "lanes=(\n")
+	lanes, _, _ = strings.Cut(lanes, "\n)")
+	for line := range strings.Lines(lanes) {
+		stages = append(stages, strings.Fields(strings.Trim(strings.TrimSpace(line), `"`))...)
+	}
+	slices.Sort(stages)
+	hosted := regexp.MustCompile(`(?m)^ +stage: \[(.*)\]$`).FindStringSubmatch(read(".github/workflows/gate.yml"))
+	if len(stages) == 0 || hosted == nil {
+		t.Fatalf("stages %q, workflow %q", stages, hosted)
+	}
+	if diff := cmp.Diff(stages, slices.Sorted(slices.Values(strings.Split(hosted[1], ", ")))); diff != "" {
+		t.Errorf("stages of hack/gate and of .github/workflows/gate.yml (-gate +workflow):\n%s", diff)
+	}
+	contributing := read("CONTRIBUTING.md")
+	for _, stage := range stages {
+		if !strings.Contains(contributing, "| `make "+stage+"` |") {
+			t.Errorf("the table of CONTRIBUTING.md has no row of `make %s`", stage)
+		}
+	}
+}
