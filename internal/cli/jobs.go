@@ -109,8 +109,8 @@ func withWorkers(jobs []Job, pods []corev1.Pod) []Job {
 			if p := byNode[name]; p != nil {
 				worker.Pod, worker.KubernetesNode = p.Name, p.Spec.NodeName
 				worker.Protected = p.Labels[slinkyv1beta1.LabelPodProtect] == "true"
-				if at, err := time.Parse(time.RFC3339, p.Annotations[slinkyv1beta1.AnnotationPodDeadline]); err == nil {
-					worker.Deadline = &at
+				if facts := workerpod.Facts(p); facts.DeadlineKnown && facts.Deadline.Year() != neverEnds {
+					worker.Deadline = &facts.Deadline
 				}
 			}
 			job.Workers = append(job.Workers, worker)

@@ -29,6 +29,7 @@ const squeueJobs = `812|main|alice|RUNNING|1:02:03|4:00:00|2|worker-[3-4]|None|t
 813_7|gpu|bob|RUNNING|5:00|UNLIMITED|1|worker-3|None|array
 814_[1-5]|main,gpu|bob|PENDING|0:00|1-00:00:00|6||Resources|waits
 815|gpu|carol|COMPLETING|9:00|1:00:00|1|worker-9|None|gone
+816|main|bob|RUNNING|2:00|UNLIMITED|1|worker-5|None|endless
 a line of something else
 `
 
@@ -50,7 +51,9 @@ func slurmIn(t *testing.T, server *apiserver.Server, asked *atomic.Int32) {
 		"worker-3": func(p *corev1.Pod) {
 			p.Annotations[slinkyv1beta1.AnnotationPodDeadline] = "2026-11-25T15:00:00Z"
 		},
-		"worker-4":  func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodDeadline] = "2026-11-25T14:57:57Z" },
+		"worker-4": func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodDeadline] = "2026-11-25T14:57:57Z" },
+		// It drains, and its job has no time limit.
+		"worker-5":  func(p *corev1.Pod) { p.Annotations[slinkyv1beta1.AnnotationPodDeadline] = "9999-12-31T23:59:59Z" },
 		"worker-10": func(p *corev1.Pod) { delete(p.Labels, slinkyv1beta1.LabelPodProtect) },
 	} {
 		p := workerOf("demo-"+name, name, "Mixed", "Drain")
