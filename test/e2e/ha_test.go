@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/test/login"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
@@ -23,11 +25,7 @@ import (
 func TestHighAvailability(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	// A backup that was in charge first ends before the primary starts (decision 010), so a restart of it is as it should be.
-	m := s.manifest(t, "ha.yaml")
-	s.apply(t, m)
-	s.awaitReady(t, m)
-	c := controllerObject(t, m)
+	c := controllerObject(t, s.components(t, "ha.yaml"))
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionTrue)
 	s.awaitActive(t, "slurm-controller-0")
 	alice := s.enterLoginSet(t, "login", "alice")
@@ -54,21 +52,36 @@ func TestHighAvailability(t *testing.T) {
 	s.awaitCondition(t, soon, c, "HighlyAvailable", metav1.ConditionFalse)
 
 	begin = time.Now()
+	since := func() time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }
 	s.setFinalizers(t, primary, `null`)
 	s.awaitPod(t, primary.Name, primary.UID)
+	t.Logf("the pod of the first slurmctld was ready again after %s", since())
 	s.awaitActive(t, "slurm-controller-0")
 	s.awaitCondition(t, patient, c, "HighlyAvailable", metav1.ConditionTrue)
-	t.Logf("the first slurmctld was in charge again after %s", time.Since(begin).Round(100*time.Millisecond))
-	// A backup that hands over while it runs may save its state after the primary has read it.
-	for _, c := range s.pod(t, "slurm-controller-1").Status.ContainerStatuses {
-		if c.Name == "slurmctld" && c.RestartCount == 0 {
-			t.Error("the backup did not end before the primary took over")
-		}
-	}
+	t.Logf("the first slurmctld was in charge again after %s", since())
+	s.endedForThePrimary(t, "slurm-controller-1")
 	alice.awaits(t, second, "COMPLETED")
 	s.survivesAFreeze(t, alice, job)
 	release(t)
 	alice.awaits(t, job, "COMPLETED")
+}
+
+// endedForThePrimary holds that a backup has ended before the primary took over, and that its container has not: a backup that hands over
+// while it runs may save its state after the primary has read it, and a container that ends again and again is started later and later.
+func (s *scene) endedForThePrimary(t *testing.T, backup string) {
+	t.Helper()
+	said, err := s.Clientset.CoreV1().Pods(s.namespace).GetLogs(backup, &corev1.PodLogOptions{Container: slinkyv1beta1.NameSlurmctld}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("reading the log of %s: %v", backup, err)
+	}
+	if !strings.Contains(string(said), "slurmctld has ended, and starts again as a backup") {
+		t.Errorf("the backup did not end before the primary took over: %s", said)
+	}
+	for _, c := range s.pod(t, backup).Status.ContainerStatuses {
+		if c.RestartCount > 0 {
+			t.Errorf("container %s of the backup was restarted", c.Name)
+		}
+	}
 }
 
 // submitsSoon submits a job as soon as one is accepted.
