@@ -46,54 +46,114 @@ func (s *scene) jailVolume(t *testing.T) string {
 	return dir
 }
 
+// moment is for how long a program runs between two looks of stopAmid. The middle of its work may last a tenth of a second.
+const moment = time.Millisecond
+
 // stopAmid stops a program that has a volume mounted, in the middle of its work: when amid says that it is there. The program stays
 // stopped until it is killed. command is how its command line begins, without the directory.
+//
+// On a busy machine one look takes longer than the whole of the work. So the program is stopped as soon as it is found, and goes on for
+// moments: nothing happens during a look.
 func stopAmid(t *testing.T, command, volume string, amid func() (bool, error)) *os.Process {
 	t.Helper()
 	var p *os.Process
-	const often = time.Millisecond // the middle may last a tenth of a second
-	err := walk.Poll(t.Context(), patient, often, command+" to be in the middle of its work", func(context.Context) (err error) {
+	wanted := search{command: command, volume: filepath.Base(volume)}
+	t.Cleanup(func() {
+		if p != nil {
+			_ = p.Kill() // what is stopped never ends
+		}
+	})
+	err := walk.Poll(t.Context(), patient, moment, command+" to be in the middle of its work", func(ctx context.Context) (err error) {
 		if p == nil {
-			if p, err = processWith(command, volume); err != nil {
-				return err
-			}
+			p, err = wanted.process()
+		} else {
+			err = goOn(ctx, p)
 		}
-		if is, err := amid(); err != nil || !is {
-			return errors.Join(err, errors.New("it is not"))
+		if err == nil {
+			err = p.Signal(syscall.SIGSTOP)
 		}
-		if err = p.Signal(syscall.SIGSTOP); err != nil {
-			p = nil // it was one that has ended
+		if err != nil {
+			p = nil // it has ended; another one may come
+			return err
+		}
+		is, err := amid()
+		if err == nil && !is {
+			err = errors.New("it is not")
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Kill() }) // what is stopped never ends
 	return p
 }
 
-// processWith finds the process of a command that has a volume mounted.
-func processWith(command, volume string) (*os.Process, error) {
-	all, err := filepath.Glob("/proc/[0-9]*")
+// goOn lets a stopped process run for a moment.
+func goOn(ctx context.Context, p *os.Process) error {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(moment):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// search looks for the process of a command that has a volume mounted, again and again.
+type search struct {
+	command, volume string
+	// strangers are processes that do not have the volume mounted. There are hundreds, and to look at all of them takes a tenth of a
+	// second on a busy machine, in which a copy comes far.
+	strangers map[string]bool
+}
+
+func (s *search) process() (*os.Process, error) {
+	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range all {
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		program, args, _ := strings.Cut(string(line), "\x00")
-		if err != nil || !strings.HasPrefix(filepath.Base(program)+" "+strings.ReplaceAll(args, "\x00", " "), command) {
-			continue
-		}
-		mounts, err := os.ReadFile(filepath.Join(dir, "mountinfo"))
-		if err != nil || !strings.Contains(string(mounts), "/"+filepath.Base(volume)+" ") {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			return nil, err
-		}
-		return os.FindProcess(pid)
+	all, err := proc.Readdirnames(-1)
+	if err := errors.Join(err, proc.Close()); err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("no %s has the volume %s", command, filepath.Base(volume))
+	before := s.strangers
+	s.strangers = map[string]bool{}
+	for _, name := range all {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if before[name] {
+			s.strangers[name] = true
+			continue
+		}
+		is, stranger := s.look(filepath.Join("/proc", name))
+		if is {
+			return os.FindProcess(pid)
+		}
+		if stranger {
+			s.strangers[name] = true
+		}
+	}
+	return nil, fmt.Errorf("no %s has the volume %s", s.command, s.volume)
+}
+
+// look says whether a process is the one that is wanted, and whether it never will be.
+func (s *search) look(dir string) (is, stranger bool) {
+	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return false, false // it has ended
+	}
+	mounts, err := os.ReadFile(filepath.Join(dir, "mountinfo"))
+	if err != nil {
+		return false, false
+	}
+	program, args, _ := strings.Cut(string(line), "\x00")
+	if !strings.Contains(string(mounts), "/"+s.volume+" ") {
+		// What becomes the first process of a container has the mounts of its Kubernetes node at first.
+		return false, !strings.HasPrefix(args, "init")
+	}
+	return strings.HasPrefix(filepath.Base(program)+" "+strings.ReplaceAll(args, "\x00", " "), s.command), false
 }
