@@ -34,8 +34,12 @@ func answersThePlugin(t *testing.T, c *slurmCluster, alice *user) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.program, stage.repository.Path("cmd", "kubectl-slurm")).CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v: %s", err, out)
 	}
-	alice.seesNode(t, "worker-1", "idle")
-	job, release := alice.submitsBlocked(t, "--nodelist=worker-0", "--job-name=train")
+	alice.seesNoJobs(t)
+	for _, worker := range []string{"worker-0", "worker-1"} {
+		alice.seesNode(t, worker, "idle")
+	}
+	// Without a limit one is shown as UNLIMITED, or as 365 days when the backfill scheduler has started it.
+	job, release := alice.submitsBlocked(t, "--nodelist=worker-0", "--job-name=train", "--time=30-0")
 	sample := stage.repository.Path("config", "samples", "slurmcluster.yaml")
 	p.prints(t, "jobs", 0, "jobs")
 	p.prints(t, "top", 0, "top")

@@ -110,6 +110,18 @@ func (u *user) submitsBlocked(t *testing.T, options ...string) (job int, release
 	}
 }
 
+// seesNoJobs waits until no job waits, runs or completes: what ends a job may go on for a while after srun has returned.
+func (u *user) seesNoJobs(t *testing.T) {
+	t.Helper()
+	eventually(t, patient, "squeue to show no job", func(ctx context.Context) error {
+		out, err := u.Run(ctx, "squeue --all --noheader")
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = fmt.Errorf("it shows %q", out)
+		}
+		return err
+	})
+}
+
 // seesNode waits until sinfo says that a node is in a state.
 func (u *user) seesNode(t *testing.T, node, state string) {
 	t.Helper()
