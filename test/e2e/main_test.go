@@ -78,6 +78,11 @@ func run(m *testing.M) int {
 }
 
 func prepare(ctx context.Context) error {
+	if *kubeconfig == "" {
+		if err := hasRoom("/"); err != nil {
+			return err
+		}
+	}
 	var err error
 	if stage.repository, err = walk.FindRepository(); err != nil {
 		return err
@@ -101,6 +106,21 @@ func prepare(ctx context.Context) error {
 	}
 	stage.restarts, err = stage.k.RestartsIn(ctx, walk.Operator.Namespace)
 	return err
+}
+
+// hasRoom refuses a machine whose disk is so full that check boot_disk_full, which workers have from their image, drains them. They have the
+// disk of this machine, and a test would find out after minutes that no job runs.
+func hasRoom(path string) error {
+	const maxUsed = 80 // percent, as the check has it
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return fmt.Errorf("asking how full the disk is: %w", err)
+	}
+	used := st.Blocks - st.Bfree
+	if percent := used * 100 / (used + st.Bavail); percent >= maxUsed {
+		return fmt.Errorf("%d %% of the file system of %s are used: check boot_disk_full would drain all workers; free some GB, so that less than %d %% are", percent, path, maxUsed)
+	}
+	return nil
 }
 
 // installMonitors makes the kinds of the Prometheus operator known. The operator makes objects of them in all clusters as soon as they are
