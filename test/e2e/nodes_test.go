@@ -28,7 +28,8 @@ func TestKubernetesNodes(t *testing.T) {
 	if !s.Local {
 		t.Skip("only of a local Kubernetes can a kubelet be stopped")
 	}
-	s.sets(t, "nodeReplacement.enabled=true", "nodeReplacement.enabled=false")
+	// All at once: every upgrade takes seconds, in which nothing else is tested.
+	s.sets(t, "nodeReplacement.enabled=true,"+s.rebooters("nc-rebooter"), "nodeReplacement.enabled=false,"+s.rebooters())
 	n := s.stageNodes(t)
 	s.components(t, "nodes.yaml")
 	alice := s.enterLoginSet(t, "login", "alice")

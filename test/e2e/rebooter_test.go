@@ -58,10 +58,9 @@ func drainsByRebooter(t *testing.T, s *nodesScene, alice *user) {
 	}
 }
 
-// hasRebooter runs a rebooter on the frozen node until the test ends.
+// hasRebooter runs a rebooter on the frozen node until the test ends. Its ServiceAccount has the rights already.
 func (s *nodesScene) hasRebooter(t *testing.T) {
 	t.Helper()
-	s.mayReboot(t, "nc-rebooter")
 	configurator, err := s.manifest(t, "rebooter.yaml", "NODE", s.frozen).Only("NodeConfigurator")
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +72,16 @@ func (s *nodesScene) hasRebooter(t *testing.T) {
 
 func isOfRebooter(t corev1.Taint) bool { return t.Key == "node.kubernetes.io/NoExecute" }
 
-// mayReboot gives a ServiceAccount of the scene the rights of a rebooter, by the value of the chart.
-func (s *scene) mayReboot(t *testing.T, account string) {
-	t.Helper()
-	s.sets(t, fmt.Sprintf(`rebooter.serviceAccounts=[{"namespace": %q, "name": %q}]`, s.namespace, account), "rebooter.serviceAccounts=[]")
+// rebooters is the value of the chart, as JSON, that gives ServiceAccounts of the scene the rights of a rebooter.
+func (s *scene) rebooters(accounts ...string) string {
+	list := []string{}
+	for _, account := range accounts {
+		list = append(list, fmt.Sprintf(`{"namespace": %q, "name": %q}`, s.namespace, account))
+	}
+	return "rebooter.serviceAccounts=[" + strings.Join(list, ",") + "]"
 }
 
-// sets sets a value of the operator's chart, as JSON, and another one when the test ends.
+// sets sets values of the operator's chart, as JSON, and others when the test ends.
 func (s *scene) sets(t *testing.T, value, after string) {
 	t.Helper()
 	set := func(ctx context.Context, value string) error {
