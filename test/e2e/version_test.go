@@ -183,7 +183,8 @@ func (s *scene) upgradesWorkers(t *testing.T, m walk.Manifest, job int) {
 func (s *scene) findsNewCommands(t *testing.T) {
 	t.Helper()
 	alice := s.enterLoginSet(t, "old-login", "alice")
-	s.enterLoginSet(t, "old-login", "alice").seesBanner(t, "2 idle\r\nYour jobs: 0 running, 0 pending\r\n")
+	logsIn := func(t *testing.T) *user { return s.enterLoginSet(t, "old-login", "alice") }
+	seesBanner(t, logsIn, "2 idle\r\nYour jobs: 0 running, 0 pending\r\n")
 	version := alice.runs(t, "squeue --version")
 	if !strings.Contains(version, "26.05") {
 		t.Errorf("squeue --version printed %q", version)
