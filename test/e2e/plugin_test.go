@@ -28,12 +28,30 @@ type plugin struct {
 	program string
 }
 
-// answersThePlugin runs the commands of kubectl slurm, and compares what they print with golden files.
-func answersThePlugin(t *testing.T, c *slurmCluster, alice *user) {
-	p := plugin{c, filepath.Join(t.TempDir(), "kubectl-slurm")}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.program, stage.repository.Path("cmd", "kubectl-slurm")).CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v: %s", err, out)
+// buildsPlugin builds kubectl-slurm while the test goes on. built waits for it.
+func buildsPlugin(t *testing.T) (built func(*testing.T) (program string)) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "kubectl-slurm")
+	done := make(chan struct{})
+	var said []byte
+	var err error
+	go func() {
+		defer close(done)
+		said, err = exec.CommandContext(t.Context(), "go", "build", "-o", program, stage.repository.Path("cmd", "kubectl-slurm")).CombinedOutput()
+	}()
+	t.Cleanup(func() { <-done })
+	return func(t *testing.T) string {
+		t.Helper()
+		if <-done; err != nil {
+			t.Fatalf("building the plugin: %v: %s", err, said)
+		}
+		return program
 	}
+}
+
+// answersThePlugin runs the commands of kubectl slurm, and compares what they print with golden files.
+func answersThePlugin(t *testing.T, c *slurmCluster, alice *user, program string) {
+	p := plugin{c, program}
 	alice.seesNoJobs(t)
 	for _, worker := range []string{"worker-0", "worker-1"} {
 		alice.seesNode(t, worker, "idle")

@@ -23,7 +23,9 @@ import (
 // What happens to a SlurmCluster in its life, in this order.
 func TestSlurmCluster(t *testing.T) {
 	t.Parallel()
-	c := newScene(t).slurmCluster(t)
+	s := newScene(t)
+	program := buildsPlugin(t)
+	c := s.slurmCluster(t)
 	alice := c.logsIn(t)
 	for _, chapter := range []struct {
 		name string
@@ -36,7 +38,7 @@ func TestSlurmCluster(t *testing.T) {
 			c.comparesAccounted(t, alice, name, name, "worker-0")
 		}},
 		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
-		{"answers kubectl slurm", answersThePlugin},
+		{"answers kubectl slurm", func(t *testing.T, c *slurmCluster, alice *user) { answersThePlugin(t, c, alice, program(t)) }},
 		{"greets a user who logs in at a terminal", greets},
 		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
