@@ -167,6 +167,7 @@ func (g *group) stopAmidChange(t *testing.T, version int, amid func(version int)
 		defer close(changed)
 		g.change(t, version)
 	}()
+	t.Cleanup(func() { <-changed }) // or it would tell a test that is over of its failure
 	p := stopAmid(t, writer, g.jailVolume(t), func() (bool, error) { return amid(version) })
 	<-changed
 	return p

@@ -43,8 +43,8 @@ func TestAListOfTooManyNodesIsNotBelieved(t *testing.T) {
 		w.sleep(5 * time.Second) // until Slurm has been asked
 		w.cordon("true")
 		w.sleep(time.Minute)
-		conditions := get[slinkyv1beta1.Controller](w, "demo").Status.Conditions
-		c := meta.FindStatusCondition(conditions, slinkyv1beta1.ConditionSlurmReachable)
+		controller, _ := get[slinkyv1beta1.Controller](w, "demo")
+		c := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 		if c == nil || c.Status != metav1.ConditionUnknown || c.Reason != slinkyv1beta1.ReasonAnswersInDoubt || !strings.Contains(c.Message, "more than 65536 nodes") {
 			t.Errorf("the condition is %+v", c)
 		}

@@ -101,7 +101,7 @@ func (w *world) checkScript(job fake.Job) (runs time.Duration, exitCode int64) {
 // awaitRun waits until a Job of the check is over. A Slurm job whose node somebody has drained waits, and a person cancels it.
 func (w *world) awaitRun(name string) {
 	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
-		if job := get[batchv1.Job](w, name); job != nil && activecheck.Over(job) {
+		if job, there := get[batchv1.Job](w, name); there && activecheck.Over(job) {
 			return
 		}
 		for id := int64(1); id < 100 && time.Since(began) > 90*time.Second; id++ {
@@ -110,13 +110,14 @@ func (w *world) awaitRun(name string) {
 			}
 		}
 	}
-	w.fail("a run ends", "%+v", get[batchv1.Job](w, name))
+	job, there := get[batchv1.Job](w, name)
+	w.fail("a run ends", "there is Job %s: %t; %+v", name, there, job.Status)
 }
 
 // runByHand runs the check once more, as "kubectl create job --from=cronjob/gpu" does.
 func (w *world) runByHand(name string) {
-	cron := get[batchv1.CronJob](w, "gpu")
-	if cron == nil {
+	cron, there := get[batchv1.CronJob](w, "gpu")
+	if !there {
 		w.fail("a check has a CronJob", "there is none")
 		return
 	}
@@ -230,9 +231,9 @@ func (w *world) failedOn(name string) bool {
 
 // expectRun holds that a Job is over, and says that of its Slurm jobs which it has noted. Then the check says the same.
 func (w *world) expectRun(name string) {
-	job := get[batchv1.Job](w, name)
-	if job == nil || !activecheck.Over(job) {
-		w.fail("a run ends", "%+v", job)
+	job, there := get[batchv1.Job](w, name)
+	if !there || !activecheck.Over(job) {
+		w.fail("a run ends", "there is Job %s: %t; %+v", name, there, job.Status)
 		return
 	}
 	record := activecheck.ReadRecord(job.Annotations)
@@ -245,7 +246,8 @@ func (w *world) expectRun(name string) {
 			failed++
 		}
 	}
-	status := get[nebiusv1alpha1.ActiveCheck](w, "gpu").Status.SlurmJobsStatus
+	check, _ := get[nebiusv1alpha1.ActiveCheck](w, "gpu")
+	status := check.Status.SlurmJobsStatus
 	if status == nil || failed > 0 != (status.LastRunStatus == nebiusv1alpha1.SlurmRunFailed) {
 		w.fail("a check says how its run was", "%d Slurm jobs have failed, %+v", failed, status)
 	}
@@ -257,7 +259,7 @@ func (w *world) expectRun(name string) {
 // expectStormOver holds that no worker is out of service, and that the cluster is available.
 func (w *world) expectStormOver() {
 	w.expectNoneOut()
-	if c := get[nebiusv1.SlurmCluster](w, "demo"); c == nil || c.Status.Phase != nebiusv1.PhaseAvailable {
+	if c, _ := get[nebiusv1.SlurmCluster](w, "demo"); c.Status.Phase != nebiusv1.PhaseAvailable {
 		w.fail("the cluster is available", "%+v", c)
 	}
 }

@@ -211,7 +211,7 @@ func (w *world) lies(f func(*http.Request) *fake.Fault) {
 	})
 	w.after(lie, func() {
 		// Without a Controller, or with a suspended one, nobody asks.
-		if c := get[slinkyv1beta1.Controller](w, "demo"); told.Load() == 0 && c != nil && !c.Suspended() {
+		if c, there := get[slinkyv1beta1.Controller](w, "demo"); told.Load() == 0 && there && !c.Suspended() {
 			w.fail("Slurm lies", "nobody has asked")
 		}
 		w.slurm.SetFault(nil)

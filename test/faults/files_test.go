@@ -85,7 +85,7 @@ func (w *world) publish(name string) {
 		data[key] = contentOf(name, key, version)
 	}
 	w.touch()
-	if get[corev1.ConfigMap](w, name) != nil {
+	if _, there := get[corev1.ConfigMap](w, name); there {
 		change(w, name, func(m *corev1.ConfigMap) { m.Data = data })
 		return
 	}
@@ -271,7 +271,7 @@ func (w *world) expectFiles() {
 				w.fail("Slurm has read the files", "%s is %q, and Slurm has read %q", path, want[path], read[path])
 			}
 		}
-		c := get[nebiusv1alpha1.JailedConfig](w, name)
+		c, _ := get[nebiusv1alpha1.JailedConfig](w, name)
 		if !meta.IsStatusConditionTrue(c.Status.Conditions, nebiusv1alpha1.ConditionReady) {
 			w.fail("the goal is reached", "JailedConfig %s: %+v", name, c.Status.Conditions)
 		}

@@ -140,8 +140,8 @@ func (w *world) noteRetirement(name string) func(call) {
 // counts seconds.
 func (w *world) overdue(pod *unstructured.Unstructured) bool {
 	for _, owner := range pod.GetOwnerReferences() {
-		n := get[slinkyv1beta1.NodeSet](w, owner.Name)
-		if n == nil || n.Spec.DrainTimeout == nil {
+		n, there := get[slinkyv1beta1.NodeSet](w, owner.Name)
+		if !there || n.Spec.DrainTimeout == nil {
 			continue
 		}
 		w.mu.Lock()
@@ -257,8 +257,8 @@ func says(obj *unstructured.Unstructured, condition string) bool {
 // limits are the wanted number of workers of a pod's NodeSet, and how many of them may be unavailable.
 func (w *world) limits(pod *unstructured.Unstructured) (set string, replicas, allowed int64) {
 	for _, owner := range pod.GetOwnerReferences() {
-		n := get[slinkyv1beta1.NodeSet](w, owner.Name)
-		if owner.Kind != "NodeSet" || n == nil {
+		n, there := get[slinkyv1beta1.NodeSet](w, owner.Name)
+		if owner.Kind != "NodeSet" || !there {
 			continue
 		}
 		limit := n.MaxUnavailable()

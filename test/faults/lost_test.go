@@ -47,8 +47,8 @@ func TestALossOfStateIsNotedInEveryStateOfTheNodeSet(t *testing.T) {
 				w.sleep(10 * time.Second)
 				w.restartSlurm(false, 30*time.Minute)
 				w.sleep(10 * time.Minute)
-				n := get[slinkyv1beta1.NodeSet](w, "w")
-				if n == nil || !meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown) {
+				n, _ := get[slinkyv1beta1.NodeSet](w, "w")
+				if !meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown) {
 					t.Fatalf("it is not noted: %+v", n)
 				}
 				// Two of three are made anew by a user, and the operator starts anew.
@@ -90,7 +90,7 @@ func TestALossOfStateCountsBeforeItIsNoted(t *testing.T) {
 		w.mu.Unlock()
 		w.restartSlurm(false, 30*time.Minute)
 		w.sleep(10 * time.Minute)
-		if n := get[slinkyv1beta1.NodeSet](w, "w"); meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown) {
+		if n, _ := get[slinkyv1beta1.NodeSet](w, "w"); meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown) {
 			t.Fatalf("it is noted: %+v", n)
 		}
 		if got := w.workers(); len(got) != 3 {

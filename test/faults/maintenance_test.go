@@ -49,8 +49,9 @@ func (w *world) expectStopped() {
 	if !w.undisturbed() {
 		return
 	}
+	c, _ := get[nebiusv1.SlurmCluster](w, "demo")
 	for _, pod := range w.sim.Objects(podKind) {
-		w.fail("at rest nothing runs", "Pod %s is there; %+v", pod.GetName(), get[nebiusv1.SlurmCluster](w, "demo").Status.Conditions)
+		w.fail("at rest nothing runs", "Pod %s is there; %+v", pod.GetName(), c.Status.Conditions)
 	}
 }
 
@@ -69,14 +70,14 @@ func (w *world) undisturbed() bool {
 
 // expectCluster holds that the SlurmCluster runs.
 func (w *world) expectCluster() {
-	c := get[nebiusv1.SlurmCluster](w, "demo")
+	c, _ := get[nebiusv1.SlurmCluster](w, "demo")
 	workers := 0
 	for _, pod := range w.sim.Objects(podKind) {
 		if isWorker(pod) && available(pod) {
 			workers++
 		}
 	}
-	if c == nil || c.Status.Phase != nebiusv1.PhaseAvailable || workers != 2 {
+	if c.Status.Phase != nebiusv1.PhaseAvailable || workers != 2 {
 		w.fail("the cluster comes back", "%d workers of 2 are good; %+v", workers, c)
 	}
 }

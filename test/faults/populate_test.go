@@ -55,8 +55,8 @@ func populating() []scenario {
 
 // expectJail holds that the jail is filled, and that the cluster runs.
 func (w *world) expectJail() {
-	c := get[nebiusv1.SlurmCluster](w, "demo")
-	if c == nil || !meta.IsStatusConditionTrue(c.Status.Conditions, nebiusv1.ConditionJailPopulated) {
+	c, _ := get[nebiusv1.SlurmCluster](w, "demo")
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, nebiusv1.ConditionJailPopulated) {
 		w.fail("the jail is filled", "%+v", c)
 	}
 	w.expectCluster()

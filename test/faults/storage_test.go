@@ -77,7 +77,7 @@ func stormOfDisks(w *world) {
 
 // expectPaused holds what the NodeSet says about the brake, unless a fault may have changed that.
 func (w *world) expectPaused(want bool) {
-	n := get[slinkyv1beta1.NodeSet](w, "w")
+	n, _ := get[slinkyv1beta1.NodeSet](w, "w")
 	if w.undisturbed() && meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused) != want {
 		w.fail("who waits for the brake is told", "%+v, want %t", n.Status.Conditions, want)
 	}

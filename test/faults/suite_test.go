@@ -211,8 +211,8 @@ func (w *world) expectGoal() {
 			}
 		}
 	}
-	n := get[slinkyv1beta1.NodeSet](w, "w")
-	if n == nil {
+	n, there := get[slinkyv1beta1.NodeSet](w, "w")
+	if !there {
 		return
 	}
 	workers := int32(0)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -329,21 +328,19 @@ func create[T any, P interface {
 	}
 }
 
-// get reads an object; nil means that there is none.
+// get reads an object, and says whether there is one. A fault may have let it go, so that whoever expects one gets an empty one, never
+// nil. It does not end the test, since what happens later happens in goroutines of its own.
 func get[T any, P interface {
 	*T
 	client.Object
-}](w *world, name string) P {
+}](w *world, name string) (obj P, there bool) {
 	w.t.Helper()
-	var obj P = new(T)
+	obj = new(T)
 	err := w.user.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Errorf("reading %T %s: %v", obj, name, err)
 	}
-	if err != nil {
-		w.t.Fatalf("reading %T %s: %v", obj, name, err)
-	}
-	return obj
+	return obj, err == nil
 }
 
 // change edits an object as a user does.
@@ -352,8 +349,8 @@ func change[T any, P interface {
 	client.Object
 }](w *world, name string, edit func(P)) {
 	w.t.Helper()
-	obj := get[T, P](w, name)
-	if obj == nil {
+	obj, there := get[T, P](w, name)
+	if !there {
 		return // a fault may have let it go
 	}
 	edit(obj)
@@ -369,8 +366,10 @@ func gone[T any, P interface {
 	client.Object
 }](w *world, name string) {
 	w.t.Helper()
-	for began := time.Now(); get[T, P](w, name) != nil && time.Since(began) < patience; {
-		w.sleep(time.Second)
+	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
+		if _, there := get[T, P](w, name); !there {
+			return
+		}
 	}
 }
 

@@ -66,15 +66,15 @@ func (o *Operator) RunCluster() {
 			return fmt.Errorf("there are %d workers", n)
 		}
 		for _, name := range []string{"demo-controller", "demo-accounting", "demo-database"} {
-			if Get[appsv1.StatefulSet](o, name) == nil {
+			if !Exists[appsv1.StatefulSet](o, name) {
 				return fmt.Errorf("there is no StatefulSet %s", name)
 			}
 		}
-		if Get[appsv1.Deployment](o, "demo-restapi") == nil {
+		if !Exists[appsv1.Deployment](o, "demo-restapi") {
 			return errors.New("there is no Deployment demo-restapi")
 		}
 		// The login pods of a SlurmCluster are those of a StatefulSet.
-		if Get[appsv1.Deployment](o, "demo-login") == nil && Get[appsv1.StatefulSet](o, "demo-login") == nil {
+		if !Exists[appsv1.Deployment](o, "demo-login") && !Exists[appsv1.StatefulSet](o, "demo-login") {
 			return errors.New("there is neither a Deployment nor a StatefulSet demo-login")
 		}
 		return nil
@@ -138,14 +138,14 @@ func (o *Operator) ExpectToken(secret string, key *slurmtoken.Key, before string
 	o.t.Helper()
 	token := ""
 	apiserver.Eventually(o.t, func() error {
-		s := Get[corev1.Secret](o, secret)
-		if s == nil {
-			return errors.New("there is no Secret")
+		s, err := Find[corev1.Secret](o, secret)
+		if err != nil {
+			return err
 		}
 		if token = string(s.Data["SLURM_JWT"]); token == before {
 			return errors.New("the token is still that from before")
 		}
-		_, err := key.Read(token)
+		_, err = key.Read(token)
 		return err
 	})
 	return token

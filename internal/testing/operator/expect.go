@@ -48,9 +48,9 @@ func (o *Operator) ExpectStatus(ok func(slinkyv1beta1.NodeSetStatus) bool) {
 func (o *Operator) ExpectWaiting(pod, message string) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
-		p := Get[corev1.Pod](o, pod)
-		if p == nil {
-			return fmt.Errorf("%s is gone", pod)
+		p, err := Find[corev1.Pod](o, pod)
+		if err != nil {
+			return err
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type != "coxswain.dev/Retiring" {
@@ -106,10 +106,11 @@ func (o *Operator) ExpectLeft(want ...string) {
 func (o *Operator) ExpectReplaced(name string, before types.UID) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
-		if p := Get[corev1.Pod](o, name); p == nil || p.UID == before {
-			return fmt.Errorf("%s is not made anew", name)
+		p, err := Find[corev1.Pod](o, name)
+		if err == nil && p.UID == before {
+			err = fmt.Errorf("%s is not made anew", name)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -145,10 +146,8 @@ func ExpectExists[T any, P interface {
 }](o *Operator, name string) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
-		if Get[T, P](o, name) == nil {
-			return fmt.Errorf("there is no %T %s", *new(T), name)
-		}
-		return nil
+		_, err := Find[T, P](o, name)
+		return err
 	})
 }
 
@@ -159,7 +158,7 @@ func ExpectGone[T any, P interface {
 }](o *Operator, name string) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
-		if Get[T, P](o, name) != nil {
+		if Exists[T, P](o, name) {
 			return fmt.Errorf("there is still a %T %s", *new(T), name)
 		}
 		return nil

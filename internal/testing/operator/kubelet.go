@@ -79,15 +79,17 @@ func (o *Operator) Workers() []corev1.Pod {
 	return pods.Items
 }
 
-// RunWorkers starts the worker pods that do not run yet: they become ready, and their nodes register with Slurm.
+// RunWorkers starts the worker pods that do not run yet: they become ready, and their nodes register with Slurm. A pod that is gone by then
+// does not.
 func (o *Operator) RunWorkers() {
 	o.t.Helper()
 	for _, p := range o.Workers() {
 		if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		o.SetPod(p.Name, corev1.PodRunning)
-		o.Slurm.Register(registration(&p))
+		if o.setPhase(&p, corev1.PodRunning) {
+			o.Slurm.Register(registration(&p))
+		}
 	}
 }
 
@@ -227,21 +229,27 @@ func (o *Operator) Bind(pod, node string) {
 // SetPod lets a kubelet say that a pod is in a phase. A running pod is ready, others are not.
 func (o *Operator) SetPod(name string, phase corev1.PodPhase) {
 	o.t.Helper()
+	if !o.setPhase(Get[corev1.Pod](o, name), phase) {
+		o.t.Fatalf("Pod %s is gone", name)
+	}
+}
+
+// setPhase is SetPod for a pod that was read before, and says whether it is still there.
+func (o *Operator) setPhase(pod *corev1.Pod, phase corev1.PodPhase) bool {
+	o.t.Helper()
 	ready := corev1.ConditionFalse
 	if phase == corev1.PodRunning {
 		ready = corev1.ConditionTrue
-	}
-	pod := Get[corev1.Pod](o, name)
-	if pod == nil {
-		o.t.Fatalf("there is no Pod %s", name)
 	}
 	patch := client.StrategicMergeFrom(pod.DeepCopy())
 	pod.Status.Phase = phase
 	pod.Status.Conditions = append(without(pod.Status.Conditions, corev1.PodReady),
 		corev1.PodCondition{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()})
-	if err := o.User.Status().Patch(o.t.Context(), pod, patch); err != nil {
-		o.t.Fatalf("writing the status of Pod %s: %v", name, err)
+	err := o.User.Status().Patch(o.t.Context(), pod, patch)
+	if client.IgnoreNotFound(err) != nil {
+		o.t.Fatalf("writing the status of Pod %s: %v", pod.Name, err)
 	}
+	return err == nil
 }
 
 func without(conditions []corev1.PodCondition, kind corev1.PodConditionType) []corev1.PodCondition {

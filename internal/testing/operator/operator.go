@@ -21,7 +21,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -188,20 +187,44 @@ func Create[T any, P interface {
 	return obj
 }
 
-// Get reads an object of the test's namespace from the server; nil means that there is none.
+// Find reads an object of the test's namespace from the server. When it cannot, it returns an empty object, never nil, and an error that
+// names the object; apierrors.IsNotFound tells that there is none. It neither waits nor ends the test, as checks want it that are
+// repeated or run in goroutines of their own.
+func Find[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, name string) (P, error) {
+	var obj P = new(T)
+	if err := o.User.Get(o.t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, obj); err != nil {
+		return new(T), fmt.Errorf("reading %T %s: %w", obj, name, err)
+	}
+	return obj, nil
+}
+
+// Exists says whether there is an object in the test's namespace now.
+func Exists[T any, P interface {
+	*T
+	client.Object
+}](o *Operator, name string) bool {
+	o.t.Helper()
+	_, err := Find[T, P](o, name)
+	if client.IgnoreNotFound(err) != nil {
+		o.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// Get reads an object of the test's namespace, and waits for it when there is none yet. It never returns nil: when none comes, the test
+// fails with the object's name. Whoever wants to know about an absence asks Find or Exists.
 func Get[T any, P interface {
 	*T
 	client.Object
-}](o *Operator, name string) P {
+}](o *Operator, name string) (obj P) {
 	o.t.Helper()
-	var obj P = new(T)
-	err := o.User.Get(o.t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, obj)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		o.t.Fatalf("reading %T %s: %v", obj, name, err)
-	}
+	apiserver.Eventually(o.t, func() (err error) {
+		obj, err = Find[T, P](o, name)
+		return err
+	})
 	return obj
 }
 
@@ -212,9 +235,9 @@ func Change[T any, P interface {
 }](o *Operator, name string, edit func(P)) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
-		obj := Get[T, P](o, name)
-		if obj == nil {
-			return fmt.Errorf("there is no %T %s", obj, name)
+		obj, err := Find[T, P](o, name)
+		if err != nil {
+			return err
 		}
 		edit(obj)
 		return o.User.Update(o.t.Context(), obj)
@@ -294,9 +317,9 @@ func ExpectCondition[T any, P interface {
 	o.t.Helper()
 	message := ""
 	apiserver.Eventually(o.t, func() error {
-		obj := Get[T, P](o, name)
-		if obj == nil {
-			return fmt.Errorf("there is no %T %s", obj, name)
+		obj, err := Find[T, P](o, name)
+		if err != nil {
+			return err
 		}
 		c := meta.FindStatusCondition(obj.GetConditions(), kind)
 		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration < obj.GetGeneration() {

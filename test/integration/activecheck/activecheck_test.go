@@ -121,7 +121,7 @@ func TestACheckRunsAfterCreationAndByHand(t *testing.T) {
 	}
 	setJob(t, o, "first-initial-run", "")
 	expectLast(t, o, "first", "first-initial-run", nebiusv1alpha1.K8sJobActive)
-	if operator.Get[batchv1.CronJob](o, "second") != nil {
+	if operator.Exists[batchv1.CronJob](o, "second") {
 		t.Error("second did not wait for first")
 	}
 	setJob(t, o, "first-initial-run", batchv1.JobComplete)
@@ -181,7 +181,7 @@ func TestTheRunsOfACheckRestWithItsCluster(t *testing.T) {
 	isSuspended := func(want bool) {
 		t.Helper()
 		apiserver.Eventually(t, func() error {
-			if c := operator.Get[batchv1.CronJob](o, "disk"); c == nil || *c.Spec.Suspend != want {
+			if c := operator.Get[batchv1.CronJob](o, "disk"); *c.Spec.Suspend != want {
 				return fmt.Errorf("want suspend %v: %+v", want, c)
 			}
 			return nil
@@ -260,7 +260,7 @@ func TestMistakesOfACheckAreTold(t *testing.T) {
 	operator.Create[batchv1.CronJob](o, `{metadata: {name: taken}, spec: {schedule: "0 0 * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}`)
 	check(o, "taken", "")
 	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "taken", stalled, metav1.ConditionTrue, "NameConflict")
-	if operator.Get[batchv1.Job](o, "taken-initial-run") != nil {
+	if operator.Exists[batchv1.Job](o, "taken-initial-run") {
 		t.Error("a check without a CronJob has run")
 	}
 	o.Settle()

@@ -34,7 +34,7 @@ func TestTheChecksOfTheChartRunOneAfterTheOther(t *testing.T) {
 	}
 	const last = "ensure-healthy-nodes"
 	operator.ExpectExists[batchv1.Job](o, "create-user-soperatorchecks-initial-run")
-	if operator.Get[batchv1.CronJob](o, "mem-perf") != nil {
+	if operator.Exists[batchv1.CronJob](o, "mem-perf") {
 		t.Error("mem-perf did not wait for its user")
 	}
 	setJob(t, o, "create-user-soperatorchecks-initial-run", batchv1.JobComplete)

@@ -71,9 +71,6 @@ func jobsOf(t *testing.T, o *operator.Operator, name string, n int) (ids []int64
 	t.Helper()
 	apiserver.Eventually(t, func() error {
 		job := operator.Get[batchv1.Job](o, name)
-		if job == nil {
-			return fmt.Errorf("there is no Job %s", name)
-		}
 		ids = nil
 		record := checks.ReadRecord(job.Annotations)
 		for _, id := range record.IDs {

@@ -21,18 +21,14 @@ import (
 )
 
 func conf(o *operator.Operator) string {
-	if s := operator.Get[corev1.Secret](o, "demo-accounting"); s != nil {
-		return string(s.Data["slurmdbd.conf"])
-	}
-	return ""
+	s, _ := operator.Find[corev1.Secret](o, "demo-accounting")
+	return string(s.Data["slurmdbd.conf"])
 }
 
 // template is the annotations of slurmdbd's pods, or nil while there is no StatefulSet.
 func template(o *operator.Operator) map[string]string {
-	if s := operator.Get[appsv1.StatefulSet](o, "demo-accounting"); s != nil {
-		return s.Spec.Template.Annotations
-	}
-	return nil
+	s, _ := operator.Find[appsv1.StatefulSet](o, "demo-accounting")
+	return s.Spec.Template.Annotations
 }
 
 func TestAnotherPasswordReachesSlurmdbdAndRestartsIt(t *testing.T) {
@@ -75,11 +71,11 @@ func TestSlurmdbdThatMovesOutLeavesNoPasswordBehind(t *testing.T) {
 		a.Spec = slinkyv1beta1.AccountingSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "dbd.example", Port: 6819}}
 	})
 	apiserver.Eventually(t, func() error {
-		if operator.Get[corev1.Secret](o, "demo-accounting") != nil {
+		if operator.Exists[corev1.Secret](o, "demo-accounting") {
 			return errors.New("its Secret is still there")
 		}
 		for _, name := range []string{"demo-accounting", "demo-database"} {
-			if operator.Get[corev1.Service](o, name) != nil || operator.Get[appsv1.StatefulSet](o, name) != nil {
+			if operator.Exists[corev1.Service](o, name) || operator.Exists[appsv1.StatefulSet](o, name) {
 				return fmt.Errorf("%s is still there", name)
 			}
 		}
@@ -87,7 +83,7 @@ func TestSlurmdbdThatMovesOutLeavesNoPasswordBehind(t *testing.T) {
 	})
 	// They may be those of running daemons, and of a database whose volume stays.
 	for _, name := range []string{"demo-auth-slurm", "demo-auth-jwt", "demo-auth-database"} {
-		if operator.Get[corev1.Secret](o, name) == nil {
+		if !operator.Exists[corev1.Secret](o, name) {
 			t.Errorf("the generated Secret %s is gone", name)
 		}
 	}

@@ -4,7 +4,6 @@
 package component
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -47,7 +46,7 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 		})
 		operator.ExpectExists[appsv1.StatefulSet](o, "demo-login")
 		o.Settle()
-		if operator.Get[appsv1.Deployment](o, "demo-login") == nil {
+		if !operator.Exists[appsv1.Deployment](o, "demo-login") {
 			t.Fatal("the Deployment went before the pods of the StatefulSet were ready")
 		}
 		operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionFalse, "RollingOut")
@@ -58,7 +57,7 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 		if l.Status.Replicas != 3 || l.Status.Selector != "app.kubernetes.io/instance=demo-login,app.kubernetes.io/name=login" {
 			t.Errorf("status %+v", l.Status)
 		}
-		if s := operator.Get[corev1.Service](o, "demo-login-pods"); s == nil || s.Spec.ClusterIP != corev1.ClusterIPNone {
+		if s := operator.Get[corev1.Service](o, "demo-login-pods"); s.Spec.ClusterIP != corev1.ClusterIPNone {
 			t.Errorf("the Service of the pods is %v", s)
 		}
 
@@ -194,9 +193,9 @@ func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *t
 	was := digest()
 	operator.Delete[corev1.Secret](o, "demo-login-ssh-host-keys")
 	apiserver.Eventually(t, func() error {
-		s := operator.Get[corev1.Secret](o, "demo-login-ssh-host-keys")
-		if s == nil || string(s.Data["ssh_host_ed25519_key"]) == string(before["ssh_host_ed25519_key"]) || digest() == was {
-			return errors.New("there are no new keys, or the pods are those with the old ones")
+		s, err := operator.Find[corev1.Secret](o, "demo-login-ssh-host-keys")
+		if err != nil || string(s.Data["ssh_host_ed25519_key"]) == string(before["ssh_host_ed25519_key"]) || digest() == was {
+			return fmt.Errorf("there are no new keys, or the pods are those with the old ones (%v)", err)
 		}
 		return nil
 	})

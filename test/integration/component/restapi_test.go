@@ -22,10 +22,8 @@ import (
 
 // connection is the digest of what slurmrestd's pods were started with.
 func connection(o *operator.Operator) string {
-	if d := operator.Get[appsv1.Deployment](o, "demo-restapi"); d != nil {
-		return d.Spec.Template.Annotations[slinkyv1beta1.AnnotationSlurmConnectionHash]
-	}
-	return ""
+	d, _ := operator.Find[appsv1.Deployment](o, "demo-restapi")
+	return d.Spec.Template.Annotations[slinkyv1beta1.AnnotationSlurmConnectionHash]
 }
 
 func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
@@ -35,9 +33,6 @@ func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}}`)
 	apiserver.Eventually(t, func() error {
 		policy := operator.Get[networkingv1.NetworkPolicy](o, "demo-restapi")
-		if policy == nil {
-			return errors.New("there is no NetworkPolicy")
-		}
 		operators := policy.Spec.Ingress[0].From[1].NamespaceSelector.MatchLabels[corev1.LabelMetadataName]
 		if operators != "coxswain-system" {
 			return fmt.Errorf("it admits the operator in %q", operators)
@@ -51,12 +46,7 @@ func TestSlurmrestdIsGuardedUntilTheSpecOpensIt(t *testing.T) {
 	o.Writes.ExpectNone(t)
 
 	operator.Change(o, "demo", func(r *slinkyv1beta1.RestApi) { r.Spec.NetworkPolicy.Enabled = new(false) })
-	apiserver.Eventually(t, func() error {
-		if operator.Get[networkingv1.NetworkPolicy](o, "demo-restapi") != nil {
-			return errors.New("the NetworkPolicy is still there")
-		}
-		return nil
-	})
+	operator.ExpectGone[networkingv1.NetworkPolicy](o, "demo-restapi")
 }
 
 func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
@@ -94,14 +84,13 @@ func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
 // lists are the ConfigMaps whose users slurmrestd's pods know.
 func lists(o *operator.Operator) []string {
 	var out []string
-	if d := operator.Get[appsv1.Deployment](o, "demo-restapi"); d != nil {
-		for _, v := range d.Spec.Template.Spec.Volumes {
-			if v.Name != "listed-users" {
-				continue
-			}
-			for _, source := range v.Projected.Sources {
-				out = append(out, source.ConfigMap.Name)
-			}
+	d, _ := operator.Find[appsv1.Deployment](o, "demo-restapi")
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name != "listed-users" {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			out = append(out, source.ConfigMap.Name)
 		}
 	}
 	return out

@@ -18,7 +18,7 @@ import (
 
 // imageOf is the image of the daemon of a StatefulSet, empty while there is none.
 func imageOf(o *operator.Operator, name string) string {
-	if s := operator.Get[appsv1.StatefulSet](o, name); s != nil {
+	if s, err := operator.Find[appsv1.StatefulSet](o, name); err == nil {
 		return s.Spec.Template.Spec.Containers[0].Image
 	}
 	return ""

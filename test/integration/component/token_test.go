@@ -102,7 +102,7 @@ func TestPrivilegedTokensNeedTheConsentOfTheKeysOwner(t *testing.T) {
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if operator.Get[corev1.Secret](o, "admin-jwt-root") != nil {
+	if operator.Exists[corev1.Secret](o, "admin-jwt-root") {
 		t.Error("a token was issued")
 	}
 	operator.Change(o, "jwt", func(s *corev1.Secret) {

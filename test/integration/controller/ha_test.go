@@ -54,8 +54,8 @@ func TestTheServiceFollowsTheActiveSlurmctld(t *testing.T) {
 	operator.Delete[corev1.PersistentVolumeClaim](o, "shared")
 	operator.Create[corev1.PersistentVolumeClaim](o, `{metadata: {name: shared}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`)
 	apiserver.Eventually(t, func() error {
-		if set := operator.Get[appsv1.StatefulSet](o, "demo-controller"); set == nil || *set.Spec.Replicas != 2 || set.Spec.ServiceName != "demo-controller-internal" {
-			return fmt.Errorf("the StatefulSet is not the one that it should be: %t", set != nil)
+		if set := operator.Get[appsv1.StatefulSet](o, "demo-controller"); *set.Spec.Replicas != 2 || set.Spec.ServiceName != "demo-controller-internal" {
+			return fmt.Errorf("the StatefulSet is not the one that it should be: %+v", set.Spec)
 		}
 		return nil
 	})
@@ -90,16 +90,16 @@ func TestTheServiceFollowsTheActiveSlurmctld(t *testing.T) {
 	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.HA.Enabled = false })
 	apiserver.Eventually(t, func() error {
 		set := operator.Get[appsv1.StatefulSet](o, "demo-controller")
-		if set != nil && set.DeletionTimestamp != nil {
+		if set.DeletionTimestamp != nil {
 			// The garbage collector, which is not there, has orphaned the pods.
 			set.Finalizers = nil
 			return errors.Join(errors.New("it was on its way out"), o.User.Update(t.Context(), set))
 		}
-		if set == nil || set.UID == before || *set.Spec.Replicas != 1 || set.Spec.ServiceName != "demo-controller" {
-			return fmt.Errorf("the StatefulSet is not the one that it should be: %t", set != nil)
+		if set.UID == before || *set.Spec.Replicas != 1 || set.Spec.ServiceName != "demo-controller" {
+			return fmt.Errorf("the StatefulSet is not the one that it should be: %+v", set.Spec)
 		}
-		if service := operator.Get[corev1.Service](o, "demo-controller-internal"); service != nil {
-			return fmt.Errorf("there is still a Service %s", service.Name)
+		if operator.Exists[corev1.Service](o, "demo-controller-internal") {
+			return errors.New("there is still a Service demo-controller-internal")
 		}
 		return nil
 	})

@@ -34,10 +34,10 @@ func TestANodeConfiguratorBecomesADaemonSet(t *testing.T) {
 		t.Errorf("the status is %+v", n.Status)
 	}
 	set := operator.Get[appsv1.DaemonSet](o, "nc-ds")
-	if set == nil || !metav1.IsControlledBy(set, n) || set.Spec.Template.Spec.ServiceAccountName != "nc-rebooter" {
+	if !metav1.IsControlledBy(set, n) || set.Spec.Template.Spec.ServiceAccountName != "nc-rebooter" {
 		t.Fatalf("the DaemonSet is %+v", set)
 	}
-	if operator.Get[corev1.ServiceAccount](o, "nc-rebooter") == nil {
+	if !operator.Exists[corev1.ServiceAccount](o, "nc-rebooter") {
 		t.Error("the ServiceAccount is missing")
 	}
 
@@ -52,7 +52,7 @@ func TestANodeConfiguratorBecomesADaemonSet(t *testing.T) {
 	operator.Change(o, "nc", func(c *nebiusv1alpha1.NodeConfigurator) { c.Spec.Rebooter.ServiceAccountName = "nc-sa" })
 	apiserver.Eventually(t, func() error {
 		set := operator.Get[appsv1.DaemonSet](o, "nc-ds")
-		if set.Spec.Template.Spec.ServiceAccountName != "nc-sa" || operator.Get[corev1.ServiceAccount](o, "nc-rebooter") != nil {
+		if set.Spec.Template.Spec.ServiceAccountName != "nc-sa" || operator.Exists[corev1.ServiceAccount](o, "nc-rebooter") {
 			return fmt.Errorf("the pods run as %s", set.Spec.Template.Spec.ServiceAccountName)
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,8 +38,8 @@ func TestOrphanedWorkersAreAdopted(t *testing.T) {
 		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
 	})
 	apiserver.Eventually(t, func() error {
-		if set := operator.Get[slinkyv1beta1.NodeSet](o, "w"); set != nil {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers)
+		if set, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", set.Finalizers, err)
 		}
 		return nil
 	})
@@ -62,8 +63,8 @@ func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if want := "Pod " + o.Namespace + "/w-0 exists and was not made for NodeSet " + o.Namespace + "/w"; !strings.HasPrefix(message, want) {
 		t.Errorf("%q, want %q", message, want)
 	}
-	if p := operator.Get[corev1.Pod](o, "w-0"); p == nil || len(p.OwnerReferences) > 0 {
-		t.Errorf("%+v", p)
+	if p, err := operator.Find[corev1.Pod](o, "w-0"); err != nil || len(p.OwnerReferences) > 0 {
+		t.Errorf("%+v (%v)", p, err)
 	}
 }
 

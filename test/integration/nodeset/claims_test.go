@@ -23,9 +23,9 @@ func TestClaimsAreMadeWithWorkersAndKept(t *testing.T) {
 	o.Scale(1)
 	o.ExpectWorkers("w-0")
 	for _, name := range []string{"scratch-w-0", "scratch-w-1"} {
-		claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
-		if claim == nil || claim.DeletionTimestamp != nil || len(claim.OwnerReferences) > 0 {
-			t.Errorf("claim %s is %+v", name, claim)
+		claim, err := operator.Find[corev1.PersistentVolumeClaim](o, name)
+		if err != nil || claim.DeletionTimestamp != nil || len(claim.OwnerReferences) > 0 {
+			t.Errorf("claim %s is %+v (%v)", name, claim, err)
 		}
 	}
 }
@@ -39,9 +39,9 @@ func claimsOf(t *testing.T, policy string) *operator.Operator {
 
 // ownersOf are the kinds and names of the owners of a claim.
 func ownersOf(o *operator.Operator, name string) string {
-	claim := operator.Get[corev1.PersistentVolumeClaim](o, name)
-	if claim == nil {
-		return "gone"
+	claim, err := operator.Find[corev1.PersistentVolumeClaim](o, name)
+	if err != nil {
+		return err.Error()
 	}
 	var out []string
 	for _, r := range claim.OwnerReferences {

@@ -5,7 +5,6 @@ package nodeset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,8 +89,8 @@ func TestDaemonSetModeFollowsTheKubernetesNodes(t *testing.T) {
 		t.Errorf("%q is not in %q", want, message)
 	}
 	o.ExpectWorkers("w-b", "w-c", "w-gpu")
-	if p := operator.Get[corev1.Pod](o, "w-c"); p == nil || p.UID != incumbent {
-		t.Errorf("w-c is %+v", p)
+	if p, err := operator.Find[corev1.Pod](o, "w-c"); err != nil || p.UID != incumbent {
+		t.Errorf("w-c is %+v (%v)", p, err)
 	}
 }
 
@@ -139,9 +138,6 @@ func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
 	bound := func(node string) {
 		apiserver.Eventually(t, func() error {
 			p := operator.Get[corev1.Pod](o, "w-0")
-			if p == nil {
-				return errors.New("w-0 is not there")
-			}
 			if p.Spec.NodeName != "" || p.Annotations["coxswain.dev/node"] != node {
 				return fmt.Errorf("w-0 is on %q, and bound to %q, not %q", p.Spec.NodeName, p.Annotations["coxswain.dev/node"], node)
 			}

@@ -25,7 +25,7 @@ func TestTheWorkersOfANodeSetThatAreToBeKeptAreNotDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	apiserver.Eventually(t, func() error {
-		if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); n == nil || !slices.Equal(n.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
+		if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); !slices.Equal(n.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
 			return fmt.Errorf("the NodeSet is %+v", n)
 		}
 		return nil

@@ -19,7 +19,7 @@ import (
 func TestLoginsToWorkers(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
-	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c == nil || !strings.Contains(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\nUsePAM yes\n") {
+	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); !strings.Contains(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\nUsePAM yes\n") {
 		t.Errorf("the ConfigMap is %+v", c)
 	}
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
@@ -48,10 +48,5 @@ func TestLoginsToWorkers(t *testing.T) {
 	operator.Change(o, "sshd", func(c *corev1.ConfigMap) { c.Data["sshd_config"] = "MaxSessions 7\n" })
 	another("MaxSessions 7\n")
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.SSH = slinkyv1beta1.NodeSetSSH{} })
-	apiserver.Eventually(t, func() error {
-		if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); c != nil {
-			return fmt.Errorf("the ConfigMap is still there")
-		}
-		return nil
-	})
+	operator.ExpectGone[corev1.ConfigMap](o, "w-ssh-config")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -141,9 +142,9 @@ func TestAScheduledUpdateOfAllWorkersRefreshesTheirRecords(t *testing.T) {
 			apiserver.Eventually(t, func() error {
 				o.RunWorkers()
 				for name, p := range before {
-					now := operator.Get[corev1.Pod](o, name)
-					if n, _ := o.Slurm.Node(name); now == nil || now.UID == p.UID || n.Record.Weight != 7 {
-						return fmt.Errorf("%s is not replaced, or its weight is %d", name, n.Record.Weight)
+					now, err := operator.Find[corev1.Pod](o, name)
+					if n, _ := o.Slurm.Node(name); err != nil || now.UID == p.UID || n.Record.Weight != 7 {
+						return fmt.Errorf("%s is not replaced (%v), or its weight is %d", name, err, n.Record.Weight)
 					}
 				}
 				return nil
@@ -183,8 +184,8 @@ func TestTheReservationGoesWithItsNodeSet(t *testing.T) {
 	expectReservation(t, o, start, "w-0")
 	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
 	apiserver.Eventually(t, func() error {
-		if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); n != nil {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v", n.Finalizers)
+		if n, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", n.Finalizers, err)
 		}
 		return nil
 	})

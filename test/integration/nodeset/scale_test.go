@@ -4,7 +4,6 @@
 package nodeset
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -135,7 +134,7 @@ func TestAnAutoscalerScalesWhatANodeSetIsComposedFrom(t *testing.T) {
 		t.Helper()
 		apiserver.Eventually(t, func() error {
 			n := operator.Get[slinkyv1beta1.NodeSet](o, "demo-big")
-			if n == nil || *n.Spec.Replicas != want {
+			if *n.Spec.Replicas != want {
 				return fmt.Errorf("the composed NodeSet is %+v", n)
 			}
 			return nil
@@ -146,12 +145,7 @@ func TestAnAutoscalerScalesWhatANodeSetIsComposedFrom(t *testing.T) {
 	replicas(3)
 	rescale(t, o, named[slinkyv1beta1.NodeSet](o, "demo-big"), 5)
 	replicas(3)
-	apiserver.Eventually(t, func() error { // its host keys take a while
-		if operator.Get[appsv1.StatefulSet](o, "demo-login") == nil {
-			return errors.New("there is no login StatefulSet yet")
-		}
-		return nil
-	})
+	operator.ExpectExists[appsv1.StatefulSet](o, "demo-login") // its host keys take a while
 	o.ExpectNothingWritten(func() {})
 	replicas(3)
 }

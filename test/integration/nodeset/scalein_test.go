@@ -51,7 +51,7 @@ func TestScalingUpAddsAndScalingDownTakesIdleWorkersFirst(t *testing.T) {
 		t.Errorf("w-2 is %s", state)
 	}
 	o.Settle()
-	if operator.Get[corev1.Pod](o, "w-2") == nil {
+	if !operator.Exists[corev1.Pod](o, "w-2") {
 		t.Fatal("a worker is deleted while a job runs on it")
 	}
 	if status, _ := o.Slurm.Job(job); !slices.Contains(status.State, "RUNNING") {
@@ -95,9 +95,9 @@ func TestScalingBackUpUnretiresAndUndrains(t *testing.T) {
 	o.ExpectWaiting("w-1", "waiting for jobs to end")
 	o.Scale(2)
 	apiserver.Eventually(t, func() error {
-		p := operator.Get[corev1.Pod](o, "w-1")
-		if p == nil || p.UID != uid {
-			return fmt.Errorf("w-1 was deleted")
+		p, err := operator.Find[corev1.Pod](o, "w-1")
+		if err != nil || p.UID != uid {
+			return fmt.Errorf("w-1 was deleted (%v)", err)
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == "coxswain.dev/Retiring" || c.Type == "SlurmNodeStateDrain" {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
@@ -21,7 +22,7 @@ func TestTwoNodeSetsShareServiceAndBudget(t *testing.T) {
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: x}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
 	apiserver.Eventually(t, func() error {
 		s := operator.Get[corev1.Service](o, "slurm-workers-demo")
-		if s == nil || len(s.OwnerReferences) != 2 || operator.Get[corev1.Pod](o, "x-0") == nil {
+		if len(s.OwnerReferences) != 2 || !operator.Exists[corev1.Pod](o, "x-0") {
 			return fmt.Errorf("the Service is %+v", s)
 		}
 		return nil
@@ -48,9 +49,12 @@ func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
 	shares := func(n int) {
 		t.Helper()
 		apiserver.Eventually(t, func() error {
-			b := operator.Get[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
-			if b == nil && n > 0 || b != nil && len(b.OwnerReferences) != n {
-				return fmt.Errorf("the budget is %+v, want %d owners", b, n)
+			b, err := operator.Find[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
+			if n == 0 && apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil || len(b.OwnerReferences) != n {
+				return fmt.Errorf("the budget is %+v (%v), want %d owners", b, err, n)
 			}
 			return nil
 		})

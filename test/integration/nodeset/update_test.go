@@ -4,15 +4,14 @@
 package nodeset
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
-	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -21,19 +20,14 @@ func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
 	o := operator.StartWorkers(t, 3, `updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
 	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmAllocated == 1 })
-	before := map[string]string{}
+	before := map[string]types.UID{}
 	for _, p := range o.Workers() {
-		before[p.Name] = string(p.UID)
+		before[p.Name] = p.UID
 	}
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf = "Weight=7" })
 	// Idle ones first, high ordinals first among them; the busy one last.
 	for _, name := range []string{"w-2", "w-0"} {
-		apiserver.Eventually(t, func() error {
-			if p := operator.Get[corev1.Pod](o, name); p == nil || string(p.UID) == before[name] {
-				return fmt.Errorf("%s is not replaced", name)
-			}
-			return nil
-		})
+		o.ExpectReplaced(name, before[name])
 		for _, p := range o.Workers() {
 			if p.Name != name && p.Status.Phase != corev1.PodRunning {
 				t.Errorf("%s is %s while %s is replaced", p.Name, p.Status.Phase, name)
@@ -43,16 +37,11 @@ func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
 	}
 	o.ExpectWaiting("w-1", "waiting for jobs to end")
 	o.Settle()
-	if string(operator.Get[corev1.Pod](o, "w-1").UID) != before["w-1"] {
+	if operator.Get[corev1.Pod](o, "w-1").UID != before["w-1"] {
 		t.Fatal("w-1 was replaced while its job ran")
 	}
 	o.Slurm.Finish(job)
-	apiserver.Eventually(t, func() error {
-		if p := operator.Get[corev1.Pod](o, "w-1"); p == nil || string(p.UID) == before["w-1"] {
-			return fmt.Errorf("w-1 is not replaced")
-		}
-		return nil
-	})
+	o.ExpectReplaced("w-1", before["w-1"])
 	o.RunWorkers()
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool {

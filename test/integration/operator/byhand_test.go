@@ -36,10 +36,10 @@ func TestDriftIsCorrected(t *testing.T) {
 		if n := *operator.Get[appsv1.Deployment](o, "demo-restapi").Spec.Replicas; n != 1 {
 			return fmt.Errorf("there are %d replicas", n)
 		}
-		if operator.Get[corev1.Service](o, "slurm-workers-demo") == nil {
+		if !operator.Exists[corev1.Service](o, "slurm-workers-demo") {
 			return fmt.Errorf("the Service is gone")
 		}
-		if operator.Get[corev1.Secret](o, "demo-accounting") == nil {
+		if !operator.Exists[corev1.Secret](o, "demo-accounting") {
 			return fmt.Errorf("the Secret is gone")
 		}
 		return nil

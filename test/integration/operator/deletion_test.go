@@ -144,8 +144,8 @@ func TestANodeSetIsDeletedWhenItsJobsEnd(t *testing.T) {
 	o.Slurm.Finish(job)
 	o.ExpectWorkers()
 	apiserver.Eventually(t, func() error {
-		if set := operator.Get[slinkyv1beta1.NodeSet](o, "w"); set != nil {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers)
+		if set, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", set.Finalizers, err)
 		}
 		if conf := operator.Get[corev1.ConfigMap](o, "demo-config").Data["slurm.conf"]; strings.Contains(conf, "PartitionName=w ") {
 			return errors.New("the partition is still in slurm.conf")

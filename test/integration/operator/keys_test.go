@@ -26,7 +26,7 @@ func TestKeysOfControllerAndAccountingHaveToMatch(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "Stalled", metav1.ConditionTrue, "KeyMismatch")
-	if operator.Get[appsv1.StatefulSet](o, "demo-controller") != nil {
+	if operator.Exists[appsv1.StatefulSet](o, "demo-controller") {
 		t.Error("slurmctld is started with a key that slurmdbd does not know")
 	}
 	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) {
@@ -44,7 +44,7 @@ func TestControllerAndAccountingOfOneNameShareGeneratedKeys(t *testing.T) {
 	apiserver.Eventually(t, func() error {
 		for _, name := range []string{"demo-auth-slurm", "demo-auth-jwt"} {
 			s := operator.Get[corev1.Secret](o, name)
-			if s == nil || len(s.OwnerReferences) != 2 {
+			if len(s.OwnerReferences) != 2 {
 				return fmt.Errorf("Secret %s is %+v", name, s)
 			}
 		}

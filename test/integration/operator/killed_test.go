@@ -63,8 +63,7 @@ func ready[T any, P interface {
 	client.Object
 	GetConditions() []metav1.Condition
 }](o *operator.Operator, name string) error {
-	obj := operator.Get[T, P](o, name)
-	if obj == nil || !meta.IsStatusConditionTrue(obj.GetConditions(), "Ready") {
+	if obj := operator.Get[T, P](o, name); !meta.IsStatusConditionTrue(obj.GetConditions(), "Ready") {
 		return fmt.Errorf("%T %s is not ready", obj, name)
 	}
 	return nil

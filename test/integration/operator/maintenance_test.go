@@ -40,7 +40,7 @@ func (a *around) until(ok func() error) {
 	a.t.Helper()
 	apiserver.Eventually(a.t, func() error {
 		a.RunWorkloads()
-		if set := operator.Get[appsv1.StatefulSet](a.Operator, "demo-controller"); set != nil {
+		if set, err := operator.Find[appsv1.StatefulSet](a.Operator, "demo-controller"); err == nil {
 			switch runs := *set.Spec.Replicas > 0; {
 			case !a.down && !runs:
 				a.Slurm.Stop()

@@ -56,14 +56,14 @@ func TestWhatIsMissingIsNamedAndHeals(t *testing.T) {
 	}
 	expectMessage(t, notReady, "spec.accountingRef: Accounting demo does not exist; create it or remove the reference; "+
 		"spec.configFileRefs[0]: ConfigMap files does not exist; create it or remove the reference")
-	if operator.Get[corev1.ConfigMap](o, "demo-config") != nil {
+	if operator.Exists[corev1.ConfigMap](o, "demo-config") {
 		t.Error("a configuration is written although half of it is missing")
 	}
 	operator.Create[corev1.ConfigMap](o, `{metadata: {name: files}, data: {plugstack.conf: "#"}}`)
 	operator.Create[slinkyv1beta1.Accounting](o, operator.AnAccounting)
 	apiserver.Eventually(t, func() error {
-		if operator.Get[appsv1.StatefulSet](o, "demo-controller") == nil || len(o.Workers()) != 2 || operator.Get[appsv1.Deployment](o, "demo-login") == nil ||
-			operator.Get[appsv1.Deployment](o, "demo-restapi") == nil || operator.Get[appsv1.StatefulSet](o, "demo-accounting") == nil {
+		if !operator.Exists[appsv1.StatefulSet](o, "demo-controller") || len(o.Workers()) != 2 || !operator.Exists[appsv1.Deployment](o, "demo-login") ||
+			!operator.Exists[appsv1.Deployment](o, "demo-restapi") || !operator.Exists[appsv1.StatefulSet](o, "demo-accounting") {
 			return fmt.Errorf("not everything is there")
 		}
 		return nil

@@ -104,7 +104,7 @@ func TestControllersRunWithoutEachOther(t *testing.T) {
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, partition: {enabled: true}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
 	apiserver.Eventually(t, func() error {
-		if cm := operator.Get[corev1.ConfigMap](o, "demo-config"); cm == nil || !strings.Contains(cm.Data["slurm.conf"], "PartitionName=w Nodes=w") {
+		if cm := operator.Get[corev1.ConfigMap](o, "demo-config"); !strings.Contains(cm.Data["slurm.conf"], "PartitionName=w Nodes=w") {
 			return fmt.Errorf("%+v", cm)
 		}
 		return nil

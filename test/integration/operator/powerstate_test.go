@@ -43,15 +43,15 @@ func (a *around) showsNodes(ordinals string) {
 		want = append(want, o-'0')
 	}
 	a.until(func() error {
-		last := operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
+		last, err := operator.Find[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
 		var pods []string
 		workers := a.Workers()
 		for _, p := range workers {
 			pods = append(pods, p.Name[strings.LastIndexByte(p.Name, '-')+1:])
 		}
-		if last == nil || !slices.Equal(last.Spec.ActiveNodes, want) || strings.Join(pods, "") != ordinals || int(last.Status.ActiveCount) != len(want) ||
+		if err != nil || !slices.Equal(last.Spec.ActiveNodes, want) || strings.Join(pods, "") != ordinals || int(last.Status.ActiveCount) != len(want) ||
 			!allRun(workers) {
-			return fmt.Errorf("there are pods %v; NodeSetPowerState: %+v", pods, last)
+			return fmt.Errorf("there are pods %v; NodeSetPowerState: %+v (%v)", pods, last, err)
 		}
 		return nil
 	})
@@ -78,7 +78,10 @@ func (a *around) powers(node, state string) {
 func (a *around) awaitMessage(ordinal, part string) {
 	a.t.Helper()
 	a.until(func() error {
-		p := operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
+		p, err := operator.Find[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
+		if err != nil {
+			return err
+		}
 		if got := p.Status.NodeStates[ordinal]; !strings.Contains(got.Message, part) {
 			return fmt.Errorf("node %s: %+v", ordinal, got)
 		}
@@ -149,8 +152,8 @@ func TestRequestsForPowerReachSlurm(t *testing.T) {
 	a.activate(2)
 	a.awaitMessage("0", "does when its jobs have ended")
 	a.Settle()
-	if pod := operator.Get[corev1.Pod](a.Operator, "demo-burst-0"); pod == nil || pod.DeletionTimestamp != nil {
-		t.Error("the pod of a node with a job is gone")
+	if pod, err := operator.Find[corev1.Pod](a.Operator, "demo-burst-0"); err != nil || pod.DeletionTimestamp != nil {
+		t.Errorf("the pod of a node with a job is gone, or goes (%v)", err)
 	}
 	if status, _ := a.Slurm.Job(job); !slices.Contains(status.State, "RUNNING") {
 		t.Errorf("the job is %v", status.State)

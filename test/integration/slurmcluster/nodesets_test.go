@@ -48,8 +48,8 @@ func TestNodeSetsJoinTheirCluster(t *testing.T) {
 			condition(s.Status.Conditions, "StatefulSetTerminated", metav1.ConditionFalse, "WorkersEnabled", ""))
 	}
 	await(w, c, func(c *nebiusv1.SlurmCluster) error {
-		if *c.Status.ReadyWorkers != 2 {
-			return fmt.Errorf("%d workers are ready", *c.Status.ReadyWorkers)
+		if n := c.Status.ReadyWorkers; n == nil || *n != 2 {
+			return fmt.Errorf("the status is %+v", c.Status)
 		}
 		return nil
 	})

@@ -88,7 +88,7 @@ func TestTheKubernetesNodeIsNotReady(t *testing.T) {
 	o.SetReady("w-1", corev1.ConditionFalse) // what the node life cycle controller does
 	expectAttention(t, o, "w-1", slinkyv1beta1.ReasonKubernetesNodeNotReady, "delete Node "+nodes[1])
 	o.Settle()
-	if p := operator.Get[corev1.Pod](o, "w-1"); p == nil || p.UID != before {
+	if p, err := operator.Find[corev1.Pod](o, "w-1"); err != nil || p.UID != before {
 		t.Fatal("w-1 is deleted")
 	}
 	if status, _ := o.Slurm.Job(job); !slices.Contains(status.State, "RUNNING") {
@@ -110,7 +110,7 @@ func TestTheKubernetesNodeIsLostAndDeleted(t *testing.T) {
 	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.SlurmDown == 1 })
 	o.DeleteKubeNode(nodes[0])
 	o.Settle()
-	if p := operator.Get[corev1.Pod](o, "w-0"); p == nil || p.UID != before {
+	if p, err := operator.Find[corev1.Pod](o, "w-0"); err != nil || p.UID != before {
 		t.Fatal("w-0 is deleted by us")
 	}
 	o.Kill("w-0") // what the pod garbage collector does

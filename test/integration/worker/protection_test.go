@@ -43,8 +43,8 @@ func evict(t *testing.T, o *operator.Operator, pod string) bool {
 }
 
 func protected(o *operator.Operator, pod string) bool {
-	p := operator.Get[corev1.Pod](o, pod)
-	return p != nil && p.Labels[slinkyv1beta1.LabelPodProtect] == "true"
+	p, err := operator.Find[corev1.Pod](o, pod)
+	return err == nil && p.Labels[slinkyv1beta1.LabelPodProtect] == "true"
 }
 
 // expectProtection waits until the first worker is protected, or is not.
@@ -182,7 +182,7 @@ func TestTheBudgetOfAnEarlierReleaseIsReplaced(t *testing.T) {
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
 	apiserver.Eventually(t, func() error {
 		b := operator.Get[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
-		if b == nil || b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable == nil || *b.Spec.MinAvailable != intstr.FromInt32(math.MaxInt32) {
+		if b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable == nil || *b.Spec.MinAvailable != intstr.FromInt32(math.MaxInt32) {
 			return fmt.Errorf("the budget is %+v", b)
 		}
 		return nil

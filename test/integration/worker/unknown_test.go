@@ -145,9 +145,9 @@ func TestNothingIsDeletedWhenSlurmctldCameUpEmpty(t *testing.T) {
 	o.Slurm.Start(false)
 	o.Scale(0)
 	apiserver.Eventually(t, func() error {
-		p := operator.Get[corev1.Pod](o, "w-2")
-		if p == nil {
-			return fmt.Errorf("w-2 is gone")
+		p, err := operator.Find[corev1.Pod](o, "w-2")
+		if err != nil {
+			return err
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == "coxswain.dev/Retiring" && strings.Contains(c.Message, "Slurm lists 0 nodes, where") {

@@ -1,0 +1,79 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+)
+
+// late is a client of an API server whose objects are not there yet the first times that they are asked for.
+type late struct {
+	client.Client
+	absent int
+}
+
+// Get is part of client.Client.
+func (l *late) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if l.absent--; l.absent >= 0 {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+	}
+	obj.SetName(key.Name)
+	return nil
+}
+
+func TestAnObjectThatIsNotThereYetIsNeverNil(t *testing.T) {
+	o := &Operator{Server: &apiserver.Server{Namespace: "ns"}, User: &late{absent: 3}, t: t}
+	found, err := Find[corev1.ConfigMap](o, "users")
+	if found == nil || found.Data["passwd"] != "" || !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "reading *v1.ConfigMap users: ") {
+		t.Errorf("Find returns %v, %v", found, err)
+	}
+	if Exists[corev1.ConfigMap](o, "users") {
+		t.Error("it exists before it is there")
+	}
+	if got := Get[corev1.ConfigMap](o, "users"); got.Name != "users" {
+		t.Errorf("Get does not wait for it: %v", got)
+	}
+	if found, err = Find[corev1.ConfigMap](o, "users"); err != nil || found.Name != "users" || !Exists[corev1.ConfigMap](o, "users") {
+		t.Errorf("Find returns %v, %v when it is there", found, err)
+	}
+}
+
+// gone is a client of an API server that lists a worker pod, and has none when somebody writes its status.
+type gone struct{ client.Client }
+
+// List is part of client.Client.
+func (gone) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*corev1.PodList).Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Spec: corev1.PodSpec{Hostname: "w-0"}}}
+	return nil
+}
+
+// Status is part of client.Client.
+func (gone) Status() client.SubResourceWriter { return goneStatus{} }
+
+// goneStatus writes the status of what is gone.
+type goneStatus struct{ client.SubResourceWriter }
+
+// Patch is part of client.SubResourceWriter.
+func (goneStatus) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, obj.GetName())
+}
+
+func TestAWorkerThatGoesWhileOthersStartRunsNothing(t *testing.T) {
+	o := &Operator{Server: &apiserver.Server{Namespace: "ns"}, User: &gone{}, Slurm: fake.New(fake.Options{}), t: t}
+	o.RunWorkers()
+	if names := o.Slurm.Names(); len(names) > 0 {
+		t.Errorf("%v have registered", names)
+	}
+}
