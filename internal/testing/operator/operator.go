@@ -266,9 +266,9 @@ const (
 	quiet = 75
 )
 
-// Settle waits until the operator has written nothing for a while, to Kubernetes or to Slurm, and has seen what Slurm is like
-// since. On a machine that is busy with other things the operator asks less often than once a second. It returns how many writes
-// were made to Kubernetes meanwhile.
+// Settle waits until the operator has written nothing for a while, to Kubernetes or to Slurm, has seen what Slurm is like since, and makes
+// no host keys. On a machine that is busy with other things the operator asks less often than once a second. It returns how many writes were
+// made to Kubernetes meanwhile.
 func (o *Operator) Settle() int {
 	o.t.Helper()
 	before, slurm := len(o.Writes.All()), len(o.Slurm.Writes())
@@ -276,12 +276,13 @@ func (o *Operator) Settle() int {
 	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for linked := false; ; still++ {
+	linked, making := false, false
+	for looks := 0; ; looks, still = looks+1, still+1 {
 		now := <-tick.C
-		if still%10 == 0 {
-			linked = o.linked()
+		if looks%10 == 0 {
+			linked, making = o.linked(), o.makesHostKeys()
 		}
-		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); n != last || m != slurm {
+		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); making || n != last || m != slurm {
 			last, slurm, asked, still = n, m, o.asked(), 0
 		}
 		// The first answer may have been under way before the last write.
@@ -305,6 +306,20 @@ func (o *Operator) linked() bool {
 	}
 	return slices.ContainsFunc(controllers.Items, func(c slinkyv1beta1.Controller) bool {
 		return meta.IsStatusConditionTrue(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+	})
+}
+
+// makesHostKeys says that the operator has not answered for a LoginSet yet. It may make the host keys, which takes seconds in which nothing is
+// written.
+func (o *Operator) makesHostKeys() bool {
+	if o.enabled != nil && !o.enabled["loginset"] {
+		return false
+	}
+	var sets slinkyv1beta1.LoginSetList
+	o.list(&sets)
+	return slices.ContainsFunc(sets.Items, func(l slinkyv1beta1.LoginSet) bool {
+		ready := meta.FindStatusCondition(l.Status.Conditions, slinkyv1beta1.ConditionReady)
+		return l.DeletionTimestamp == nil && (ready == nil || ready.ObservedGeneration < l.Generation)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
@@ -75,5 +76,51 @@ func TestAWorkerThatGoesWhileOthersStartRunsNothing(t *testing.T) {
 	o.RunWorkers()
 	if names := o.Slurm.Names(); len(names) > 0 {
 		t.Errorf("%v have registered", names)
+	}
+}
+
+// loginSets is a client of an API server that has these.
+type loginSets struct {
+	client.Client
+	items []slinkyv1beta1.LoginSet
+}
+
+// List is part of client.Client.
+func (l loginSets) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*slinkyv1beta1.LoginSetList).Items = l.items
+	return nil
+}
+
+func TestNobodyIsAtRestWhileHostKeysAreMade(t *testing.T) {
+	set := func(generation, observed int64, deleted bool) slinkyv1beta1.LoginSet {
+		l := slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: "login", Generation: generation}}
+		if deleted {
+			l.DeletionTimestamp = new(metav1.Now())
+		}
+		if observed > 0 {
+			l.Status.Conditions = []metav1.Condition{{Type: slinkyv1beta1.ConditionReady, ObservedGeneration: observed}}
+		}
+		return l
+	}
+	for _, test := range []struct {
+		name  string
+		sets  []slinkyv1beta1.LoginSet
+		kinds map[string]bool
+		makes bool
+	}{
+		{"there is no LoginSet", nil, nil, false},
+		{"nothing is said of a new one", []slinkyv1beta1.LoginSet{set(1, 0, false)}, nil, true},
+		{"what is said is of an earlier generation", []slinkyv1beta1.LoginSet{set(1, 1, false), set(2, 1, false)}, nil, true},
+		{"all have been answered for", []slinkyv1beta1.LoginSet{set(1, 1, false), set(2, 2, false)}, nil, false},
+		{"one goes before it was", []slinkyv1beta1.LoginSet{set(1, 0, true)}, nil, false},
+		{"nobody answers for LoginSets", []slinkyv1beta1.LoginSet{set(1, 0, false)}, map[string]bool{"controller": true}, false},
+		{"the operator has few kinds, and these among them", []slinkyv1beta1.LoginSet{set(1, 0, false)}, map[string]bool{"loginset": true}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := &Operator{Server: &apiserver.Server{Namespace: "ns"}, User: loginSets{items: test.sets}, t: t, enabled: test.kinds}
+			if got := o.makesHostKeys(); got != test.makes {
+				t.Errorf("it makes host keys: %t, want %t", got, test.makes)
+			}
+		})
 	}
 }
