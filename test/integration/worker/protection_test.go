@@ -4,7 +4,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -48,11 +47,11 @@ func protected(o *operator.Operator, pod string) bool {
 }
 
 // expectProtection waits until the first worker is protected, or is not.
-func expectProtection(t *testing.T, o *operator.Operator, want bool) {
+func expectProtection(t *testing.T, o *operator.Operator, pod string, want bool) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {
-		if got := protected(o, "w-0"); got != want {
-			return fmt.Errorf("w-0 is protected: %t", got)
+		if got := protected(o, pod); got != want {
+			return fmt.Errorf("%s is protected: %t", pod, got)
 		}
 		return nil
 	})
@@ -62,6 +61,9 @@ func TestWorkersAreNotEvictedUntilTheyAreDrained(t *testing.T) {
 	t.Parallel()
 	o, nodes := operator.StartWorkersOn(t, 2, `partition: {enabled: true}`)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	expectProtection(t, o, "w-0", true)
+	expectProtection(t, o, "w-1", true)
+	operator.ExpectExists[policyv1.PodDisruptionBudget](o, "slurm-workers-pdb-demo")
 	for _, name := range operator.WorkerNames(2) {
 		if evict(t, o, name) {
 			t.Fatalf("%s is evicted, and was not drained", name)
@@ -97,8 +99,11 @@ func TestWorkersAreNotEvictedUntilTheyAreDrained(t *testing.T) {
 func TestAWorkerIsProtectedBeforeItIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	o, nodes := operator.StartWorkersOn(t, 1, `partition: {enabled: true}`)
+	expectProtection(t, o, "w-0", true)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	expectProtection(t, o, false)
+	o.ExpectNode("w-0", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned")
+	expectProtection(t, o, "w-0", false)
+	o.Settle() // what Slurm is told from here on is that the drain ends
 	var late atomic.Bool
 	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
 		if r.Method == http.MethodPost && !protected(o, "w-0") {
@@ -117,7 +122,7 @@ func TestAWorkerIsProtectedBeforeItIsUsedAgain(t *testing.T) {
 func TestAWorkerThatIsNotToBeProtectedIsUsedAgainAllTheSame(t *testing.T) {
 	t.Parallel()
 	o, nodes := operator.StartWorkersOn(t, 1, `partition: {enabled: true}, workloadDisruptionProtection: false`)
-	expectProtection(t, o, false)
+	expectProtection(t, o, "w-0", false)
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	o.ExpectNode("w-0", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Node was cordoned")
 	o.ChangeKubeNode(nodes[0], func(n *corev1.Node) { n.Spec.Unschedulable = false })
@@ -127,21 +132,21 @@ func TestAWorkerThatIsNotToBeProtectedIsUsedAgainAllTheSame(t *testing.T) {
 func TestWhoProtectsWhat(t *testing.T) {
 	t.Parallel()
 	o, _ := operator.StartWorkersOn(t, 1, `partition: {enabled: true}`)
-	expectProtection(t, o, true)
+	expectProtection(t, o, "w-0", true)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
 		n.Annotations = map[string]string{slinkyv1beta1.AnnotationEvictIdle: "true"}
 	})
-	expectProtection(t, o, false)
+	expectProtection(t, o, "w-0", false)
 	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-0"}, CPUs: 1})
-	expectProtection(t, o, true)
+	expectProtection(t, o, "w-0", true)
 	o.Slurm.Finish(job)
-	expectProtection(t, o, false)
+	expectProtection(t, o, "w-0", false)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Annotations = nil })
-	expectProtection(t, o, true)
+	expectProtection(t, o, "w-0", true)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(false) })
-	expectProtection(t, o, false)
+	expectProtection(t, o, "w-0", false)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(true) })
-	expectProtection(t, o, true)
+	expectProtection(t, o, "w-0", true)
 
 	// Nobody could tell when a new one is free.
 	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
@@ -155,12 +160,7 @@ func TestWhoProtectsWhat(t *testing.T) {
 	// With one it may be used, and who knows when Slurm answers for the first time.
 	o.Slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Cut: true} })
 	operator.Create[slinkyv1beta1.RestApi](o, operator.ARestAPI)
-	apiserver.Eventually(t, func() error {
-		if !protected(o, "w-1") {
-			return errors.New("w-1 is not protected")
-		}
-		return nil
-	})
+	expectProtection(t, o, "w-1", true)
 	if message := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionSlurmReachable, "Unknown", slinkyv1beta1.ReasonConnecting); message == "" {
 		t.Error("SlurmReachable says nothing")
 	}
