@@ -5,6 +5,7 @@ package jailedconfig
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -19,7 +20,7 @@ import (
 )
 
 func TestFilesFollowTheirConfigMap(t *testing.T) {
-	w := start(t)
+	w := start(t, never)
 	w.files("scripts", map[string]string{"a.sh": "one", "b": "two"})
 	w.config("scripts", "", `{configMap: {name: scripts}, defaultMode: 416, items: [{key: a.sh, path: /etc/slurm/a.sh, mode: 493}, {key: b, path: /opt/deep/b}]}`)
 	w.expect("scripts", written, nebiusv1alpha1.ReasonSuccess)
@@ -37,7 +38,7 @@ func TestFilesFollowTheirConfigMap(t *testing.T) {
 }
 
 func TestAGroupIsOneBatchAndOneReconfigure(t *testing.T) {
-	w := start(t)
+	w := start(t, never)
 	w.slurm.Register(fake.Node{Name: "a"}, fake.Node{Name: "b"}, fake.Node{Name: "lost"})
 	w.slurm.Lose("lost")
 	w.slurm.KeepRunning(true)
@@ -78,19 +79,24 @@ func later(t *testing.T, do func()) {
 }
 
 func TestSlurmdsThatAreLateAreNamedAndAskedAgain(t *testing.T) {
-	w := start(t)
+	w := start(t, moment)
 	w.slurm.Register(fake.Node{Name: "slow"})
 	w.slurm.KeepRunning(true)
 	w.files("conf", map[string]string{"c": "A=1"})
 	w.config("conf", "", `{configMap: {name: conf}, items: [{key: c, path: /etc/slurm/c}], updateActions: [Reconfigure]}`)
-	w.expectReconfigured(2)
+	apiserver.Eventually(t, func() error {
+		if n := w.reconfigured(); n < 2 {
+			return fmt.Errorf("reconfigured %d times", n)
+		}
+		return nil
+	})
 	w.expectSaying("conf", acted, nebiusv1alpha1.ReasonRefresh, "1 of 1 slurmds have not reread their configuration within 1.5s, and are asked again: slow")
 	w.slurm.Lose("slow")
 	w.expect("conf", acted, nebiusv1alpha1.ReasonSuccess)
 }
 
 func TestSlurmThatDoesNotAnswerIsTriedAgain(t *testing.T) {
-	w := start(t)
+	w := start(t, never)
 	w.slurm.Register(fake.Node{Name: "a"})
 	w.slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Status: http.StatusBadGateway} })
 	w.files("conf", map[string]string{"c": "A=1"})
@@ -109,7 +115,7 @@ func TestAMistakeOfOneMemberHoldsTheGroup(t *testing.T) {
 		"a path of another":       {`{configMap: {name: conf}, items: [{key: c, path: /good}]}`, nebiusv1alpha1.ReasonNotWritten, "/good is written by JailedConfig a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t)
+			w := start(t, never)
 			if err := os.Symlink("/proc/1/root", filepath.Join(w.dir, "link")); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +136,7 @@ func TestAMistakeOfOneMemberHoldsTheGroup(t *testing.T) {
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
-	w := start(t)
+	w := start(t, never)
 	w.files("conf", map[string]string{"c": "A=1"})
 	w.config("conf", "", `{configMap: {name: conf}, items: [{key: c, path: /etc/slurm/c}], updateActions: [Reconfigure]}`)
 	w.expect("conf", acted, nebiusv1alpha1.ReasonSuccess)

@@ -45,9 +45,13 @@ type world struct {
 	slurm *fake.Slurm
 }
 
-const wait = 1500 * time.Millisecond
+// Slurmds that have not reread their configuration are asked again after this: never, for a test, or in a moment.
+const (
+	never  = time.Hour
+	moment = 1500 * time.Millisecond
+)
 
-func start(t *testing.T) *world {
+func start(t *testing.T, wait time.Duration) *world {
 	t.Helper()
 	t.Parallel()
 	server := apiserver.Start(t)

@@ -179,6 +179,19 @@ func (s *scene) expectReboots(want int) {
 	}
 }
 
+// awaitReboot waits until the machine was told to reboot: the node says so before.
+func (s *scene) awaitReboot() {
+	s.t.Helper()
+	apiserver.Eventually(s.t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.reboots == 0 {
+			return errors.New("the machine was not told to reboot")
+		}
+		return nil
+	})
+}
+
 func (s *scene) get() *corev1.Node {
 	s.t.Helper()
 	var n corev1.Node

@@ -31,9 +31,11 @@ func (s *scene) quiet() {
 	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for last, since := len(s.Writes.All()), time.Now(); time.Since(since) < time.Second; <-tick.C {
+	// Looks are counted and not seconds, so that a process that gets no time to run waits longer.
+	for last, still := len(s.Writes.All()), 0; still < 75; still++ {
+		<-tick.C
 		if n := len(s.Writes.All()); n != last {
-			last, since = n, time.Now()
+			last, still = n, 0
 		}
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the rebooter does not come to rest: %v", s.Writes.All()[max(0, len(s.Writes.All())-5):])
@@ -88,6 +90,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 		}
 		return ""
 	})
+	s.awaitReboot()
 	s.quiet()
 	s.expectReboots(1)
 

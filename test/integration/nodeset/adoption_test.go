@@ -92,9 +92,12 @@ func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
 		t.Errorf("the same spec has revisions %s and %s", hashes[2], hashes[4])
 	}
 	// The first is still that of the worker; of the others the newest is kept.
-	if diff := cmp.Diff(map[string]int64{hashes[0]: 1, hashes[3]: 4, hashes[4]: 5}, revisions()); diff != "" {
-		t.Error(diff)
-	}
+	apiserver.Eventually(t, func() error {
+		if diff := cmp.Diff(map[string]int64{hashes[0]: 1, hashes[3]: 4, hashes[4]: 5}, revisions()); diff != "" {
+			return fmt.Errorf("the revisions (-want +got):\n%s", diff)
+		}
+		return nil
+	})
 	o.Settle()
 	o.Writes.Reset()
 	o.Restart()

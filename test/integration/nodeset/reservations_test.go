@@ -23,6 +23,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
+// soon is when a maintenance begins for which a slow machine has the time to make its reservation.
+func soon() time.Time { return time.Now().Add(10 * time.Second).Truncate(time.Second) }
+
 // schedule changes the workers, and asks for the change to be made in a maintenance of an hour.
 func schedule(o *operator.Operator, start time.Time, flags ...string) {
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
@@ -65,7 +68,7 @@ func TestAScheduledUpdateKeepsToItsReservation(t *testing.T) {
 	for _, p := range o.Workers() {
 		before[p.Name] = p
 	}
-	start := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	start := soon()
 	schedule(o, start)
 	expectReservation(t, o, start, "w-0", "w-1")
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", slinkyv1beta1.ConditionReservationCreated, metav1.ConditionTrue, slinkyv1beta1.ReasonReservationCreated)
@@ -136,7 +139,7 @@ func TestAScheduledUpdateOfAllWorkersRefreshesTheirRecords(t *testing.T) {
 			for _, p := range o.Workers() {
 				before[p.Name] = p
 			}
-			start := time.Now().Add(4 * time.Second).Truncate(time.Second)
+			start := soon()
 			schedule(o, start, tt.flags...)
 			expectReservation(t, o, start, operator.WorkerNames(tt.workers)...)
 			apiserver.Eventually(t, func() error {

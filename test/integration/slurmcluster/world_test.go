@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 
@@ -217,14 +218,17 @@ func quiet[T client.Object](w *world, obj T, settled func(T) error) {
 	w.t.Helper()
 	await(w, obj, settled)
 	pokes := 0
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	look := func() {
+		<-tick.C
 		w.poke(obj, pokes)
 		pokes++
-		// Each look takes as long as a reconcile does.
+		// Each look takes as long as a reconcile does, and longer when this process or the API server gets no time to run.
 		await(w, obj, settled)
 	}
 	// What the operator was told of before obj was settled may still be on its way to it.
-	for still, before := 0, 0; still < 10; still++ {
+	for still, before := 0, 0; still < 75; still++ {
 		look()
 		if n := len(w.server.Writes.All()); n != before {
 			still, before = 0, w.rests(n)
