@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +27,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/port"
 )
 
 // reviewer is an API server that knows whose a token is: that of alice, who may see everything, or of bob, who may not.
@@ -70,18 +70,12 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // servePage runs a manager with nothing but the status page, and returns its address.
 func servePage(t *testing.T, reviews *httptest.Server) string {
 	t.Helper()
-	var listening net.ListenConfig
-	listener, err := listening.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	address, listen := port.Hold(t)
 	sim := kubesim.New(Scheme())
 	mgr, err := ctrl.NewManager(sim.Config(nil), ctrl.Options{
 		Scheme:         Scheme(),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return sim.Mapper(), nil },
-		Metrics: metricsserver.Options{BindAddress: address, FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+		Metrics: metricsserver.Options{BindAddress: address, ListenConfig: listen, FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 			return filters.WithAuthenticationAndAuthorization(&rest.Config{Host: reviews.URL}, reviews.Client())
 		}},
 	})
@@ -138,7 +132,7 @@ func TestTheStatusPageIsForThoseWhoMayGetIt(t *testing.T) {
 		}
 		return answer.StatusCode, string(text)
 	}
-	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for status, body := get("/ui", "alice"); status != http.StatusOK || !strings.Contains(body, "slurm/demo"); status, body = get("/ui", "alice") {
 		select {

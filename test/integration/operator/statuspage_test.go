@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,6 +31,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/chart"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+	"github.com/coxswain-hpc/coxswain/internal/testing/port"
 )
 
 // pageTimeout bounds one answer of the status page.
@@ -96,15 +96,7 @@ func account(t *testing.T, o *operator.Operator, name, role string) (token strin
 // servePage lets the operator serve the status page as the chart has it: over HTTPS, to those whom the API server lets.
 func servePage(t *testing.T, o *operator.Operator) (url string) {
 	t.Helper()
-	var listening net.ListenConfig
-	listener, err := listening.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address, listen := port.Hold(t)
 	asOperator := rest.CopyConfig(o.Config) // it has rights of the chart, too, and those are not compared with role.yaml
 	asOperator.Impersonate = o.AsOperator(t).Impersonate
 	httpClient, err := rest.HTTPClientFor(asOperator)
@@ -112,7 +104,7 @@ func servePage(t *testing.T, o *operator.Operator) (url string) {
 		t.Fatal(err)
 	}
 	o.Adapt = func(base *ctrl.Options, options *coxswain.Options) {
-		base.Metrics = metricsserver.Options{BindAddress: address, SecureServing: true, FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+		base.Metrics = metricsserver.Options{BindAddress: address, ListenConfig: listen, SecureServing: true, FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 			return filters.WithAuthenticationAndAuthorization(asOperator, httpClient)
 		}}
 		options.StatusPage = true
