@@ -63,7 +63,7 @@ func (o *output) String() string {
 }
 
 // patience is how long a test waits for what a program is to print.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // await waits until the output has a text.
 func (o *output) await(t testing.TB, text string) {

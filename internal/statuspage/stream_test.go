@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long tests wait for what has to happen.
-const patience = 10 * time.Second
+const patience = 2 * time.Minute
 
 // event is a server-sent event.
 type event struct {

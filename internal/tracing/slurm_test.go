@@ -72,7 +72,7 @@ func TestAWriteForTwoPassesIsInOneTraceWithALinkToTheOther(t *testing.T) {
 	}
 	l.Relist()
 	writes := named(spans.GetSpans(), "write to Slurm")
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for len(writes) == 0 { // the span ends right after the callers are told
 		select {

@@ -47,7 +47,7 @@ func TestProcessesAreFoundAndKilled(t *testing.T) {
 	for name, c := range map[string]<-chan struct{}{"Start": exited, "Watch": watched} {
 		select {
 		case <-c:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("the channel of %s did not notice the end", name)
 		}
 	}

@@ -53,11 +53,14 @@ func (s *Server) Manager(t testing.TB, scheme *runtime.Scheme, setup func(manage
 	return mgr
 }
 
-// Eventually polls until check returns nil, and fails the test with its last answer after a minute. With the race detector and
-// other tests beside it, what takes a tenth of a second otherwise can take seconds.
+// eventuallyTimeout bounds what is waited for. On a slow machine, with the race detector and other tests beside it, what takes a tenth of
+// a second otherwise can take many; a test that passes does not wait longer for that.
+const eventuallyTimeout = 2 * time.Minute
+
+// Eventually polls until check returns nil, and fails the test with its last answer after two minutes.
 func Eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(eventuallyTimeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -66,7 +69,7 @@ func Eventually(t testing.TB, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still wrong after a minute: %v", err)
+			t.Fatalf("still wrong after %s: %v", eventuallyTimeout, err)
 		}
 		<-tick.C
 	}

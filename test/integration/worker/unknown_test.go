@@ -67,7 +67,7 @@ func TestWhatSlurmctldForgotIsNotDeleted(t *testing.T) {
 	o.Slurm.Start(false)
 	o.Restart() // the one that starts knows nothing of the nodes that there were
 	// It believes in an absence of two minutes that it has seen itself.
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, false, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 5*time.Minute, false, func(context.Context) (bool, error) {
 		return meta.IsStatusConditionTrue(operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown), nil
 	})
 	if err != nil {
