@@ -151,6 +151,8 @@ func listing() scenario {
 		{"drain what fails", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "oldest"})},
 		{"resume", updates("a", rest.NodeUpdate{State: "RESUME"})},
 		{"down, and idle", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), updates("a", rest.NodeUpdate{State: "IDLE"}))},
+		{"down, and undrain", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), updates("a", rest.NodeUpdate{State: "UNDRAIN"}))},
+		{"undrain, and down", all(updates("a", rest.NodeUpdate{State: "UNDRAIN"}), updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), answers("a"))},
 		{"slurmd registers although down", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), registers(nodeA()))},
 		{"delete a down node", all(updates("a", rest.NodeUpdate{State: "DOWN", Reason: "psu"}), deletes("a"))},
 	}}

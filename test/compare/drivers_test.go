@@ -124,6 +124,9 @@ func (r *real) Leave(names ...string) { r.Lose(names...) }
 // Late is nothing to do: a real Slurm says so by itself.
 func (r *real) Late(...string) {}
 
+// Answer is nothing to do, either: a real slurmctld asks every third of SlurmdTimeout.
+func (r *real) Answer(...string) {}
+
 func count(n int) string {
 	if n == 0 {
 		return ""

@@ -24,6 +24,8 @@ import (
 type driver interface {
 	// Register starts the slurmd of a node, anew if it runs.
 	Register(nodes ...fake.Node)
+	// Answer lets the slurmds of nodes answer slurmctld.
+	Answer(names ...string)
 	// Leave ends the slurmds of nodes of which slurmctld wants nothing.
 	Leave(names ...string)
 	// Late lets ResumeTimeout pass for nodes that are powering up.

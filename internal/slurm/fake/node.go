@@ -40,6 +40,31 @@ func (s *Slurm) Lose(names ...string) {
 	s.schedule()
 }
 
+// Answer lets the slurmds of nodes answer slurmctld, which asks them at times of its own. A node that was DOWN, whoever had set it so,
+// returns to service by that, as with ReturnToService=2; its drain stays. A slurmd that has ended says nothing.
+func (s *Slurm) Answer(names ...string) {
+	defer s.lock()()
+	for _, name := range names {
+		if n := s.nodes[name]; n != nil && n.answers() {
+			s.heard(n)
+		}
+	}
+	s.schedule()
+}
+
+// answers says whether a node has a slurmd that would answer.
+func (n *node) answers() bool { return !n.gone && !n.external && n.power == PoweredUp }
+
+// heard is what becomes of a node whose slurmd responds.
+func (s *Slurm) heard(n *node) {
+	n.notResponding = false
+	s.nodeTime = s.clock
+	if n.down && !n.invalid {
+		n.down = false
+		s.clearReason(n)
+	}
+}
+
 // Leave lets the slurmds of nodes end. slurmctld has not noticed yet, and Lose lets it; but they do not register any more when
 // it asks them to.
 func (s *Slurm) Leave(names ...string) {
@@ -111,10 +136,9 @@ func (s *Slurm) state(n *node) []string {
 		set  bool
 		name string
 	}{
-		{holder != nil, "RESERVED"}, {n.cloud, "CLOUD"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"},
+		{n.external, "EXTERNAL"}, {holder != nil, "RESERVED"}, {n.cloud, "CLOUD"}, {n.drain, "DRAIN"}, {len(n.completing) > 0, "COMPLETING"},
 		{n.notResponding, "NOT_RESPONDING"}, {n.power == PoweredDown, "POWERED_DOWN"}, {n.fail, "FAIL"},
 		{n.power == PoweringUp, "POWERING_UP"}, {n.sinks, "POWER_DOWN"}, {maintenance, "MAINTENANCE"}, {n.invalid, "INVALID_REG"},
-		{n.external, "EXTERNAL"},
 	} {
 		if flag.set {
 			state = append(state, flag.name)

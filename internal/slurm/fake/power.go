@@ -80,10 +80,13 @@ func (s *Slurm) waits(j *job) bool {
 }
 
 // resumed is what a node that is let back into service has besides. Slurm before 25.05 counts one that is powered down as not
-// responding then.
+// responding then. The slurmd of any other is asked at once, and answers.
 func (s *Slurm) resumed(n *node) {
 	if n.power == PoweredDown && s.old() {
 		n.notResponding = true
+	}
+	if n.answers() && !n.notResponding {
+		s.heard(n)
 	}
 }
 

@@ -130,16 +130,11 @@ func (s *Slurm) validate(n *node, registration Node) {
 	if registration.CoreSpecCount != 0 {
 		n.CoreSpecCount = registration.CoreSpecCount
 	}
-	n.notResponding = false
+	n.invalid = missing != ""
+	s.heard(n)
 	if missing == "" {
-		n.invalid = false
-		if n.down {
-			n.down = false
-			s.clearReason(n)
-		}
 		return
 	}
-	n.invalid = true
 	if !n.down && !n.drain {
 		n.drain = true
 		// Slurm before 25.05 keeps a reason that an earlier drain has left behind.

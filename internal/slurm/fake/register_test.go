@@ -114,6 +114,38 @@ func TestTheRecordIsThatOfTheFirstRegistration(t *testing.T) {
 	}
 }
 
+// TestANodeThatIsDownReturnsToServiceWhenItsSlurmdAnswers is what test/compare sees of a real slurmctld.
+func TestANodeThatIsDownReturnsToServiceWhenItsSlurmdAnswers(t *testing.T) {
+	answers := func(c cluster) { c.Answer("a") }
+	undrain := func(c cluster) { _ = c.Update("root", "a", "UNDRAIN", "") }
+	for name, test := range map[string]struct {
+		do   []func(cluster)
+		want string
+	}{
+		"it answers":                           {[]func(cluster){answers}, "a=IDLE"},
+		"it is asked after an undrain":         {[]func(cluster){undrain}, "a=IDLE"},
+		"its drain stays":                      {[]func(cluster){func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }, answers}, "a=IDLE+DRAIN(disk by root)"},
+		"it has ended":                         {[]func(cluster){func(c cluster) { c.Leave("a") }, answers, undrain}, "a=DOWN(psu by root)"},
+		"slurmctld has given it up":            {[]func(cluster){func(c cluster) { c.Lose("a") }, undrain}, "a=DOWN+NOT_RESPONDING(psu by root)"},
+		"it offers too little":                 {[]func(cluster){func(c cluster) { c.Register(fake.Node{Name: "a", CPUs: 2}) }, answers}, "a=DOWN+INVALID_REG(Low socket*core*thread count, Low CPUs by slurm)"},
+		"another one answers, and it does not": {[]func(cluster){func(c cluster) { c.Answer("b") }}, "a=DOWN(psu by root)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, fake.Slurm2605)
+			c.Register(fake.Node{Name: "a", CPUs: 4})
+			if err := c.Update("root", "a", "DOWN", "psu"); err != nil {
+				t.Fatal(err)
+			}
+			for _, do := range test.do {
+				do(c)
+			}
+			if got := c.states(t); got != test.want {
+				t.Errorf("nodes are %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // TestNobodyOpensANodeThatOffersTooLittle holds the refusal's number, by which clients tell it.
 func TestNobodyOpensANodeThatOffersTooLittle(t *testing.T) {
 	for release, code := range map[string]int{fake.Slurm2411: 2028, fake.Slurm2605: 2180} {
