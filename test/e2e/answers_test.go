@@ -144,41 +144,57 @@ func (c *comparison) busy(t *testing.T) {
 	} {
 		c.compare(t, call)
 	}
-	c.compareState(t, "a job runs")
+	c.compareState(t, c.node, "a job runs")
 }
 
-// transitions takes the node through states, as the operator and administrators do, and compares what becomes of it.
+// transitions takes nodes through states, as the operator and administrators do, and compares what becomes of them. slurmctld returns a
+// node that is DOWN to service when its slurmd answers (ReturnToService=2), and after an UNDRAIN or a reconfiguration it asks in a moment
+// of its own: what is about DOWN is tried on a node that has no slurmd.
 func (c *comparison) transitions(t *testing.T) {
 	t.Helper()
-	c.compareState(t, "it has registered")
-	for _, change := range []string{
+	c.walks(t, c.node,
 		`"state":["DRAIN"],"reason":"e2e: first"`,
 		`"state":["DRAIN"],"reason":"e2e: second"`,
 		`"reason":"e2e: third"`,
 		`"state":["UNDRAIN"]`,
 		`"state":["UNDRAIN"]`,
+		`"state":["DRAIN"],"reason":"e2e: fourth"`,
+		`"state":["RESUME"]`,
+	)
+	const still = "e2e-still"
+	c.compare(t, asked{c.ours, "POST", "new/node/", `{"node_conf":"NodeName=` + still + ` CPUs=1 State=EXTERNAL"}`})
+	c.walks(t, still,
 		`"state":["DOWN"],"reason":"e2e: down"`,
 		`"state":["DRAIN"],"reason":"e2e: down and drained"`,
 		`"state":["UNDRAIN"]`,
 		`"state":["IDLE"]`,
-		`"state":["DRAIN"],"reason":"e2e: fourth"`,
+		`"state":["DRAIN"],"reason":"e2e: fifth"`,
+		`"state":["DOWN"],"reason":"e2e: drained and down"`,
 		`"state":["RESUME"]`,
-	} {
-		c.compare(t, asked{c.ours, "POST", "nodes/", fmt.Sprintf(`{"name":[%q],%s}`, c.node, change)})
-		c.compareState(t, change)
+	)
+	c.compare(t, asked{c.ours, "DELETE", "node/" + still, ""})
+}
+
+// walks makes changes to a node, one after the other, and compares its state after each.
+func (c *comparison) walks(t *testing.T, node string, changes ...string) {
+	t.Helper()
+	c.compareState(t, node, "it is there")
+	for _, change := range changes {
+		c.compare(t, asked{c.ours, "POST", "nodes/", fmt.Sprintf(`{"name":[%q],%s}`, node, change)})
+		c.compareState(t, node, change)
 	}
 }
 
-// compareState compares what both say of the node. After an UNDRAIN, slurmctld takes a node for one that does not respond until
+// compareState compares what both say of a node. After an UNDRAIN, slurmctld takes a node for one that does not respond until
 // it has pinged it; the fake does not.
-func (c *comparison) compareState(t *testing.T, after string) {
+func (c *comparison) compareState(t *testing.T, node, after string) {
 	t.Helper()
 	state := func(endpoint string) string {
 		_, body := exchange(t, endpoint, asked{c.ours, "GET", "nodes/", ""})
 		object, _ := body.(map[string]any)
 		list, _ := object["nodes"].([]any)
 		for _, entry := range list {
-			if n, ok := entry.(map[string]any); ok && n["name"] == c.node {
+			if n, ok := entry.(map[string]any); ok && n["name"] == node {
 				words, _ := n["state"].([]any)
 				words = slices.DeleteFunc(words, func(word any) bool { return word == "NOT_RESPONDING" })
 				return fmt.Sprintf("%v, reason %q of %q, reservation %q", words, n["reason"], n["reason_set_by_user"], n["reservation"])
@@ -187,7 +203,7 @@ func (c *comparison) compareState(t *testing.T, after string) {
 		return "unknown"
 	}
 	if want, got := state(c.real), state(c.played); want != got {
-		t.Errorf("after %s the real node is %s, the fake's %s", after, want, got)
+		t.Errorf("after %s the real node %s is %s, the fake's %s", after, node, want, got)
 	}
 }
 
