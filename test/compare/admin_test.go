@@ -39,8 +39,8 @@ func restarts(keepState bool) func(*system) string {
 
 func reconfigures(s *system) string { return refusal(s.client.Reconfigure(s.t.Context())) }
 
-// startsAnew does something and says whether the slurmd of a node has started since. Slurm counts whole seconds.
-func startsAnew(name string, do func(*system) string) func(*system) string {
+// startsAnew does something and says whether the slurmd of a node has started since, within a time. Slurm counts whole seconds.
+func startsAnew(name string, within time.Duration, do func(*system) string) func(*system) string {
 	return func(s *system) string {
 		started := func() (time.Time, error) {
 			n, err := s.client.Node(s.t.Context(), name)
@@ -57,7 +57,7 @@ func startsAnew(name string, do func(*system) string) func(*system) string {
 		said := do(s)
 		tick := time.NewTicker(300 * time.Millisecond)
 		defer tick.Stop()
-		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
+		for deadline := time.Now().Add(within); time.Now().Before(deadline); <-tick.C {
 			if after, err := started(); err == nil && after.After(before) {
 				return said + ", started anew"
 			}

@@ -4,8 +4,6 @@
 package compare
 
 import (
-	"time"
-
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -20,7 +18,7 @@ func answering() scenario {
 	both := func(state, reason string) func(*system) string {
 		return updates("a,d", rest.NodeUpdate{State: state, Reason: reason})
 	}
-	return scenario{name: "slurmds that answer", conf: "SlurmdTimeout=10", patience: 40 * time.Second, steps: []step{
+	return scenario{name: "slurmds that answer", conf: "SlurmdTimeout=10", steps: []step{
 		{"register", registers(nodeA())},
 		{"create one without a slurmd", creates},
 		{"down", all(both("DOWN", "psu"), answers("a"))},

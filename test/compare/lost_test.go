@@ -4,8 +4,6 @@
 package compare
 
 import (
-	"time"
-
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -18,7 +16,7 @@ func loses(names ...string) func(*system) string {
 // take it together. With the default MessageTimeout of 10 s it would wait so long for the dead that it counted living nodes among
 // them.
 func losing() scenario {
-	return scenario{name: "lost slurmds", conf: "SlurmdTimeout=10\nMessageTimeout=3", patience: time.Minute, steps: []step{
+	return scenario{name: "lost slurmds", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
 		{"register", registers(named("idle"), named("drained"), named("failing"), named("job"), named("suspended"), named("two"))},
 		{"drain, fail and submit", all(
 			updates("drained", rest.NodeUpdate{State: "DRAIN", Reason: "disk"}), updates("failing", rest.NodeUpdate{State: "FAIL", Reason: "old"}),

@@ -4,8 +4,6 @@
 package compare
 
 import (
-	"time"
-
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -45,7 +43,7 @@ func createsClouds(line string) func(*system) string {
 
 // clouding is what becomes of nodes that are made powered down, in place of those that registered. 24.11 can make none by REST.
 func clouding() scenario {
-	return scenario{name: "power saving of what is made powered down", conf: saving, patience: 50 * time.Second, steps: []step{
+	return scenario{name: "power saving of what is made powered down", conf: saving, steps: []step{
 		{"register", registers(named("a"))},
 		{"power down", powers("a", "POWER_DOWN")},
 		{"the slurmd ends", leaves("a")},
@@ -62,7 +60,7 @@ func clouding() scenario {
 
 // powering is what becomes of nodes that power down and up. Slurm looks for such nodes every ten seconds.
 func powering() scenario {
-	return scenario{name: "power saving", conf: saving, patience: 50 * time.Second, steps: []step{
+	return scenario{name: "power saving", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"))},
 		{"power up what is up", powers("a", "POWER_UP")},
 		{"power down", powers("a,b", "POWER_DOWN")},
@@ -89,7 +87,7 @@ func powering() scenario {
 
 // resuming is what lets Slurm ask again for a node that was drained or set DOWN and is powered down.
 func resuming() scenario {
-	return scenario{name: "power saving of what is drained", conf: saving, patience: 50 * time.Second, steps: []step{
+	return scenario{name: "power saving of what is drained", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"))},
 		{"drain", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "mine"})},
 		{"power down, which ends a drain", powers("a,b", "POWER_DOWN")},
@@ -104,7 +102,7 @@ func resuming() scenario {
 
 // asking is what becomes of requests for power that Slurm cannot grant at once, or that go over what somebody has said.
 func asking() scenario {
-	return scenario{name: "power saving on request", conf: saving, patience: 50 * time.Second, steps: []step{
+	return scenario{name: "power saving on request", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"), named("c"))},
 		{"a job", submits(fake.Job{NodeList: []string{"a"}})},
 		{"power down what is busy", powers("a", "POWER_DOWN")},

@@ -5,6 +5,7 @@ package compare
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -85,8 +86,8 @@ func scenarios() []scenario {
 		}},
 		{name: "slurmds that read their configuration again", steps: []step{
 			{"register", registers(nodeA())},
-			{"reconfigure", startsAnew("a", reconfigures)},
-			{"slurmctld restarts", startsAnew("a", restarts(true))},
+			{"reconfigure", startsAnew("a", time.Minute, reconfigures)},
+			{"slurmctld restarts", startsAnew("a", 5*time.Second, restarts(true))},
 		}},
 		{name: "suspended jobs", steps: []step{
 			{"register", registers(nodeA())},

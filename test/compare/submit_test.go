@@ -180,7 +180,7 @@ func stranded(s *system) string {
 // timingOut is how jobs end that Slurm ends.
 func timingOut() scenario {
 	short := func(s *rest.Submission) { s.TimeLimit = time.Second }
-	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3", patience: time.Minute, steps: []step{
+	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
 		{"one that will run too long", all(submitsByREST(gpuJob(short)), shows(1, "RUNNING", ""))},
 		{"it runs too long", shows(1, "TIMEOUT", "")},
