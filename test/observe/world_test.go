@@ -150,7 +150,7 @@ func (w *world) export(t *testing.T) {
 // await waits until the exporter shows a series.
 func (w *world) await(t *testing.T, series string) {
 	t.Helper()
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, patience, func() error {
 		text, err := get(t, w.cluster.URL+"/metrics")
 		if err == nil && !contains(text, "\n"+series) {
 			err = fmt.Errorf("the exporter does not show %s:\n%s", series, text)
