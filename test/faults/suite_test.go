@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,9 @@ func TestMain(m *testing.M) {
 		log = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 	}
 	ctrl.SetLogger(log)
-	debug.SetGCPercent(400)
+	// Each world is small and makes much that is of no use a moment later.
+	debug.SetGCPercent(1600)
+	debug.SetMemoryLimit(2 << 30)
 	// They remember across bubbles, in each of which time begins anew, when the last error was.
 	utilruntime.ErrorHandlers = nil
 	utilruntime.PanicHandlers = nil
@@ -329,16 +332,34 @@ func sampled(moments []int, n, i int) []int {
 	return out
 }
 
+// beginnings are where scenarios start from, by spec. Each is made once, by the first scenario that asks.
+type beginnings struct {
+	mu   sync.Mutex
+	made map[string]func() beginning
+}
+
+// of is the beginning with a spec.
+func (b *beginnings) of(t *testing.T, spec string) beginning {
+	t.Helper()
+	b.mu.Lock()
+	if b.made == nil {
+		b.made = map[string]func() beginning{}
+	}
+	if b.made[spec] == nil {
+		b.made[spec] = sync.OnceValue(func() beginning { return begin(t, spec) })
+	}
+	made := b.made[spec]
+	b.mu.Unlock()
+	return made()
+}
+
 // TestFaults plays every scenario with every fault at every write, or at every so many. make test leaves some scenarios out.
 func TestFaults(t *testing.T) {
-	made := map[string]beginning{} // by spec
+	var made beginnings
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
-			from, ok := made[s.nodeSet]
-			if !ok {
-				from = begin(t, s.nodeSet)
-				made[s.nodeSet] = from
-			}
+			t.Parallel() // their references, too
+			from := made.of(t, s.nodeSet)
 			ref := refer(t, s, from)
 			if t.Failed() {
 				return
