@@ -40,31 +40,6 @@ func (s *Slurm) Lose(names ...string) {
 	s.schedule()
 }
 
-// Answer lets the slurmds of nodes answer slurmctld, which asks them at times of its own. A node that was DOWN, whoever had set it so,
-// returns to service by that, as with ReturnToService=2; its drain stays. A slurmd that has ended says nothing.
-func (s *Slurm) Answer(names ...string) {
-	defer s.lock()()
-	for _, name := range names {
-		if n := s.nodes[name]; n != nil && n.answers() {
-			s.heard(n)
-		}
-	}
-	s.schedule()
-}
-
-// answers says whether a node has a slurmd that would answer.
-func (n *node) answers() bool { return !n.gone && !n.external && n.power == PoweredUp }
-
-// heard is what becomes of a node whose slurmd responds.
-func (s *Slurm) heard(n *node) {
-	n.notResponding = false
-	s.nodeTime = s.clock
-	if n.down && !n.invalid {
-		n.down = false
-		s.clearReason(n)
-	}
-}
-
 // Leave lets the slurmds of nodes end. slurmctld has not noticed yet, and Lose lets it; but they do not register any more when
 // it asks them to.
 func (s *Slurm) Leave(names ...string) {
