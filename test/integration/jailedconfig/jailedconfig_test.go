@@ -96,7 +96,7 @@ func TestSlurmdsThatAreLateAreNamedAndAskedAgain(t *testing.T) {
 }
 
 func TestSlurmThatDoesNotAnswerIsTriedAgain(t *testing.T) {
-	w := start(t, never)
+	w := start(t, moment) // a slurmd of this very second is asked again
 	w.slurm.Register(fake.Node{Name: "a"})
 	w.slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Status: http.StatusBadGateway} })
 	w.files("conf", map[string]string{"c": "A=1"})

@@ -45,7 +45,7 @@ type world struct {
 	slurm *fake.Slurm
 }
 
-// Slurmds that have not reread their configuration are asked again after this: never, for a test, or in a moment.
+// Slurmds that have not reread their configuration are asked again after this. For a test that counts how often, it is never.
 const (
 	never  = time.Hour
 	moment = 1500 * time.Millisecond
