@@ -4,6 +4,7 @@
 package webhook_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
@@ -23,6 +25,11 @@ func TestManifestsOfThePredecessorsAreAdmitted(t *testing.T) {
 	t.Parallel()
 	manifests := contract.Manifests(t)
 	s := start(t)
+	// The charts render objects for the Prometheus operator, too.
+	monitors := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "test", "e2e", "testdata", "monitoring.yaml")}, ErrorIfPathMissing: true}
+	if _, err := envtest.InstallCRDs(s.Config, monitors); err != nil {
+		t.Fatal(err)
+	}
 	for name, objects := range manifests {
 		t.Run(name, func(t *testing.T) {
 			for _, u := range objects {
