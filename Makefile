@@ -67,6 +67,10 @@ deps: ## Install the Debian packages that building, the local Kubernetes, the im
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.
 
+.PHONY: programs
+programs: build bin/demo bin/helm bin/localkube bin/controller-gen bin/deadcode bin/golangci-lint ## Build whatever the tests run: the binaries of the images, the tools, the local Kubernetes.
+	@bin/localkube build
+
 .PHONY: plugin
 plugin: bin/kubectl-slurm ## Build the plugin of kubectl, bin/kubectl-slurm (docs/users/kubectl-slurm.md).
 

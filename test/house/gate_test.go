@@ -113,7 +113,7 @@ func TestOthersRunTheStagesOfTheGate(t *testing.T) {
 		return string(text)
 	}
 	var stages []string
-	_, lanes, _ := strings.Cut(read("hack/gate"), "lanes=(\n")
+	_, lanes, _ := strings.Cut(read("hack/gate"), "(programs) lanes=(\n")
 	lanes, _, _ = strings.Cut(lanes, "\n)")
 	for line := range strings.Lines(lanes) {
 		stages = append(stages, strings.Fields(strings.Trim(strings.TrimSpace(line), `"`))...)

@@ -108,7 +108,7 @@ func StartBare(t testing.TB) *Server {
 	t.Helper()
 	plane, err := theShared.start()
 	var missing *missingBinaryError
-	if errors.As(err, &missing) && os.Getenv(RequiredEnv) == "" {
+	if errors.As(err, &missing) && !Required() {
 		t.Skip(err)
 	}
 	if err != nil {

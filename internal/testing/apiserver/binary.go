@@ -20,6 +20,12 @@ const BinaryEnv = "COXSWAIN_HYPERKUBE"
 // RequiredEnv names the environment variable that is set where a test without a hyperkube binary has to fail.
 const RequiredEnv = "COXSWAIN_REQUIRED"
 
+// Required reports whether RequiredEnv is set.
+func Required() bool {
+	value, _ := os.LookupEnv(RequiredEnv)
+	return value != ""
+}
+
 // Missing returns an error that says how to get a hyperkube binary when there is none, so that tests with an API server are skipped.
 func Missing() error {
 	_, err := findBinary()

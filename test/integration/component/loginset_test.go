@@ -4,6 +4,7 @@
 package component
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -195,7 +196,7 @@ func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *t
 	apiserver.Eventually(t, func() error {
 		s, err := operator.Find[corev1.Secret](o, "demo-login-ssh-host-keys")
 		if err != nil || string(s.Data["ssh_host_ed25519_key"]) == string(before["ssh_host_ed25519_key"]) || digest() == was {
-			return fmt.Errorf("there are no new keys, or the pods are those with the old ones (%v)", err)
+			return errors.Join(err, errors.New("there are no new keys, or the pods are those with the old ones"))
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@
 package nodeset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func TestOrphanedWorkersAreAdopted(t *testing.T) {
 	})
 	apiserver.Eventually(t, func() error {
 		if set, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", set.Finalizers, err)
+			return errors.Join(err, fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers))
 		}
 		return nil
 	})

@@ -147,7 +147,7 @@ func TestAScheduledUpdateOfAllWorkersRefreshesTheirRecords(t *testing.T) {
 				for name, p := range before {
 					now, err := operator.Find[corev1.Pod](o, name)
 					if n, _ := o.Slurm.Node(name); err != nil || now.UID == p.UID || n.Record.Weight != 7 {
-						return fmt.Errorf("%s is not replaced (%v), or its weight is %d", name, err, n.Record.Weight)
+						return errors.Join(err, fmt.Errorf("%s is not replaced, or its weight is %d", name, n.Record.Weight))
 					}
 				}
 				return nil
@@ -188,7 +188,7 @@ func TestTheReservationGoesWithItsNodeSet(t *testing.T) {
 	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
 	apiserver.Eventually(t, func() error {
 		if n, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", n.Finalizers, err)
+			return errors.Join(err, fmt.Errorf("the NodeSet is still there, with finalizers %v", n.Finalizers))
 		}
 		return nil
 	})

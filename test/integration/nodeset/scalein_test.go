@@ -4,6 +4,7 @@
 package nodeset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func TestScalingBackUpUnretiresAndUndrains(t *testing.T) {
 	apiserver.Eventually(t, func() error {
 		p, err := operator.Find[corev1.Pod](o, "w-1")
 		if err != nil || p.UID != uid {
-			return fmt.Errorf("w-1 was deleted (%v)", err)
+			return errors.Join(err, errors.New("w-1 was deleted"))
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == "coxswain.dev/Retiring" || c.Type == "SlurmNodeStateDrain" {

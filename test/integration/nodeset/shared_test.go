@@ -4,6 +4,7 @@
 package nodeset
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestTheBudgetGoesWithTheLastWhoWantsIt(t *testing.T) {
 				return nil
 			}
 			if err != nil || len(b.OwnerReferences) != n {
-				return fmt.Errorf("the budget is %+v (%v), want %d owners", b, err, n)
+				return errors.Join(err, fmt.Errorf("the budget is %+v, want %d owners", b, n))
 			}
 			return nil
 		})

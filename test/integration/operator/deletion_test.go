@@ -145,7 +145,7 @@ func TestANodeSetIsDeletedWhenItsJobsEnd(t *testing.T) {
 	o.ExpectWorkers()
 	apiserver.Eventually(t, func() error {
 		if set, err := operator.Find[slinkyv1beta1.NodeSet](o, "w"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the NodeSet is still there, with finalizers %v (%v)", set.Finalizers, err)
+			return errors.Join(err, fmt.Errorf("the NodeSet is still there, with finalizers %v", set.Finalizers))
 		}
 		if conf := operator.Get[corev1.ConfigMap](o, "demo-config").Data["slurm.conf"]; strings.Contains(conf, "PartitionName=w ") {
 			return errors.New("the partition is still in slurm.conf")

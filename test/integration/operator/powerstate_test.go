@@ -6,6 +6,7 @@ package operator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -51,7 +52,7 @@ func (a *around) showsNodes(ordinals string) {
 		}
 		if err != nil || !slices.Equal(last.Spec.ActiveNodes, want) || strings.Join(pods, "") != ordinals || int(last.Status.ActiveCount) != len(want) ||
 			!allRun(workers) {
-			return fmt.Errorf("there are pods %v; NodeSetPowerState: %+v (%v)", pods, last, err)
+			return errors.Join(err, fmt.Errorf("there are pods %v; NodeSetPowerState: %+v", pods, last))
 		}
 		return nil
 	})
