@@ -85,11 +85,14 @@ func fill(ctx context.Context, o populateOptions, log *slog.Logger) error {
 	return err
 }
 
+// jailPatience is how long a run waits for the end of another one: the 30 s that a pod has to end, and a kubelet that has much to do.
+const jailPatience = 2 * time.Minute
+
 // populateInput finds out what there is to copy.
 func populateInput(o populateOptions) (populate.Options, error) {
 	in := populate.Options{
 		Source: o.source, Jail: o.root, Overwrite: o.overwrite, MountPoints: o.mountPoints, Workers: o.workers,
-		SlurmDir: view.SlurmDir, Now: time.Now(),
+		SlurmDir: view.SlurmDir, Now: time.Now(), Patience: jailPatience,
 	}
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

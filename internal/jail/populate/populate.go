@@ -58,6 +58,8 @@ type Options struct {
 	SlurmPrograms []string
 	// Workers is how many files are copied at a time.
 	Workers int
+	// Patience is how long to wait for the end of another run that writes to the jail.
+	Patience time.Duration
 	// Now is the time that the sentinel tells.
 	Now time.Time
 	// Log tells what is worth knowing.

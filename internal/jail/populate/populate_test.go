@@ -5,11 +5,13 @@ package populate
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -234,8 +236,35 @@ func TestTwoRunsExcludeEachOther(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, unix.Close(fd)) }()
 	must(t, unix.Flock(fd, unix.LOCK_EX))
-	if err := Run(options(source, jail), &Progress{}); err == nil || !strings.Contains(err.Error(), "another populate-jail") {
-		t.Errorf("got %v", err)
+	o := options(source, jail)
+	for _, o.Patience = range []time.Duration{0, time.Millisecond} {
+		if err := Run(o, &Progress{}); err == nil || !strings.Contains(err.Error(), "another populate-jail") {
+			t.Errorf("with patience for %s: %v", o.Patience, err)
+		}
+	}
+}
+
+func TestARunWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	source, jail := image(t), t.TempDir()
+	fd, err := unix.Open(filepath.Join(jail, lockName), unix.O_CREAT|unix.O_RDWR, 0o600)
+	must(t, err)
+	must(t, unix.Flock(fd, unix.LOCK_EX))
+	o := options(source, jail)
+	o.Patience = time.Minute
+	// The run before ends as soon as this one waits for it.
+	var waits []string
+	o.Log = func(format string, args ...any) {
+		if len(waits) == 0 {
+			must(t, errors.Join(unix.Unlink(filepath.Join(jail, lockName)), unix.Close(fd)))
+		}
+		waits = append(waits, fmt.Sprintf(format, args...))
+	}
+	must(t, Run(o, &Progress{}))
+	if len(waits) == 0 || !strings.HasPrefix(waits[0], "Another populate-jail is writing to "+jail) {
+		t.Errorf("it says %q", waits)
+	}
+	if diff := cmp.Diff(expected(t, source), normal(tree(t, jail))); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -9,12 +9,37 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps a second run out of the jail. A lock ends with its process, so that a killed run holds up nobody.
+// lock keeps a second run out of the jail. A lock ends with its process, so that a killed run holds up nobody. The pod of a Job that was
+// deleted may go on for as long as its kubelet gives it, so the run of the next Job waits for it.
 func (c *copier) lock() (unlock func() error, err error) {
+	const often = 100 * time.Millisecond
+	tick, patience := time.NewTicker(often), time.NewTimer(c.Patience)
+	defer tick.Stop()
+	defer patience.Stop()
+	for told := false; ; {
+		unlock, err := c.tryLock()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return unlock, err
+		}
+		if !told {
+			c.log("Another populate-jail is writing to %s; waiting for its end", c.Jail)
+			told = true
+		}
+		select {
+		case <-tick.C:
+		case <-patience.C:
+			return nil, err
+		}
+	}
+}
+
+// tryLock is lock without patience: its error is unix.EWOULDBLOCK while another run has the jail.
+func (c *copier) tryLock() (unlock func() error, err error) {
 	for {
 		fd, err := unix.Openat(c.jail, lockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 		if err != nil {
