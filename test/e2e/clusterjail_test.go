@@ -96,10 +96,10 @@ func (s *scene) keepsConnections(t *testing.T) {
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		const hold = `for i in {1..40}; do exec {fd}<>/dev/tcp/demo-restapi/6820 || exit; done; sleep 15; echo held`
-		out, err := s.slurm(context.WithoutCancel(t.Context()), "bash", "-c", hold)
-		if err != nil || strings.TrimSpace(out) != "held" {
-			t.Errorf("keeping connections to slurmrestd: %v: %s", err, out)
+		// Its exit code tells: a kubelet that has much to do can lose what a command prints at its end.
+		const hold = `for i in {1..40}; do exec {fd}<>/dev/tcp/demo-restapi/6820 || exit 1; done; sleep 15`
+		if _, err := s.slurm(context.WithoutCancel(t.Context()), "bash", "-c", hold); err != nil {
+			t.Errorf("keeping connections to slurmrestd: %v", err)
 		}
 	}()
 	t.Cleanup(func() { <-held })

@@ -16,9 +16,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -39,6 +42,7 @@ func TestRest(t *testing.T) {
 	c := s.slurmCluster(t)
 	// Another test moves Kubernetes nodes in the network meanwhile, and Slurm would be told.
 	c.change(t, "", "spec", "slurmConfig", "topologyPlugin")
+	s.hasLoaded(t, "slurm.conf", func(conf string) bool { return !strings.Contains(conf, "TopologyPlugin=") })
 	c.logsIn(t).runs(t, "srun hostname")
 
 	var wrote error
@@ -53,6 +57,25 @@ func TestRest(t *testing.T) {
 	if wrote != nil {
 		t.Errorf("in %s at rest: %v", *restFor, wrote)
 	}
+}
+
+// hasLoaded waits until a file of the configuration is as wanted and slurmctld has loaded it: a kubelet brings it up to a minute later, and
+// the operator tells.
+func (s *scene) hasLoaded(t *testing.T, file string, is func(string) bool) {
+	t.Helper()
+	eventually(t, patient, "slurmctld to load "+file, func(ctx context.Context) error {
+		var config corev1.ConfigMap
+		c := &slinkyv1beta1.Controller{}
+		if err := errors.Join(s.Get(ctx, s.name("demo-config"), &config), s.Get(ctx, s.name("demo"), c)); err != nil {
+			return err
+		}
+		applied := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionConfigApplied)
+		if !is(config.Data[file]) || c.Status.ObservedGeneration != c.Generation || applied == nil || applied.Status != metav1.ConditionTrue ||
+			c.Status.ConfigDigest == "" || !strings.HasSuffix(applied.Message, c.Status.ConfigDigest) {
+			return fmt.Errorf("generation %d of %d, digest %s, %+v", c.Status.ObservedGeneration, c.Generation, c.Status.ConfigDigest, applied)
+		}
+		return nil
+	})
 }
 
 // rests watches the cluster from when it has come to rest, and returns when that was.
