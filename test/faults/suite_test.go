@@ -39,7 +39,8 @@ import (
 var (
 	trace   = flag.Bool("faults.trace", false, "show the writes of every reference run")
 	verbose = flag.Bool("faults.log", false, "show the operator's log")
-	every   = flag.Int("faults.every", 1, "try each fault at every so many writes; not all faults at the same ones")
+	every   = flag.Int("faults.every", 6, "try each fault at every so many writes; not all faults at the same ones")
+	share   = flag.Int("faults.share", 6, "try each fault in every so many scenarios; not all faults in the same ones")
 )
 
 func TestMain(m *testing.M) {
@@ -353,10 +354,38 @@ func (b *beginnings) of(t *testing.T, spec string) beginning {
 	return made()
 }
 
-// TestFaults plays every scenario with every fault at every write, or at every so many. make test leaves some scenarios out.
+// shared are the faults that are tried in the i-th scenario, of those of all scenarios.
+func shared(faults []fault, n, i int) []fault {
+	var out []fault
+	for at, f := range faults {
+		if (at+i)%n == 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func TestEveryFaultIsTriedWhateverTheShare(t *testing.T) {
+	all, scenarios := faults(), len(scenarios())
+	for n := 1; n <= 8; n++ {
+		tried := map[string]int{}
+		for i := range scenarios {
+			for _, f := range shared(all, n, i) {
+				tried[f.name]++
+			}
+		}
+		for _, f := range all {
+			if tried[f.name] < scenarios/n {
+				t.Errorf("with every %d-th, %s is tried in %d of %d scenarios", n, f.name, tried[f.name], scenarios)
+			}
+		}
+	}
+}
+
+// TestFaults plays every scenario with every fault at every write, or with some of them at some writes.
 func TestFaults(t *testing.T) {
 	var made beginnings
-	for _, s := range scenarios() {
+	for number, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel() // their references, too
 			from := made.of(t, s.nodeSet)
@@ -374,7 +403,7 @@ func TestFaults(t *testing.T) {
 			if step > 1 {
 				step *= max(1, s.sparse)
 			}
-			for i, f := range slices.Concat(faults(), s.besides) {
+			for i, f := range slices.Concat(shared(faults(), *share, number), s.besides) {
 				for _, k := range sampled(f.moments(ref.calls), step, i) {
 					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
 						t.Parallel()

@@ -21,7 +21,11 @@ import (
 	"testing"
 )
 
-var run = flag.Bool("mutants.run", false, "build each mutant and let the fault suite catch it")
+var (
+	run   = flag.Bool("mutants.run", false, "build each mutant and let the fault suite catch it")
+	every = flag.Int("mutants.every", 1, "let the fault suite try its faults at every so many writes, as -faults.every does")
+	share = flag.Int("mutants.share", 1, "let the fault suite try its faults in every so many scenarios, as -faults.share does")
+)
 
 // root is the top of the repository, seen from this package.
 const root = "../.."
@@ -297,7 +301,11 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay(t, files), "-o", binary, dir).CombinedOutput(); err != nil {
 				t.Fatalf("building the mutant: %v\n%s", err, out)
 			}
-			suite := exec.CommandContext(t.Context(), binary, "-test.run", m.caught, "-test.timeout", "10m")
+			arguments := []string{"-test.run", m.caught, "-test.timeout", "10m"}
+			if m.suite == "" {
+				arguments = append(arguments, fmt.Sprintf("-faults.every=%d", *every), fmt.Sprintf("-faults.share=%d", *share))
+			}
+			suite := exec.CommandContext(t.Context(), binary, arguments...)
 			suite.Dir = dir
 			out, err := suite.CombinedOutput()
 			var failed *exec.ExitError
