@@ -61,7 +61,7 @@ func TestTheDemoBuildsEveryProgramOfTheImages(t *testing.T) {
 // TestACleanCloneMakesTheImages goes the demo's way up to the images, and starts what is in that of the operator.
 func TestACleanCloneMakesTheImages(t *testing.T) {
 	if !*buildImages {
-		t.Skip("takes minutes; run by \"make test-images\"")
+		t.Skip("takes minutes; run by \"make clean-clone\"")
 	}
 	clone := cleanClone(t)
 	p := NewProgress(os.Stderr)
