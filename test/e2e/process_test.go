@@ -46,14 +46,19 @@ func (s *scene) jailVolume(t *testing.T) string {
 	return dir
 }
 
-// moment is for how long a program runs between two looks of stopAmid. The middle of its work may last a tenth of a second.
-const moment = time.Millisecond
+const (
+	// moment is for how long a program is on a processor between two looks of stopAmid. The middle of its work may last a tenth of a second.
+	moment = 2 * time.Millisecond
+	// idle is for how long it may wait for others between two looks: a program that is stopped nearly always gets nothing done.
+	idle = 50 * time.Millisecond
+)
 
 // stopAmid stops a program that has a volume mounted, in the middle of its work: when amid says that it is there. The program stays
 // stopped until it is killed. command is how its command line begins, without the directory.
 //
 // On a busy machine one look takes longer than the whole of the work. So the program is stopped as soon as it is found, and goes on for
-// moments: nothing happens during a look.
+// moments: nothing happens during a look. By the clock a moment would be too long for a copy, or too short for a program that first has to
+// hear of its work.
 func stopAmid(t *testing.T, command, volume string, amid func() (bool, error)) *os.Process {
 	t.Helper()
 	var p *os.Process
@@ -90,15 +95,50 @@ func stopAmid(t *testing.T, command, volume string, amid func() (bool, error)) *
 
 // goOn lets a stopped process run for a moment.
 func goOn(ctx context.Context, p *os.Process) error {
+	before, err := onProcessor(p)
+	if err != nil {
+		return err
+	}
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	select {
-	case <-time.After(moment):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	tick, late := time.NewTicker(time.Millisecond), time.NewTimer(idle)
+	defer tick.Stop()
+	defer late.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if now, err := onProcessor(p); err != nil || now-before >= moment {
+			return err
+		}
 	}
+}
+
+// onProcessor is for how long the threads of a process have been on a processor (proc(5), schedstat). Those that have ended do not count.
+func onProcessor(p *os.Process) (time.Duration, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.Pid))
+	if err != nil || len(threads) == 0 {
+		return 0, errors.Join(err, fmt.Errorf("process %d has ended", p.Pid))
+	}
+	var sum time.Duration
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just ended
+		}
+		on, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(on, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading %s: %w", path, err)
+		}
+		sum += time.Duration(ns)
+	}
+	return sum, nil
 }
 
 // search looks for the process of a command that has a volume mounted, again and again.
