@@ -25,8 +25,9 @@ FAULTS_SHARE ?= 3
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath -buildvcs=%,$(GOFLAGS)) -trimpath -buildvcs=false)
 
-# golangci-lint vets. Tests that need a program of "localkube build" fail without it, where "go test ./..." leaves them out.
-GO_TEST := go test -vet=off -ldflags='-s -w'
+# golangci-lint vets. Results are not taken from Go's cache, which does not know what the programs read that a test runs, and has those of
+# other clones, too. Tests that need a program of "localkube build" fail without it, where "go test ./..." leaves them out.
+GO_TEST := go test -vet=off -count=1 -ldflags='-s -w'
 export COXSWAIN_REQUIRED := apiserver
 
 # One list, for this file, the demo and the image.
@@ -162,18 +163,18 @@ PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIs
 .PHONY: race
 race: bin/localkube bin/helm ## Run what "make unit" runs with the race detector. Part of "make test-long".
 	@bin/localkube build
-	@CGO_ENABLED=1 go test -race -vet=off -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
+	@CGO_ENABLED=1 go test -race -vet=off -count=1 -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
 
 .PHONY: worlds
 worlds: ## Let random worlds, other ones each time, try the plans of NodeSets, Kubernetes nodes and SlurmClusters for longer. Part of "make test-long".
-	@$(GO_TEST) -count=1 ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=15000
-	@$(GO_TEST) -count=1 ./internal/health -run Invariants -rapid.checks=30000
-	@$(GO_TEST) -count=1 -timeout 30m ./internal/compose -rapid.checks=1000
+	@$(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=15000
+	@$(GO_TEST) ./internal/health -run Invariants -rapid.checks=30000
+	@$(GO_TEST) -timeout 30m ./internal/compose -rapid.checks=1000
 
 .PHONY: observe
 observe: bin/localkube bin/helm ## Run every query of the alerts and dashboards on a Prometheus, and see each alert fire. Debian's package prometheus is needed.
 	@bin/localkube build
-	@$(GO_TEST) -count=1 -timeout 10m ./test/observe -observe.required
+	@$(GO_TEST) -timeout 10m ./test/observe -observe.required
 
 .PHONY: faults
 faults: ## Try every fault at every sixth write (FAULTS_EVERY) of every third scenario (FAULTS_SHARE), in synthetic time. FAULTS=… for the tests that match.
@@ -185,23 +186,23 @@ faults-all: ## Try every fault at every write of every scenario. Part of "make t
 
 .PHONY: mutants
 mutants: ## Put the bugs of others into the operator, one at a time, and see that the fault suite catches each, with every fault at every write. MUTANTS='-mutants.every=6 -mutants.share=3' tells which the gate catches. Part of "make test-long".
-	@$(GO_TEST) -count=1 -v -timeout 3h ./test/mutants -mutants.run $(MUTANTS)
+	@$(GO_TEST) -v -timeout 3h ./test/mutants -mutants.run $(MUTANTS)
 
 .PHONY: status-page
 status-page: ## Look at the status page with Chromium, and take its pictures for the documentation. Chromium, a Debian package, is installed: 414 MB.
 	@hack/install-packages chromium
-	@$(GO_TEST) -count=1 ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
+	@$(GO_TEST) ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
 
 .PHONY: counts
 counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.
 	@bin/localkube build
-	@$(GO_TEST) -count=1 -timeout 20m ./test/bench -bench.manager=$(CURDIR)/bin/manager
+	@$(GO_TEST) -timeout 20m ./test/bench -bench.manager=$(CURDIR)/bin/manager
 
 .PHONY: bench
 bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,000 workers (BENCH_SIZES), at rest for BENCH_WINDOW; docs/administrators/benchmarks.md.
 	@bin/localkube build
 	@mkdir -p out && rm -f out/bench.jsonl
-	@$(GO_TEST) -count=1 -v -timeout 4h ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.window=$(BENCH_WINDOW) -bench.samples=20 \
+	@$(GO_TEST) -v -timeout 4h ./test/bench -bench.sizes=$(BENCH_SIZES) -bench.window=$(BENCH_WINDOW) -bench.samples=20 \
 		-bench.compare -bench.manager=$(CURDIR)/bin/manager -bench.out=$(CURDIR)/out/bench.jsonl
 
 .PHONY: test-dev
@@ -214,17 +215,17 @@ test-images: images ## Run the images' own tests: daemons start, users log in, j
 
 .PHONY: clean-clone
 clean-clone: ## Build the images of a clean clone of this one: what git does not know is not needed. Part of "make test-long".
-	@$(GO_TEST) -count=1 -timeout 20m ./test/walk -run ACleanClone -walk.images
+	@$(GO_TEST) -timeout 20m ./test/walk -run ACleanClone -walk.images
 
 # Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
 compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
-	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -count=1 -parallel 24 -timeout 10m \
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 10m \
 		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist ./cmd/check-runner -run 'Slurm|Original'
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@mkdir -p out; { $(GO_TEST) -count=1 -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
+	@mkdir -p out; { $(GO_TEST) -parallel 4 -timeout 40m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
 		-e2e.tag=$(TAG) $(E2E_FLAGS) || touch out/e2e.failed; } | tee out/e2e.log; \
 		if rm out/e2e.failed 2>/dev/null; then echo "What the tests that failed said last:"; hack/failures out/e2e.log; exit 1; fi
 
