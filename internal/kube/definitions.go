@@ -56,12 +56,17 @@ func (d Definitions) Serves(ctx context.Context, mapper meta.RESTMapper, definit
 	return Serves(ctx, d[definition], mapper, definition, kind)
 }
 
-// discoveryDelay is when what a definition concerns is looked at once more. API servers serve a kind, and say so, a moment after the
-// last event of its definition; no event tells when. Several API servers do it each in its own time.
-const discoveryDelay = 5 * time.Second
+const (
+	// discoveryDelay is when what a definition concerns is looked at once more, and then after three times as long each. API servers
+	// serve a kind, and say so, a moment after the last event of its definition; no event tells when. Several API servers do it each in its
+	// own time, and one that has much to do takes more than seconds.
+	discoveryDelay = 5 * time.Second
+	// discoveryTimeout is for how long that is done.
+	discoveryTimeout = 3 * time.Minute
+)
 
-// Watch has wake called when a definition comes, changes or goes, and once more discoveryDelay later; it says which objects are to be
-// reconciled then.
+// Watch has wake called when a definition comes, changes or goes, and some times more within discoveryTimeout; it says which objects are
+// to be reconciled then.
 func (d Definitions) Watch(b *builder.Builder, definition string, wake func(context.Context) []ctrl.Request) {
 	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 	b.WatchesRawSource(source.Kind(d[definition], crd, waker(wake)))
@@ -79,8 +84,10 @@ func waker(wake func(context.Context) []ctrl.Request) handler.TypedFuncs[*metav1
 	}
 	changed := func(ctx context.Context, q queue) {
 		add(ctx, q)
-		// The queue keeps one time for each object, so it cannot be told of both.
-		time.AfterFunc(discoveryDelay, func() { add(ctx, q) })
+		// The queue keeps one time for each object, so it cannot be told of all.
+		for after := discoveryDelay; after < discoveryTimeout; after *= 3 {
+			time.AfterFunc(after, func() { add(ctx, q) })
+		}
 	}
 	return handler.TypedFuncs[*metav1.PartialObjectMetadata, ctrl.Request]{
 		CreateFunc: func(ctx context.Context, _ event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {

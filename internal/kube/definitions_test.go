@@ -39,7 +39,7 @@ func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 					return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: "demo"}}}
 				})
 				change(ctx, h, q)
-				for _, after := range []time.Duration{0, discoveryDelay} {
+				for _, after := range []time.Duration{0, discoveryDelay, 2 * discoveryDelay, 6 * discoveryDelay, 18 * discoveryDelay} {
 					began := time.Now()
 					request, _ := q.Get()
 					q.Done(request)
@@ -49,11 +49,11 @@ func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 				}
 				change(ctx, h, q)
 				cancel()
-				time.Sleep(time.Minute)
+				time.Sleep(2 * discoveryTimeout)
 				q.ShutDown()
 				synctest.Wait()
-				if asked != 3 {
-					t.Errorf("asked %d times, want twice, and once before the controller ended", asked)
+				if asked != 6 {
+					t.Errorf("asked %d times, want five times, and once before the controller ended", asked)
 				}
 			})
 		})
