@@ -159,16 +159,16 @@ func (g *group) exchanges(version int) (bool, error) {
 	return string(text) == content(0, version), err
 }
 
-// stopAmidChange stops sconfigcontroller while it makes all files new.
+// stopAmidChange stops sconfigcontroller while it makes all files new. It is stopped when they are changed: it needs less time for all of
+// them than a busy machine for finding it.
 func (g *group) stopAmidChange(t *testing.T, version int, amid func(version int) (bool, error)) *os.Process {
 	t.Helper()
-	changed := make(chan struct{})
-	go func() {
-		defer close(changed)
-		g.change(t, version)
-	}()
-	t.Cleanup(func() { <-changed }) // or it would tell a test that is over of its failure
-	p := stopAmid(t, writer, g.jailVolume(t), func() (bool, error) { return amid(version) })
-	<-changed
-	return p
+	changed := false
+	return stopAmid(t, writer, g.jailVolume(t), func() (bool, error) {
+		if !changed {
+			g.change(t, version)
+			changed = true
+		}
+		return amid(version)
+	})
 }
