@@ -67,6 +67,35 @@ func TestManifestsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+func TestAnImportThatLostALayerIsTriedAgain(t *testing.T) {
+	for says, tries := range map[string]string{
+		`failed to prepare extraction snapshot "x": parent snapshot sha256:a does not exist: not found`: "....",
+		"no space left on device": "..",
+	} {
+		dir := t.TempDir()
+		// Each call adds a point; the list of images is the first, and the third import succeeds.
+		ctr := "#!/bin/sh\nprintf . >>" + dir + "/calls\ncase $(cat " + dir + "/calls) in . | ....) exit 0 ;; esac\necho '" + says + "' >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(dir, "ctr"), []byte(ctr), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+		path := filepath.Join(dir, "x.tar")
+		if err := WriteProgram(path, "x:1", "/bin/true"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "record"), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Store{Socket: "socket", Record: filepath.Join(dir, "record")}.Import(t.Context(), path)
+		if again := tries == "...."; (err == nil) != again {
+			t.Errorf("containerd says %q, and the import gives %v", says, err)
+		}
+		if calls, err := os.ReadFile(filepath.Join(dir, "calls")); err != nil || string(calls) != tries {
+			t.Errorf("containerd says %q, and is asked %d times, want %d: %v", says, len(calls), len(tries), err)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "x.tar")
 	if err := WriteProgram(path, "x:1", "/bin/true"); err != nil {

@@ -51,7 +51,7 @@ func (s Store) Import(ctx context.Context, path string) (imported bool, err erro
 	if !missing {
 		return false, nil
 	}
-	if _, err := s.ctr(ctx, "images", "import", path); err != nil {
+	if err := s.importArchive(ctx, path); err != nil {
 		return false, fmt.Errorf("importing %s: %w", path, err)
 	}
 	for _, i := range images {
@@ -62,6 +62,18 @@ func (s Store) Import(ctx context.Context, path string) (imported bool, err erro
 		return true, fmt.Errorf("recording imported images: %w", err)
 	}
 	return true, pki.WriteFile(s.Record, b, 0o644)
+}
+
+// importArchive imports an archive, and tries again where containerd has lost a layer on the way: one that a former image of the same name has
+// left is found, and then collected as garbage, before the layers above it are there.
+func (s Store) importArchive(ctx context.Context, path string) (err error) {
+	for range 3 {
+		_, err = s.ctr(ctx, "images", "import", path)
+		if err == nil || !strings.Contains(err.Error(), "parent snapshot") {
+			break
+		}
+	}
+	return err
 }
 
 // current reads the record and drops what containerd no longer has.
