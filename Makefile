@@ -163,7 +163,7 @@ PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIs
 .PHONY: race
 race: bin/localkube bin/helm ## Run what "make unit" runs with the race detector. Part of "make test-long".
 	@bin/localkube build
-	@CGO_ENABLED=1 go test -race -vet=off -count=1 -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
+	@CGO_ENABLED=1 $(GO_TEST) -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
 
 .PHONY: worlds
 worlds: ## Let random worlds, other ones each time, try the plans of NodeSets, Kubernetes nodes and SlurmClusters for longer. Part of "make test-long".
