@@ -91,7 +91,7 @@ type Server struct {
 }
 
 // Start returns a view of the running control plane with a fresh namespace and the CRDs of config/crd/bases; the first
-// call starts it. Without the binaries the test is skipped and says how to build them; where RequiredEnv is set, as by the
+// call starts it. Without the binaries the test is skipped and says how to build them; where they are Required, as by the
 // Makefile, it fails.
 func Start(t testing.TB) *Server {
 	t.Helper()

@@ -17,12 +17,9 @@ import (
 // kube-apiserver and the rest of Kubernetes by its first argument.
 const BinaryEnv = "COXSWAIN_HYPERKUBE"
 
-// RequiredEnv names the environment variable that is set where a test without a hyperkube binary has to fail.
-const RequiredEnv = "COXSWAIN_REQUIRED"
-
-// Required reports whether RequiredEnv is set.
+// Required reports whether a test without a hyperkube binary has to fail, as the environment variable COXSWAIN_REQUIRED says.
 func Required() bool {
-	value, _ := os.LookupEnv(RequiredEnv)
+	value, _ := os.LookupEnv("COXSWAIN_REQUIRED")
 	return value != ""
 }
 
