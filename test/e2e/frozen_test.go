@@ -5,13 +5,11 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
@@ -21,6 +19,7 @@ import (
 func (s *scene) survivesAFreeze(t *testing.T, alice *user, running int) {
 	t.Helper()
 	primary := s.pod(t, "slurm-controller-0")
+	frozen := slurmctldOf(primary)
 	begin := time.Now()
 	thaw := s.freeze(t, primary)
 	alice.seesSlurm(t, running, begin)
@@ -34,7 +33,7 @@ func (s *scene) survivesAFreeze(t *testing.T, alice *user, running int) {
 	held, release := alice.submitsBlocked(t)
 	thaw()
 	begin = time.Now()
-	s.awaitStarted(t, primary, begin)
+	s.awaitAnother(t, primary.Name, frozen)
 	s.awaitActive(t, "slurm-controller-0")
 	for _, job := range []int{running, held} {
 		alice.seesSlurm(t, job, begin)
@@ -43,16 +42,26 @@ func (s *scene) survivesAFreeze(t *testing.T, alice *user, running int) {
 	alice.awaits(t, held, "COMPLETED")
 }
 
-// awaitStarted waits until slurmctld of a pod has started since, and is ready.
-func (s *scene) awaitStarted(t *testing.T, was *corev1.Pod, since time.Time) {
-	t.Helper()
-	eventually(t, patient, "slurmctld of "+was.Name+" to start again", func(context.Context) error {
-		for _, c := range s.pod(t, was.Name).Status.ContainerStatuses {
-			if c.Name == slinkyv1beta1.NameSlurmctld && c.Ready && c.State.Running != nil && !c.State.Running.StartedAt.Before(&metav1.Time{Time: since.Add(-time.Second)}) {
-				return nil
-			}
+// slurmctldOf returns the status of the container of slurmctld.
+func slurmctldOf(p *corev1.Pod) corev1.ContainerStatus {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.Name == slinkyv1beta1.NameSlurmctld {
+			return c
 		}
-		return errors.New("it has not")
+	}
+	return corev1.ContainerStatus{}
+}
+
+// awaitAnother waits until slurmctld of a pod is ready in another container than before. It may have started before the command that thawed
+// the former one has ended.
+func (s *scene) awaitAnother(t *testing.T, name string, before corev1.ContainerStatus) {
+	t.Helper()
+	eventually(t, patient, "slurmctld of "+name+" to start again", func(context.Context) error {
+		is := slurmctldOf(s.pod(t, name))
+		if !is.Ready || is.ContainerID == before.ContainerID {
+			return fmt.Errorf("container %s, ready: %t, started %d times again", is.ContainerID, is.Ready, is.RestartCount)
+		}
+		return nil
 	})
 }
 
