@@ -115,7 +115,7 @@ bin/localkube: FORCE
 
 bin/controller-gen bin/deadcode bin/golangci-lint bin/helm: bin/%: tools/go.mod tools/go.sum
 	@echo "building $* (once)"
-	@cd tools && go build -ldflags='-s -w' -o ../$@ "$$(go list tool | grep '/$*$$')"
+	@cd tools && go build -ldflags='-s -w' -o ../$@ "$$(grep -o '[^[:space:]]*/$*$$' go.mod)"
 
 .PHONY: generate
 generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' copies of them.
