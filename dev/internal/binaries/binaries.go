@@ -262,8 +262,8 @@ func finish(out string) error {
 func goCommand(ctx context.Context, source string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
-	// Static programs: coredns and pause are the only file of their image.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux")
+	// Static programs: coredns and pause are the only file of their image. With GOGC the compiler collects less of its garbage.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOGC=400")
 	return cmd
 }
 
@@ -281,8 +281,12 @@ func kubernetesVersion(source string) (string, error) {
 	return "", errors.New("reading go.mod: it does not require k8s.io/kubernetes")
 }
 
-// flags are those of "go build". Packages that the operator has as well are compiled as the Makefile compiles them, so that
-// Go's cache has them once. Those of the linker set what "kubectl version" and the kubelet report; built without
+// compileFlags are those of the Makefile, so that Go's cache has the packages once that the operator has as well.
+func compileFlags() []string {
+	return []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
+}
+
+// flags are those of "go build". Those of the linker set what "kubectl version" and the kubelet report; built without
 // them, Kubernetes calls itself v0.0.0-master and refuses its own peers.
 func flags(version string) []string {
 	link := []string{"-s", "-w"}
@@ -300,7 +304,7 @@ func flags(version string) []string {
 			link = append(link, "-X", pkg+"."+set[0]+"="+set[1])
 		}
 	}
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(link, " ")}
+	return append(compileFlags(), "-ldflags="+strings.Join(link, " "))
 }
 
 // unusedFor is how long programs are kept that no cluster uses, for those who

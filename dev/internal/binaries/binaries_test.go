@@ -93,6 +93,18 @@ func TestFlagsCarryTheVersion(t *testing.T) {
 	}
 }
 
+// What the operator and Kubernetes have in common is compiled once, when both are compiled with the same flags.
+func TestFlagsAreThoseOfTheMakefile(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(module, "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\nOUR_GOFLAGS := " + strings.Join(compileFlags(), " ") + "\n"
+	if !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile does not have %q", want)
+	}
+}
+
 func TestPruneKeepsWhatIsUsedOrRecent(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
