@@ -75,7 +75,7 @@ func (d Definitions) Watch(b *builder.Builder, definition string, wake func(cont
 func waker(wake func(context.Context) []ctrl.Request) handler.TypedFuncs[*metav1.PartialObjectMetadata, ctrl.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	add := func(ctx context.Context, q queue) {
-		if ctx.Err() != nil {
+		if q.ShuttingDown() {
 			return
 		}
 		for _, request := range wake(ctx) {
@@ -84,6 +84,7 @@ func waker(wake func(context.Context) []ctrl.Request) handler.TypedFuncs[*metav1
 	}
 	changed := func(ctx context.Context, q queue) {
 		add(ctx, q)
+		ctx = context.WithoutCancel(ctx) // it ends with the event
 		// The queue keeps one time for each object, so it cannot be told of all.
 		for after := discoveryDelay; after < discoveryTimeout; after *= 3 {
 			time.AfterFunc(after, func() { add(ctx, q) })

@@ -5,40 +5,42 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // TestWhatADefinitionConcernsIsLookedAtAgain is about API servers that serve a kind only after the last event of its definition.
 func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
-	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-	type waking = handler.TypedFuncs[*metav1.PartialObjectMetadata, ctrl.Request]
-	for name, change := range map[string]func(context.Context, waking, queue){
-		"it comes": func(ctx context.Context, h waking, q queue) {
-			h.Create(ctx, event.TypedCreateEvent[*metav1.PartialObjectMetadata]{}, q)
-		},
-		"it is established": func(ctx context.Context, h waking, q queue) {
-			h.Update(ctx, event.TypedUpdateEvent[*metav1.PartialObjectMetadata]{}, q)
-		},
+	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mariadbs.k8s.mariadb.com"}}
+	for name, change := range map[string]func(*controllertest.FakeInformer){
+		"it comes":          func(i *controllertest.FakeInformer) { i.Add(crd) },
+		"it is established": func(i *controllertest.FakeInformer) { i.Update(crd, crd) },
+		"it goes":           func(i *controllertest.FakeInformer) { i.Delete(crd) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Hour, q.ShutDown) // who waits in vain has no request
 				asked := 0
-				h := waker(func(context.Context) []ctrl.Request {
-					asked++
+				informer := informerWith(t, q, waker(func(ctx context.Context) []ctrl.Request {
+					if asked++; ctx.Err() != nil {
+						t.Errorf("asked with a context that has ended: %v", ctx.Err())
+					}
 					return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: "demo"}}}
-				})
-				change(ctx, h, q)
+				}))
+				change(informer)
 				for _, after := range []time.Duration{0, discoveryDelay, 2 * discoveryDelay, 6 * discoveryDelay, 18 * discoveryDelay} {
 					began := time.Now()
 					request, _ := q.Get()
@@ -47,15 +49,32 @@ func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 						t.Errorf("%v was woken after %s, want %s", request, took, after)
 					}
 				}
-				change(ctx, h, q)
-				cancel()
-				time.Sleep(2 * discoveryTimeout)
+				change(informer)
 				q.ShutDown()
-				synctest.Wait()
+				time.Sleep(2 * discoveryTimeout)
 				if asked != 6 {
 					t.Errorf("asked %d times, want five times, and once before the controller ended", asked)
 				}
 			})
 		})
 	}
+}
+
+// informerWith returns an informer of definitions whose events controller-runtime gives to a handler, as it does in a manager.
+func informerWith(t *testing.T, q workqueue.TypedRateLimitingInterface[ctrl.Request], h handler.TypedFuncs[*metav1.PartialObjectMetadata, ctrl.Request]) *controllertest.FakeInformer {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	informers, kind := &informertest.FakeInformers{Scheme: scheme}, &metav1.PartialObjectMetadata{}
+	events := source.Kind(informers, kind, h)
+	if err := errors.Join(events.Start(t.Context(), q), events.WaitForSync(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	informer, err := informers.FakeInformerFor(t.Context(), kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return informer
 }
