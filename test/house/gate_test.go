@@ -34,6 +34,7 @@ func newGated(t *testing.T) gated {
 echo "$2 speaks"
 case $2 in
 waits-for-*) other=${2#waits-for-}; while [ ! -e "out/gate/$other.result" ]; do sleep 0.01; done ;;
+breaks-without-a-test) exit 2 ;;
 breaks) printf -- '=== RUN   TestA\n    a_test.go:1: one is not two\n--- FAIL: TestA (0.00s)\n'; exit 2 ;;
 esac
 `)
@@ -81,7 +82,7 @@ func (g gated) run(t *testing.T, suffix string, lanes ...string) (out string, pa
 
 func TestTheGateRunsItsLanesBesideEachOther(t *testing.T) {
 	out, passed, verdict := newGated(t).run(t, "", "a waits-for-c", "c waits-for-a")
-	if !passed || verdict != "passed in N s" || !strings.Contains(out, "\n4 passed, 0 failed\n") {
+	if !passed || verdict != "only a waits-for-c c waits-for-a passed in N s" || !strings.Contains(out, "\n4 passed, 0 failed\n") {
 		t.Errorf("passed: %v, verdict: %q\n%s", passed, verdict, out)
 	}
 }
@@ -89,7 +90,7 @@ func TestTheGateRunsItsLanesBesideEachOther(t *testing.T) {
 func TestAStageThatFailsKeepsNoOtherFromRunning(t *testing.T) {
 	g := newGated(t)
 	out, passed, verdict := g.run(t, "", "breaks waits-for-c", "c")
-	if passed || verdict != "failed in N s: breaks" || !strings.Contains(out, "\n2 passed, 1 failed\n") {
+	if passed || verdict != "only breaks waits-for-c c failed in N s: breaks" || !strings.Contains(out, "\n2 passed, 1 failed\n") {
 		t.Errorf("passed: %v, verdict: %q\n%s", passed, verdict, out)
 	}
 	for _, want := range []string{"What the tests that failed said last:\nTestA:", "one is not two", "breaks speaks"} {
@@ -98,8 +99,15 @@ func TestAStageThatFailsKeepsNoOtherFromRunning(t *testing.T) {
 		}
 	}
 	g.write(t, "hack/more", "not committed")
-	if _, _, verdict := g.run(t, "+changes", "a"); verdict != "passed in N s" {
+	if _, _, verdict := g.run(t, "+changes", "a"); verdict != "only a passed in N s" {
 		t.Errorf("with a change that is not committed the verdict is %q", verdict)
+	}
+}
+
+func TestAStageThatFailsWithoutATestIsToldAsWell(t *testing.T) {
+	out, passed, verdict := newGated(t).run(t, "", "breaks-without-a-test")
+	if passed || verdict != "only breaks-without-a-test failed in N s: breaks-without-a-test" || !strings.Contains(out, "breaks-without-a-test speaks") {
+		t.Errorf("passed: %v, verdict: %q\n%s", passed, verdict, out)
 	}
 }
 
