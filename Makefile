@@ -154,11 +154,13 @@ docs: ## Write the documentation as a site to out/docs/site, and fail on a link 
 # Tests that "make unit" does not run: they are stages of their own.
 ELSEWHERE := /test/(e2e|faults|bench|house|observe)$$
 # Tests of the whole operator wait for most of their time, hence -p and -parallel beyond the cores. Random worlds are the same in each run:
-# who changes something else must not be stopped by one that nobody has seen before. "make worlds" looks for those.
+# who changes something else must not be stopped by one that nobody has seen before. "make worlds" looks for those. The packages that take
+# longest are first.
+LONGEST := ./test/leaves ./test/integration/...
 .PHONY: unit
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@RAPID_SEED=1 COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 4 -parallel 6 -timeout 20m $$(go list ./... | grep -vE '$(ELSEWHERE)')
+	@RAPID_SEED=1 COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 4 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
 	@RAPID_SEED=1 $(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@RAPID_SEED=1 $(GO_TEST) ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
