@@ -160,7 +160,7 @@ LONGEST := ./test/leaves ./test/integration/...
 .PHONY: unit
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@RAPID_SEED=1 COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 4 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
+	@RAPID_SEED=1 COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 3 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
 	@RAPID_SEED=1 $(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@RAPID_SEED=1 $(GO_TEST) ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
