@@ -18,6 +18,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
 const (
@@ -146,13 +147,13 @@ func (c *composer) exporterContainer(spec *nebiusv1.Exporter, tokenFile string) 
 	if out.LivenessProbe == nil {
 		out.LivenessProbe = &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/metrics", Port: intstr.FromString(exporterMonitoringPortName)}},
-			InitialDelaySeconds: 10, PeriodSeconds: 20,
+			InitialDelaySeconds: 10, PeriodSeconds: 20, TimeoutSeconds: pod.BusySeconds,
 		}
 	}
 	if out.ReadinessProbe == nil {
 		out.ReadinessProbe = &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/health", Port: intstr.FromString(exporterPortName)}},
-			PeriodSeconds: 5,
+			PeriodSeconds: 5, TimeoutSeconds: pod.BusySeconds,
 		}
 	}
 	out.VolumeMounts = []corev1.VolumeMount{{Name: exporterTokenVolume, MountPath: exporterTokenDir, ReadOnly: true}}

@@ -147,10 +147,10 @@ func (c *composer) sConfigContainer(spec nebiusv1.SConfigController) corev1.Cont
 	restrict(&out)
 	out.Ports = []corev1.ContainerPort{{Name: "health", ContainerPort: sConfigHealthPort, Protocol: corev1.ProtocolTCP}}
 	if out.LivenessProbe == nil {
-		out.LivenessProbe = &corev1.Probe{ProbeHandler: onHealthPort("/healthz"), InitialDelaySeconds: 10, PeriodSeconds: 20}
+		out.LivenessProbe = &corev1.Probe{ProbeHandler: onHealthPort("/healthz"), InitialDelaySeconds: 10, PeriodSeconds: 20, TimeoutSeconds: pod.BusySeconds}
 	}
 	if out.ReadinessProbe == nil {
-		out.ReadinessProbe = &corev1.Probe{ProbeHandler: onHealthPort("/readyz"), PeriodSeconds: 5}
+		out.ReadinessProbe = &corev1.Probe{ProbeHandler: onHealthPort("/readyz"), PeriodSeconds: 5, TimeoutSeconds: pod.BusySeconds}
 	}
 	out.VolumeMounts = []corev1.VolumeMount{{Name: pod.JailVolume, MountPath: slinkyv1beta1.JailDir}}
 	return out

@@ -126,7 +126,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		Image:           in.Images.Slurmdbd(),
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmdbd, ContainerPort: slinkyv1beta1.SlurmdbdPort, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: pod.Restricted(pod.SlurmUID),
-		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
+		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, TimeoutSeconds: pod.BusySeconds, ProbeHandler: corev1.ProbeHandler{
 			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(slinkyv1beta1.NameSlurmdbd)},
 		}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -104,9 +104,9 @@ func databaseContainer(in Input) corev1.Container {
 		Ports:           []corev1.ContainerPort{{Name: mariadbPort, ContainerPort: slinkyv1beta1.DatabasePort, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: pod.Restricted(mariadbUID),
 		// The first start makes the database files, which takes a while on slow disks.
-		StartupProbe:   &corev1.Probe{ProbeHandler: onPort(), FailureThreshold: 300, PeriodSeconds: 1},
-		LivenessProbe:  &corev1.Probe{ProbeHandler: onPort(), FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe: &corev1.Probe{ProbeHandler: onPort(), PeriodSeconds: 5},
+		StartupProbe:   &corev1.Probe{ProbeHandler: onPort(), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 300, PeriodSeconds: 1},
+		LivenessProbe:  &corev1.Probe{ProbeHandler: onPort(), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: onPort(), TimeoutSeconds: pod.BusySeconds, PeriodSeconds: 5},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: dataVolume, MountPath: dataDir, SubPath: "mysql"},
 			{Name: passwordVolume, MountPath: passwordDir, ReadOnly: true},

@@ -38,7 +38,7 @@ func watchDatabase(a *slinkyv1beta1.Accounting, image string) corev1.Container {
 		SecurityContext: pod.Restricted(pod.SlurmUID),
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"bash", "-c", watchDatabaseScript}}},
-			TimeoutSeconds: 10, PeriodSeconds: 5, FailureThreshold: 3, // a busy machine is slow to answer
+			TimeoutSeconds: pod.BusySeconds, PeriodSeconds: 5, FailureThreshold: 3,
 		},
 		// Below /run slurmdbd has the socket by which clients get their credentials.
 		VolumeMounts: []corev1.VolumeMount{

@@ -134,9 +134,9 @@ func slurmctld(in Input) corev1.Container {
 		// A slurmctld that does not accept its configuration says so in its last lines; the pod's status has them then.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		// Before its very first start slurmctld waits for slurmdbd, which waits for its database.
-		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 600, PeriodSeconds: 1},
-		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe: &corev1.Probe{ProbeHandler: get(ready), PeriodSeconds: 2},
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 600, PeriodSeconds: 1},
+		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: get(ready), TimeoutSeconds: pod.BusySeconds, PeriodSeconds: 2},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},

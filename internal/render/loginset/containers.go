@@ -92,7 +92,8 @@ func loginContainer(in Input) (corev1.Container, error) {
 		Image:           in.Images.Login(),
 		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: mountsJail(in.LoginSet.Spec.Jail),
-		ReadinessProbe: &corev1.Probe{PeriodSeconds: 2, ProbeHandler: corev1.ProbeHandler{
+		// The socket stays, and without its daemon the container ends. So it is looked for at the start alone: a look is a process.
+		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: pod.BusySeconds, FailureThreshold: 3600, ProbeHandler: corev1.ProbeHandler{
 			Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
 		}},
 		Env:          sshd.Source(in.LoginSet.Spec.SshdConfigRef),

@@ -68,9 +68,9 @@ func munged(image string) corev1.Container {
 		Command:         []string{"sh", "-c", mungeScript, "munge"},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		SecurityContext: Restricted(MungeUID),
-		StartupProbe:    &corev1.Probe{ProbeHandler: socket, PeriodSeconds: 1, FailureThreshold: 120},
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: socket, PeriodSeconds: 10, TimeoutSeconds: 10},
-		LivenessProbe:   &corev1.Probe{ProbeHandler: answer, PeriodSeconds: 30, TimeoutSeconds: 10},
+		// Each look is a process beside people's jobs, so there is no readiness probe: it would tell what these two tell.
+		StartupProbe:  &corev1.Probe{ProbeHandler: socket, PeriodSeconds: 1, TimeoutSeconds: BusySeconds, FailureThreshold: 120},
+		LivenessProbe: &corev1.Probe{ProbeHandler: answer, PeriodSeconds: 60, TimeoutSeconds: BusySeconds},
 		// A munged that refuses its key says so in its last lines.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{

@@ -34,6 +34,10 @@ const (
 	JwksFile     = "jwks.json"
 )
 
+// BusySeconds is the timeout of every probe, in seconds. Where jobs have all processors a daemon answers late; Kubernetes' default
+// of one second would start it anew, and a worker's jobs with it.
+const BusySeconds = 10
+
 // Restricted is the container security context of everything that needs no privilege: the "restricted" level of the Pod
 // Security Standards.
 func Restricted(uid int64) *corev1.SecurityContext {

@@ -109,9 +109,9 @@ func container(in Input) (corev1.Container, error) {
 		},
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmrestd, ContainerPort: slinkyv1beta1.SlurmrestdPort, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: pod.Restricted(pod.NobodyUID),
-		StartupProbe:    &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 60, PeriodSeconds: 1},
-		LivenessProbe:   &corev1.Probe{ProbeHandler: onPort, FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort},
+		StartupProbe:    &corev1.Probe{ProbeHandler: onPort, TimeoutSeconds: pod.BusySeconds, FailureThreshold: 60, PeriodSeconds: 1},
+		LivenessProbe:   &corev1.Probe{ProbeHandler: onPort, TimeoutSeconds: pod.BusySeconds, FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort, TimeoutSeconds: pod.BusySeconds},
 		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, pod.TmpMount()},
 	}, in.RestAPI.Spec.Slurmrestd, "spec.slurmrestd")
 	// The address comes last, after the user's arguments, as the contract's tests expect.

@@ -116,9 +116,9 @@ func slurmd(in Input) (corev1.Container, error) {
 			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}},
 		},
 		// Before slurmd starts, the image waits for slurmctld, which may wait for slurmdbd and its database.
-		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: StartSeconds, PeriodSeconds: 1},
-		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), FailureThreshold: 6, PeriodSeconds: 10},
-		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), PeriodSeconds: 2},
+		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: StartSeconds, PeriodSeconds: 1},
+		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 6, PeriodSeconds: 10},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), TimeoutSeconds: pod.BusySeconds, PeriodSeconds: 2},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stop}},
 		}},
