@@ -19,6 +19,7 @@ BENCH_WINDOW ?= 2m
 FAULTS       ?= .
 FAULTS_EVERY ?= 6
 FAULTS_SHARE ?= 3
+LEAVES_SHARE ?= 3
 
 # One set of flags for programs, tests, tools, linters and Kubernetes, and one version of a module in go.mod, dev/go.mod and
 # tools/go.mod: so every package is compiled once. Only the race detector compiles its own. Nobody needs what debuggers read, and the
@@ -30,7 +31,7 @@ GO_BUILD := GOGC=400 go build
 
 # golangci-lint vets. Results are not taken from Go's cache, which does not know what the programs read that a test runs, and has those of
 # other clones, too. Tests that need a program of "localkube build" fail without it, where "go test ./..." leaves them out.
-GO_TEST := go test -vet=off -count=1 -ldflags='-s -w'
+GO_TEST := GOGC=400 go test -vet=off -count=1 -ldflags='-s -w'
 export COXSWAIN_REQUIRED := apiserver
 
 # One list, for this file, the demo and the image.
@@ -60,8 +61,8 @@ test: deps ## Pass every test of the gate (hack/gate): generated files, lint, do
 	@hack/gate
 
 .PHONY: test-long
-test-long: deps ## Pass what takes longer, once for each issue: race detector, all faults, all mutants, more random worlds, Chromium, long end-to-end tests.
-	@hack/gate "programs race faults-all mutants worlds" "clean-clone status-page e2e-long"
+test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, long end-to-end tests.
+	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page e2e-long"
 
 ##@ Pieces
 
@@ -160,7 +161,7 @@ LONGEST := ./test/leaves ./test/integration/...
 .PHONY: unit
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
 	@bin/localkube build
-	@RAPID_SEED=1 COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 3 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
+	@RAPID_SEED=1 COXSWAIN_LEAVES_SHARE=$(LEAVES_SHARE) COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 3 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
 	@RAPID_SEED=1 $(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@RAPID_SEED=1 $(GO_TEST) ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
@@ -173,6 +174,11 @@ PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIs
 race: bin/localkube bin/helm ## Run what "make unit" runs with the race detector. Part of "make test-long".
 	@bin/localkube build
 	@CGO_ENABLED=1 $(GO_TEST) -race -skip '$(PLAIN_TESTS)' -parallel 6 -timeout 40m $$(go list ./... | grep -vE '$(ELSEWHERE)|/test/leaves$$')
+
+.PHONY: leaves
+leaves: bin/localkube ## Change every leaf of every component's spec on a real apiserver; "make unit" does so with every third (LEAVES_SHARE). Part of "make test-long".
+	@bin/localkube build
+	@$(GO_TEST) -timeout 40m ./test/leaves
 
 .PHONY: worlds
 worlds: ## Let random worlds, other ones each time, try the plans of NodeSets, Kubernetes nodes and SlurmClusters for longer. Part of "make test-long".
