@@ -102,7 +102,7 @@ func (u *user) walksThrough(t *testing.T) {
 // submitsBlocked submits a job that runs until release is called, and waits until it runs.
 func (u *user) submitsBlocked(t *testing.T, options ...string) (job int, release func(*testing.T)) {
 	t.Helper()
-	job = u.submits(t, "until [ -e released-$SLURM_JOB_ID ]; do sleep 0.2; done\n", options...)
+	job = u.submits(t, "until [ -e released-$SLURM_JOB_ID ]; do sleep 1; done\n", options...)
 	u.awaits(t, job, "RUNNING")
 	return job, func(t *testing.T) {
 		t.Helper()

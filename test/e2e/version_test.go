@@ -75,7 +75,7 @@ func TestSlurm2411(t *testing.T) {
 func (s *scene) upgrades(t *testing.T, m walk.Manifest, alice *user) {
 	t.Helper()
 	finished := alice.completes(t)
-	running := alice.submits(t, "until [ -e /tmp/released ]; do sleep 0.2; done\n", "--chdir=/tmp", "--output=/dev/null")
+	running := alice.submits(t, "until [ -e /tmp/released ]; do sleep 1; done\n", "--chdir=/tmp", "--output=/dev/null")
 	alice.awaits(t, running, "RUNNING")
 	alice.seesAccounted(t, finished)
 
