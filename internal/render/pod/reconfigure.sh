@@ -8,13 +8,23 @@ etc=${ETC_SLURM:-/etc/slurm}
 run=${RUN_SLURMCTLD:-/run/slurmctld}
 last_words=${TERMINATION_LOG:-/dev/termination-log}
 
+# Whether a file in $etc has no part in the configuration.
+apart() { [ ! -f "$1" ] || [[ ${1##*/} =~ ^(slurm\.key|slurm\.jwks|jwt\.key|jwks\.json)$ ]]; }
+
+# Sets content to that of all files. It starts no process, as long as nothing changes.
+contents() {
+	local file text
+	content=
+	for file in "$etc"/*; do
+		apart "$file" || ! mapfile -d '' -t text <"$file" || content+="$file ${text[*]} "
+	done
+}
+
 # What the files say: the operator computes the digest in the same way, and stamps slurm.conf with it.
 digest() {
 	cd "$etc"
 	for file in *; do
-		if [ ! -f "$file" ] || [ "$file" = slurm.key ] || [ "$file" = slurm.jwks ] || [ "$file" = jwt.key ] || [ "$file" = jwks.json ]; then
-			continue
-		fi
+		if apart "$file"; then continue; fi
 		if [ "$file" = slurm.conf ]; then
 			sed 's/,coxswain_config=[0-9a-f]*$//' "$file" | sha256sum | sed "s/-\$/$file/"
 		else
@@ -66,13 +76,17 @@ load() {
 	esac
 }
 
-incomplete=0
+incomplete=0 known=
 [ -s "$run/config.digest" ] || digest >"$run/config.digest"
 while :; do
+	contents
+	if [ "$content" = "$known" ]; then
+		pause 5
+		continue
+	fi
 	now=$(digest)
 	if [ "$now" = "$(cat "$run/config.digest")" ]; then
-		incomplete=0
-		pause 5
+		incomplete=0 known=$content
 	elif [ "$now" != "$(stamp)" ] && [ $incomplete -lt 10 ]; then
 		# The files come from several ConfigMaps, and not all of them are here.
 		incomplete=$((incomplete + 1))

@@ -183,6 +183,39 @@ func TestReconfigureLoadsWhatChangedOnce(t *testing.T) {
 	s.await("run/config.digest", fourth)
 }
 
+func TestReconfigureStartsNoProcessForFilesThatAreTheSame(t *testing.T) {
+	s := newSidecar(t)
+	s.write("bin/inotifywait", "#!/bin/sh\necho >>"+s.dir+"/looks\nexec sleep 0.1\n", 0o755)
+	s.write("bin/sha256sum", "#!/bin/sh\necho >>"+s.dir+"/sums\nPATH=${PATH#*:} exec sha256sum \"$@\"\n", 0o755)
+	s.start()
+	lines := func(name string) int {
+		text, _ := os.ReadFile(filepath.Join(s.dir, name))
+		return strings.Count(string(text), "\n")
+	}
+	reaches := func(name string, n int) {
+		t.Helper()
+		deadline := time.Now().Add(time.Minute)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for lines(name) < n {
+			if <-tick.C; time.Now().After(deadline) {
+				t.Fatalf("there are %d %s, want %d\n%s", lines(name), name, n, s.out.String())
+			}
+		}
+	}
+	digest := s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
+	s.await("run/config.digest", digest)
+	reaches("looks", lines("looks")+3)
+	sums := lines("sums")
+	if sums == 0 {
+		t.Fatal("no digest was made of the files")
+	}
+	reaches("looks", lines("looks")+10)
+	if now := lines("sums"); now != sums {
+		t.Errorf("sha256sum was started %d times for files that are the same", now-sums)
+	}
+}
+
 func TestReconfigureWaitsForAllFiles(t *testing.T) {
 	s := newSidecar(t)
 	first := s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
