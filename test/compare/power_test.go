@@ -8,13 +8,17 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// saving is power saving by requests, and not by the clock: no node is idle for SuspendTime.
-const saving = `SuspendProgram=/bin/true
+// saving is power saving by requests, and not by the clock: no node is idle for SuspendTime, and what is powered up comes, on a busy
+// machine after minutes. savingLate is for one that does not.
+const (
+	saving     = savingFor + "ResumeTimeout=600\n"
+	savingLate = savingFor + "ResumeTimeout=50\n"
+	savingFor  = `SuspendProgram=/bin/true
 ResumeProgram=/bin/true
 SuspendTime=100000
 SuspendTimeout=1
-ResumeTimeout=25
 `
+)
 
 // boots is a slurmd that takes its own start for that of the machine, as one in a pod has to.
 func boots(n *fake.Node) { n.Boot = true }
@@ -60,7 +64,7 @@ func clouding() scenario {
 
 // powering is what becomes of nodes that power down and up. Slurm looks for such nodes every ten seconds.
 func powering() scenario {
-	return scenario{name: "power saving", conf: saving, steps: []step{
+	return scenario{name: "power saving", conf: savingLate, steps: []step{
 		{"register", registers(named("a"), named("b"))},
 		{"power up what is up", powers("a", "POWER_UP")},
 		{"power down", powers("a,b", "POWER_DOWN")},
