@@ -32,6 +32,9 @@ import (
 // shares the built programs with them.
 const testCluster = "localkube-test"
 
+// besideCluster has no nodes, and is there for a while beside testCluster.
+const besideCluster = testCluster + "-2"
+
 const probeImage = "localkube.invalid/probe:1"
 
 // localkube is the program under test.
@@ -102,6 +105,8 @@ func TestCluster(t *testing.T) {
 	}
 	id := root.Cluster(testCluster).ID()
 	l := localkube{path: build(t, "localkube", "./cmd/localkube")}
+	// A run of these tests that was killed has left its clusters.
+	l.run(t, "down", "--name", besideCluster, "--purge")
 	l.run(t, "down", "--purge")
 	t.Cleanup(func() { l.run(t, "down", "--purge") })
 	// The first up of all loads kernel modules, which bring settings of their own.
@@ -228,10 +233,9 @@ func testRepair(t *testing.T, l localkube) {
 }
 
 func testControlPlaneBeside(t *testing.T, l localkube) {
-	const name = testCluster + "-2"
-	t.Cleanup(func() { l.run(t, "down", "--name", name, "--purge") })
-	kubeconfig := strings.TrimSpace(l.run(t, "up", "--name", name, "--control-plane-only"))
-	if nodes := l.run(t, "kubectl", "--name", name, "get", "nodes", "-o", "name"); nodes != "" {
+	t.Cleanup(func() { l.run(t, "down", "--name", besideCluster, "--purge") })
+	kubeconfig := strings.TrimSpace(l.run(t, "up", "--name", besideCluster, "--control-plane-only"))
+	if nodes := l.run(t, "kubectl", "--name", besideCluster, "get", "nodes", "-o", "name"); nodes != "" {
 		t.Errorf("the control plane has nodes: %s", nodes)
 	}
 	if _, err := os.Stat(kubeconfig); err != nil {
