@@ -45,7 +45,7 @@ func expectEffects(t *testing.T, kind, namespace string, table scene, paths []st
 		golden.Check(t, file, []byte(strings.Join(got, "\n")))
 		return
 	}
-	all, err := os.ReadFile(filepath.Join("testdata", file)) //nolint:gosec // one of the golden files
+	all, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
