@@ -103,11 +103,15 @@ func (s *scene) hasLoaded(t *testing.T, file string, is func(string) bool) {
 	})
 }
 
-// rests waits until the cluster has come to rest, and returns when that was.
+// rests waits until the cluster has come to rest, and returns when that was. One whose slurmctld is not known to have loaded its
+// configuration is not at rest: at a busy slurmrestd's the operator asks less often, and writes what it hears.
 func (s *scene) rests(t *testing.T) time.Time {
 	t.Helper()
 	// The log is long: look at it less often.
 	err := walk.Poll(t.Context(), patient, 3*time.Second, fmt.Sprintf("%s without a write", settled), func(context.Context) error {
+		if !meta.IsStatusConditionTrue(s.conditionsOf(t, "demo"), slinkyv1beta1.ConditionConfigApplied) {
+			return errors.New("slurmctld is not known to have loaded its configuration")
+		}
 		return none(s.writes(t, time.Now().Add(-settled)))
 	})
 	if err != nil {
