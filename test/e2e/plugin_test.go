@@ -120,7 +120,7 @@ func (p plugin) plain(text string) string {
 		{`\b\d+:\d\d(:\d\d)?\b`, "DURATION"},
 		{`\b(\d+[dhms])+\b`, "DURATION"},
 		{`\b(MIXED|ALLOCATED)\b`, "BUSY"},
-		{`Slurm's node is (Idle|Mixed|Allocated)`, "Slurm's node is STATE"}, // as the pod has it, which may be a second old
+		{`Slurm's node is (Idle|Mixed|Allocated)(, Completing)?`, "Slurm's node is STATE"}, // as the pod has it, which may be a second old
 		{`\b0/\d+Gi\b`, "0/MEMORY"},
 		{`\b(\d+)/\d+\b( +)`, "$1/N$2"},
 		{`(?m)^\d+ +alice`, "ID alice"},
