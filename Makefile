@@ -235,7 +235,7 @@ clean-clone: ## Build the images of a clean clone of this one: what git does not
 # Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
 compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
-	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 10m \
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 20m \
 		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist ./cmd/check-runner -run 'Slurm|Original'
 
 .PHONY: e2e
