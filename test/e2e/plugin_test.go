@@ -6,6 +6,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/base64"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +59,12 @@ func answersThePlugin(t *testing.T, c *slurmCluster, alice *user, program string
 	}
 	// Without a limit one is shown as UNLIMITED, or as 365 days when the backfill scheduler has started it.
 	job, release := alice.submitsBlocked(t, "--nodelist=worker-0", "--job-name=train", "--time=30-0")
+	eventually(t, soon, "the job before on worker-0 to be over for its pod, too", func(context.Context) error {
+		if out, _ := p.runs(t, 0, "explain", "node", "worker-0"); strings.Contains(out, "Completing") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	sample := stage.repository.Path("config", "samples", "slurmcluster.yaml")
 	p.prints(t, "jobs", 0, "jobs")
 	p.prints(t, "top", 0, "top")
@@ -120,7 +127,7 @@ func (p plugin) plain(text string) string {
 		{`\b\d+:\d\d(:\d\d)?\b`, "DURATION"},
 		{`\b(\d+[dhms])+\b`, "DURATION"},
 		{`\b(MIXED|ALLOCATED)\b`, "BUSY"},
-		{`Slurm's node is (Idle|Mixed|Allocated)(, Completing)?`, "Slurm's node is STATE"}, // as the pod has it, which may be a second old
+		{`Slurm's node is (Idle|Mixed|Allocated)`, "Slurm's node is STATE"}, // as the pod has it, which may be a second old
 		{`\b0/\d+Gi\b`, "0/MEMORY"},
 		{`\b(\d+)/\d+\b( +)`, "$1/N$2"},
 		{`(?m)^\d+ +alice`, "ID alice"},
