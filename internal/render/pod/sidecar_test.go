@@ -125,15 +125,21 @@ func (s *sidecar) read(name string) string {
 // await waits until a file has a content.
 func (s *sidecar) await(name, want string) {
 	s.t.Helper()
+	s.until(func() bool { return s.read(name) == want }, func() string { return fmt.Sprintf("%s is %q, want %q", name, s.read(name), want) })
+}
+
+// until waits until something is so, and otherwise fails with what is wrong.
+func (s *sidecar) until(so func() bool, wrong func() string) {
+	s.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		if s.read(name) == want {
+		if so() {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s is %q, want %q\n%s", name, s.read(name), want, s.out.String())
+			s.t.Fatalf("%s\n%s", wrong(), s.out.String())
 		}
 	}
 }
@@ -194,14 +200,7 @@ func TestReconfigureStartsNoProcessForFilesThatAreTheSame(t *testing.T) {
 	}
 	reaches := func(name string, n int) {
 		t.Helper()
-		deadline := time.Now().Add(time.Minute)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for lines(name) < n {
-			if <-tick.C; time.Now().After(deadline) {
-				t.Fatalf("there are %d %s, want %d\n%s", lines(name), name, n, s.out.String())
-			}
-		}
+		s.until(func() bool { return lines(name) >= n }, func() string { return fmt.Sprintf("there are %d %s, want %d", lines(name), name, n) })
 	}
 	digest := s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
 	s.await("run/config.digest", digest)
