@@ -35,7 +35,7 @@ const (
 )
 
 // BusySeconds is the timeout of every probe, in seconds. Where jobs have all processors a daemon answers late; Kubernetes' default
-// of one second would start it anew, and a worker's jobs with it.
+// of one second has the kubelet restart it, which ends a worker's jobs.
 const BusySeconds = 10
 
 // Restricted is the container security context of everything that needs no privilege: the "restricted" level of the Pod
