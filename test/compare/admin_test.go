@@ -37,7 +37,7 @@ func restarts(keepState bool) func(*system) string {
 	return func(s *system) string { s.Stop(); s.Start(keepState); return "" }
 }
 
-// reconfigures asks once more when slurmctld took longer than MessageTimeout, as one does on a busy machine. It has reconfigured then.
+// reconfigures asks again, twice at most, when slurmctld took longer than MessageTimeout, as one does on a busy machine. It has reconfigured then.
 func reconfigures(s *system) string {
 	const timedOut = "unavailable 5004"
 	said := timedOut
