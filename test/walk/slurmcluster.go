@@ -89,9 +89,8 @@ func NewDoor(ctx context.Context, k *Kubernetes, loginSet types.NamespacedName, 
 	return &Door{Service: types.NamespacedName{Namespace: l.Namespace, Name: service}, HostKey: hostKey}, nil
 }
 
-// loginTimeout is the time within which a cluster that says that it is available must let its users in. It measures nothing: where
-// all processors are busy, a login alone may take half a minute.
-const loginTimeout = 2 * time.Minute
+// loginTimeout is the time within which a cluster that says that it is available must let its users in.
+const loginTimeout = 30 * time.Second
 
 // LogIn logs a user in by ssh. Whoever calls leave ends the session.
 func LogIn(ctx context.Context, k *Kubernetes, d *Door, user string, key *login.Key) (session *login.Session, leave func(), err error) {
