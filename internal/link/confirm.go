@@ -20,7 +20,7 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	fail := func(err error) (*Snapshot, error) {
 		return nil, fmt.Errorf("asking Slurm cluster %s about %s once more: %w", l.key, hostlist.Compress(nodes), err)
 	}
-	l.nodes.load.boost(l.view.now())
+	l.nodes.load.boost(l.view.now(), aboutNodes)
 	if err := l.nodes.ask(ctx, !l.view.stored().has(nodes)); err != nil {
 		return fail(err)
 	}

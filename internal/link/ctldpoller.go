@@ -48,8 +48,12 @@ func (l *Link) Daemons() Daemons { return *l.ctlds.daemons.Load() }
 
 func (p *ctldPoller) attend(interest Interest) {
 	p.mu.Lock()
+	daemons := *p.daemons.Load()
+	settled := interest.Settled(daemons)
+	if begins := p.interest == nil || p.interest.Settled(daemons); begins && !settled {
+		p.load.boost(p.clock.Now(), aboutDaemons)
+	}
 	p.interest = &interest
-	settled := interest.Settled(*p.daemons.Load())
 	p.mu.Unlock()
 	if !settled || interest.Watch {
 		p.poke()

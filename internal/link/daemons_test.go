@@ -56,6 +56,21 @@ func TestSlurmctldIsAskedOnlyWhileSomebodyWaits(t *testing.T) {
 	})
 }
 
+func TestABusySlurmrestdTellsWithinAMinuteOfTheNextConfigurationThatIsLoaded(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		slow(s)
+		for _, parameter := range []string{"a=1", "a=2", "a=3"} {
+			l.Attend(Interest{Settled: loaded(parameter)})
+			after(5 * time.Second)
+			s.Load(parameter)
+			after(40 * time.Second)
+			if d := l.Daemons(); !slices.Equal(d.Parameters, []string{parameter}) {
+				t.Errorf("40 seconds after it has loaded %s: %+v", parameter, d)
+			}
+		}
+	})
+}
+
 func TestSlurmctldIsAskedAgainWhenItComesBack(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.Load("a=1")

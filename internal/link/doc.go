@@ -5,7 +5,7 @@
 //
 // A Link asks slurmrestd every second what changed since its last answer, keeps the nodes in an immutable Snapshot
 // and tells subscribers the names of nodes that changed. Its requests take at most a twentieth of slurmrestd's time, and
-// more for a while after a write: then it asks sooner. Every limit has a file of its own, …_limit.go or …_budget.go.
+// more for a while after a write, and when somebody begins to wait: then it asks sooner. Every limit has a file of its own, …_limit.go or …_budget.go.
 //
 // A Link has five parts that run on their own: node poller, job follower, followed jobs, slurmctld poller and writer.
 //

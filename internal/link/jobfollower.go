@@ -49,6 +49,7 @@ func (f *jobFollower) want(who string, nodes []string) {
 	wanted := hostlist.SetOf(nodes...)
 	f.interests[who] = wanted
 	if wanted.Difference(old).Len() > 0 {
+		f.load.boost(f.view.now(), aboutJobs)
 		f.poke()
 	}
 }

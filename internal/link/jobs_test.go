@@ -44,3 +44,27 @@ func TestALongListOfJobsDoesNotHoldUpTheNodes(t *testing.T) {
 		}
 	})
 }
+
+// slow lets slurmrestd work for a second and a half for everything about jobs and slurmctlds, as it does on a busy machine.
+func slow(s *fake.Slurm) {
+	s.SetFault(func(r *http.Request) *fake.Fault {
+		if strings.Contains(r.URL.Path, "/jobs") || strings.Contains(r.URL.Path, "/conf") {
+			return &fake.Fault{Latency: 1500 * time.Millisecond}
+		}
+		return nil
+	})
+}
+
+func TestABusySlurmrestdTellsWithinHalfAMinuteOfTheJobsOfAnotherWorkerThatIsToGo(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		slow(s)
+		for _, name := range []string{"worker-0", "worker-1", "worker-2"} {
+			s.Submit(fake.Job{NodeList: []string{name}, CPUs: 1, Limit: time.Hour})
+			l.WantJobs(name, name)
+			after(30 * time.Second)
+			if _, known := l.Snapshot().Jobs(name); known != node.Yes {
+				t.Errorf("half a minute later the jobs of %s are known: %s", name, known)
+			}
+		}
+	})
+}

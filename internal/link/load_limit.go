@@ -36,6 +36,22 @@ func (s subject) burst() time.Duration {
 	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 100 * time.Millisecond}[s]
 }
 
+// boost is the reciprocal of the part of slurmrestd's time that a subject has for a while, and for how long, after somebody has begun to
+// wait for what is asked about it.
+func (s subject) boost() (inverseRate, timeout time.Duration) {
+	if s == aboutNodes {
+		return 5, boostTimeout
+	}
+	return 20, waiterBoostTimeout
+}
+
+const (
+	// boostTimeout is how long after a change the bucket of the nodes fills faster.
+	boostTimeout = 10 * time.Second
+	// waiterBoostTimeout is how long the bucket of the jobs, or of the slurmctlds, fills faster after somebody has begun to wait for them.
+	waiterBoostTimeout = time.Minute
+)
+
 // passesOn says whether the nodes get what a subject does not need.
 func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 
@@ -46,30 +62,24 @@ func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 // So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter eight seconds more.
 // The first ones after a rest are still sent at once.
 //
-// After a change the bucket of the nodes fills faster for a while: whoever changes a thousand nodes pays for the lists that show
-// it. The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a
-// while.
+// A bucket fills faster for a while when somebody begins to wait: whoever changes a thousand nodes pays for the lists that show it. A busy
+// slurmrestd takes a second for a list of jobs, and paid off at their rate, that would keep the next worker that is to go for two minutes.
+// The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a while.
 type loadLimit struct {
 	mu    sync.Mutex
 	left  [subjects]time.Duration
-	at    time.Time // when left was right; zero: never used
-	until time.Time // the boost of the nodes ends
+	at    time.Time           // when left was right; zero: never used
+	until [subjects]time.Time // the boost of each ends
 }
 
-const (
-	// boostInverseRate is the reciprocal of the part of slurmrestd's time that the nodes have after a change.
-	boostInverseRate = 5
-	// boostTimeout is how long after a change the bucket of the nodes fills faster.
-	boostTimeout = 10 * time.Second
-)
-
-// boost fills the bucket of the nodes faster from now on. Somebody has changed nodes, or is about to destroy what they stand
-// for, and waits for what they show.
-func (l *loadLimit) boost(now time.Time) {
+// boost fills the bucket of a subject faster from now on. Somebody has changed nodes, or is about to destroy what they stand for, and
+// waits for what they show; or has begun to wait for jobs, or for slurmctlds.
+func (l *loadLimit) boost(now time.Time, s subject) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grow(now)
-	l.until = now.Add(boostTimeout)
+	_, timeout := s.boost()
+	l.until[s] = now.Add(timeout)
 }
 
 // grow fills the buckets for the time that has passed. The caller holds the mutex.
@@ -79,8 +89,10 @@ func (l *loadLimit) grow(now time.Time) {
 			l.left[s] = s.burst()
 		}
 	} else if passed := now.Sub(l.at); passed > 0 {
-		l.left[aboutNodes] += max(0, min(passed, l.until.Sub(l.at))) / boostInverseRate
 		for s := subjects - 1; s >= 0; s-- { // nodes last, which get what others do not need
+			boost, _ := s.boost()
+			boosted := max(0, min(passed, l.until[s].Sub(l.at)))
+			l.left[s] = min(l.left[s]+boosted/boost, s.burst()) // which is for itself alone
 			l.left[s] += passed / s.inverseRate()
 			over := max(0, l.left[s]-s.burst())
 			l.left[s] -= over
@@ -106,10 +118,7 @@ func (l *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grow(now)
-	needed, boosted := s.burst()/4, time.Duration(0)
-	if s == aboutNodes {
-		boosted = max(0, l.until.Sub(now))
-	}
+	needed, boosted := s.burst()/4, max(0, l.until[s].Sub(now))
 	if urgent || boosted > 0 {
 		needed = 0
 	}
@@ -124,7 +133,8 @@ func (l *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
 			rate += 1 / float64(other.inverseRate())
 		}
 	}
-	fast := rate + 1./boostInverseRate
+	boost, _ := s.boost()
+	fast := rate + 1/float64(boost)
 	wait := time.Duration(float64(missing) / fast)
 	if wait > boosted {
 		wait = boosted + time.Duration((float64(missing)-float64(boosted)*fast)/rate)

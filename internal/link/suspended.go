@@ -71,15 +71,18 @@ func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) ho
 	return wanted.Difference(hostlist.SetOf(idle...))
 }
 
+// suspendedInverseRate is the reciprocal of the part of slurmrestd's time that it may take to ask whether jobs are suspended.
+const suspendedInverseRate = 5
+
 // tookSuspended notes what it cost to ask whether jobs are suspended, and what was answered.
 //
 // Somebody waits with the end of a worker for it, and it takes nothing from the limit of the lists of jobs: one such answer
-// of a slow slurmrestd would keep all workers for minutes. A fifth of slurmrestd's time is the most that it takes.
+// of a slow slurmrestd would keep all workers for minutes.
 func (f *jobFollower) tookSuspended(asked time.Time, none bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.view.now()
-	f.suspended.next = now.Add((boostInverseRate - 1) * f.connection.lastWork(listJobs))
+	f.suspended.next = now.Add((suspendedInverseRate - 1) * f.connection.lastWork(listJobs))
 	f.suspended.limit.took(now)
 	f.suspended.seen = time.Time{}
 	if !none {

@@ -65,7 +65,7 @@ func (w *writer) runBatchers(ctx context.Context) {
 
 // wrote asks for what a write has changed, and for what follows from it.
 func (w *writer) wrote() {
-	w.load.boost(w.view.now())
+	w.load.boost(w.view.now(), aboutNodes)
 	w.nodes.poke()
 }
 
