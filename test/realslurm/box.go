@@ -255,9 +255,24 @@ func (b *Box) StartController() {
 	})
 }
 
-// StopController ends slurmctld, which saves its state.
+// StopController ends slurmctld, which saves its state, when it owes nobody an answer: a slurmd whose registration it does not answer
+// registers again, with the next slurmctld.
 func (b *Box) StopController() {
 	b.t.Helper()
+	b.wait("slurmctld to have answered", func() bool {
+		for _, name := range []string{"tcp", "tcp6"} { // proc_net_tcp of the kernel: local and remote address, state 01 is ESTABLISHED
+			table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", b.init.Process.Pid, name))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for line := range strings.Lines(string(table)) {
+				if fields := strings.Fields(line); strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", 6817)) && fields[3] == "01" {
+					return false
+				}
+			}
+		}
+		return true
+	})
 	b.stop("slurmctld", "TERM")
 }
 
