@@ -4,6 +4,8 @@
 package link
 
 import (
+	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +27,8 @@ type connection struct {
 	mu       sync.Mutex
 	endpoint string
 	client   *rest.Client
-	work     map[string]time.Duration // of slurmrestd, for the last answer to each call
+	work     map[string]time.Duration  // of slurmrestd, for the last answer to each call
+	answers  map[sized][]time.Duration // the last of each size, as long as slurmrestd took for them
 }
 
 // issuer is the current token issuer; clients hold on to it across changes of key.
@@ -60,17 +63,38 @@ func (c *connection) replace(endpoint string, client *rest.Client) {
 	c.endpoint, c.client = endpoint, client
 }
 
-// worked notes how long slurmrestd worked for a call.
+// sized are answers to a call whose sizes have as many bits.
+type sized struct {
+	call string
+	bits int
+}
+
+const (
+	// maxFailureWork bounds what a call counts for that failed. That was waiting, mostly: for a slurmctld that is away, ten seconds.
+	maxFailureWork = 200 * time.Millisecond
+	// answersCompared is the number of the last answers of a size of which the quickest counts.
+	answersCompared = 5
+)
+
+// worked notes how long slurmrestd worked for a call. On a busy machine most of the time of an answer is waiting for a processor: the
+// quickest of the last answers of that size has waited least.
 func (c *connection) worked(o rest.Observation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.work == nil {
-		c.work = map[string]time.Duration{}
+		c.work, c.answers = map[string]time.Duration{}, map[sized][]time.Duration{}
 	}
-	c.work[o.Call] = o.Worked
+	if o.Result != rest.ResultOK && o.Result != rest.ResultUnchanged {
+		c.work[o.Call] = min(o.Worked, maxFailureWork)
+		return
+	}
+	size := sized{o.Call, bits.Len64(uint64(max(0, o.Received)))}
+	last := append(c.answers[size], o.Worked)
+	last = last[max(0, len(last)-answersCompared):]
+	c.answers[size], c.work[o.Call] = last, slices.Min(last)
 }
 
-// lastWork is how long slurmrestd worked for its last answer to a call.
+// lastWork returns how long slurmrestd worked for its last answer to a call.
 func (c *connection) lastWork(call string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

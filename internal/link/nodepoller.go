@@ -241,6 +241,8 @@ const (
 	listJobs  = "GET jobs" // and their states
 	getJob    = "GET job"
 	getDiag   = "GET diag"
+	getPing   = "GET ping"
+	getConf   = "GET conf"
 
 	listAccountingJobs = "GET accounting jobs"
 )

@@ -37,16 +37,16 @@ func (c call) String() string {
 
 // Results that are no Kind.
 const (
-	resultOK        = "ok"
-	resultUnchanged = "unchanged"
+	ResultOK        = "ok"
+	ResultUnchanged = "unchanged"
 )
 
 func resultOf(unchanged bool, err error) string {
 	if unchanged {
-		return resultUnchanged
+		return ResultUnchanged
 	}
 	if err == nil {
-		return resultOK
+		return ResultOK
 	}
 	if failure, ok := errors.AsType[*Error](err); ok {
 		return string(failure.Kind)

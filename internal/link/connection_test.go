@@ -1,0 +1,41 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+func TestAnAnswerCountsWhatTheQuickestOfItsSizeCost(t *testing.T) {
+	const second, ms = time.Second, time.Millisecond
+	list := func(worked time.Duration, bytes int64) rest.Observation {
+		return rest.Observation{Call: listJobs, Result: rest.ResultOK, Worked: worked, Received: bytes}
+	}
+	tests := map[string]struct {
+		seen []rest.Observation
+		want time.Duration
+	}{
+		"one answer counts whole":                              {[]rest.Observation{list(second, 1000)}, second},
+		"one that waited for a processor counts less":          {[]rest.Observation{list(10*ms, 1000), list(second, 1001)}, 10 * ms},
+		"one that is longer counts whole":                      {[]rest.Observation{list(10*ms, 1000), list(second, 9000)}, second},
+		"five later the quickest is forgotten":                 {[]rest.Observation{list(ms, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9)}, second},
+		"one that failed after a minute was waiting":           {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: time.Minute}}, 200 * ms},
+		"one that was refused at once counts what it took":     {[]rest.Observation{{Call: listJobs, Result: "refused", Worked: ms}}, ms},
+		"one that failed says nothing of the answers after it": {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: ms}, list(second, 0)}, second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var c connection
+			for _, o := range test.seen {
+				c.worked(o)
+			}
+			if got := c.lastWork(listJobs); got != test.want {
+				t.Errorf("it counts %s instead of %s", got, test.want)
+			}
+		})
+	}
+}
