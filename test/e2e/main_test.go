@@ -4,7 +4,7 @@
 // Package e2e tests Coxswain with nothing left out: a real Kubernetes, real images, the operator as Helm installs it, real
 // Slurm, and users who log in by ssh. Each test has a namespace of its own.
 //
-//	go test -v -parallel 4 ./test/e2e [-run TestName] [-e2e.keep]
+//	go test -v -parallel 2 ./test/e2e [-run TestName] [-e2e.keep]
 package e2e
 
 import (
