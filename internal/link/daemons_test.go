@@ -71,6 +71,21 @@ func TestABusySlurmrestdTellsWithinAMinuteOfTheNextConfigurationThatIsLoaded(t *
 	})
 }
 
+func TestFirstAnswersThatWaitedForAStartingSlurmctldKeepNobodyFromAskingAgain(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: 2 * time.Second} })
+		l.Attend(Interest{Settled: func(Daemons) bool { return true }, Watch: true})
+		after(3 * time.Second)
+		s.SetFault(nil)
+		after(10 * time.Second)
+		s.Load("a=1")
+		after(30 * time.Second)
+		if d := l.Daemons(); !slices.Equal(d.Parameters, []string{"a=1"}) {
+			t.Errorf("half a minute after slurmctld has loaded it: %+v", d)
+		}
+	})
+}
+
 func TestSlurmctldIsAskedAgainWhenItComesBack(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.Load("a=1")
