@@ -240,7 +240,7 @@ compare: images-of-both-releases ## Compare the fake slurmctld of the tests with
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).
-	@mkdir -p out; { $(GO_TEST) -parallel 2 -timeout 60m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
+	@mkdir -p out; rm -f out/e2e.failed; { $(GO_TEST) -parallel 2 -timeout 60m -v ./test/e2e -e2e.required -e2e.nodes=$(E2E_NODES) -e2e.registry=$(REGISTRY) \
 		-e2e.tag=$(TAG) $(E2E_FLAGS) || touch out/e2e.failed; } | tee out/e2e.log; \
 		if rm out/e2e.failed 2>/dev/null; then echo "What the tests that failed said last:"; hack/failures out/e2e.log; exit 1; fi
 
