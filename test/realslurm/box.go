@@ -259,21 +259,24 @@ func (b *Box) StartController() {
 // registers again, with the next slurmctld.
 func (b *Box) StopController() {
 	b.t.Helper()
-	b.wait("slurmctld to have answered", func() bool {
-		for _, name := range []string{"tcp", "tcp6"} { // proc_net_tcp of the kernel: local and remote address, state 01 is ESTABLISHED
-			table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", b.init.Process.Pid, name))
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			for line := range strings.Lines(string(table)) {
-				if fields := strings.Fields(line); strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", 6817)) && fields[3] == "01" {
-					return false
-				}
-			}
-		}
-		return true
-	})
+	b.wait("slurmctld to have answered", func() bool { return !b.asksController("tcp") && !b.asksController("tcp6") })
 	b.stop("slurmctld", "TERM")
+}
+
+// asksController reports whether somebody in the box is connected to slurmctld, by a table of the kernel (its document proc_net_tcp).
+func (b *Box) asksController(protocol string) bool {
+	b.t.Helper()
+	const port, established = ":1AA1", "01" // 6817
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", b.init.Process.Pid, protocol))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); strings.HasSuffix(fields[2], port) && fields[3] == established {
+			return true
+		}
+	}
+	return false
 }
 
 // LoseState deletes what a slurmctld that does not run has saved.
