@@ -62,8 +62,9 @@ func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 // So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter eight seconds more.
 // The first ones after a rest are still sent at once.
 //
-// A bucket fills faster for a while when somebody begins to wait: whoever changes a thousand nodes pays for the lists that show it. A busy
-// slurmrestd takes a second for a list of jobs, and paid off at their rate, that would keep the next worker that is to go for two minutes.
+// When somebody begins to wait, the bucket of the subject fills faster for a while. Without that a list of jobs that takes a busy
+// slurmrestd a second would delay the next one by a minute, and with it the end of a worker.
+//
 // The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a while.
 type loadLimit struct {
 	mu    sync.Mutex
