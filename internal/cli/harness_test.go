@@ -152,6 +152,22 @@ func (w *world) asked() []string {
 	return append([]string(nil), w.requests...)
 }
 
+// awaitWatches waits until watches were asked for so many times.
+func (w *world) awaitWatches(t testing.TB, want int) {
+	t.Helper()
+	watches := func() (n int) {
+		for _, request := range w.asked() {
+			if strings.Contains(request, "watch=true") {
+				n++
+			}
+		}
+		return n
+	}
+	if !eventually(func() bool { return watches() >= want }) {
+		t.Fatalf("after %s %d watches were asked for, not %d", patience, watches(), want)
+	}
+}
+
 // writeKubeconfig writes a kubeconfig for the server of a config, and returns its path.
 func writeKubeconfig(t testing.TB, config *rest.Config, namespace string) string {
 	t.Helper()
