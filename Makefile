@@ -61,8 +61,8 @@ test: deps ## Pass every test of the gate (hack/gate): generated files, lint, do
 	@hack/gate
 
 .PHONY: test-long
-test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, long end-to-end tests.
-	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page e2e-long"
+test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, the local Kubernetes, all end-to-end tests.
+	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page test-dev e2e-long"
 
 ##@ Pieces
 
@@ -221,7 +221,7 @@ bench: bin/localkube bin/manager ## Measure the operator with 100, 1,000 and 5,0
 		-bench.compare -bench.manager=$(CURDIR)/bin/manager -bench.out=$(CURDIR)/out/bench.jsonl
 
 .PHONY: test-dev
-test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was.
+test-dev: bin/localkube ## Test the local Kubernetes itself: it comes up, goes down and leaves the machine as it was. Part of "make test-long".
 	@cd dev && $(GO_TEST) -timeout 15m ./...
 
 .PHONY: test-images
@@ -246,7 +246,7 @@ e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes 
 
 .PHONY: e2e-long
 e2e-long: E2E_FLAGS := -e2e.long
-e2e-long: e2e ## Run the end-to-end tests with those that "make e2e" leaves out to save time. Not part of "make test".
+e2e-long: e2e ## Run the end-to-end tests with those that "make e2e" leaves out to save time. Part of "make test-long".
 
 .PHONY: images
 images: build ## Build the container images and keep them as archives below ~/.cache/coxswain/images.

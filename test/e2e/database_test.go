@@ -24,6 +24,7 @@ const outage = time.Minute
 
 // slurmdbd uses a database that is not the operator's, by TLS. While it is gone jobs run, and afterwards they are accounted.
 func TestDatabase(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	s.createSecret(t, "maria", map[string]string{"password": newKey(t)})

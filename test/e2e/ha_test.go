@@ -23,6 +23,7 @@ import (
 
 // A backup takes over when the active slurmctld is gone and does not come back, and a job runs on.
 func TestHighAvailability(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	c := controllerObject(t, s.components(t, "ha.yaml"))

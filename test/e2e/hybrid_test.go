@@ -33,6 +33,7 @@ const (
 // slurmctld, slurmdbd and its database run on machines that are not Kubernetes'; login nodes, workers and the REST API are
 // pods.
 func TestHybridControl(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	o := newOutside(t, s, "outside", "slurmctld", "slurmdbd", "mariadb")
@@ -155,6 +156,7 @@ func (o *outside) listens(t *testing.T, port int) {
 // slurmd runs on a machine that is not Kubernetes', slurmctld and all else are pods. None of them needs privileges: the
 // namespace refuses pods that are not restricted.
 func TestHybridWorker(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	s.restrict(t)

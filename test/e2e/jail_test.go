@@ -20,6 +20,7 @@ import (
 // Login pods and workers share a root file system: whoever is made in it is known everywhere, and what is installed in it is
 // there for the next job.
 func TestJail(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	m := s.manifest(t, "jail.yaml")

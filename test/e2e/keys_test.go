@@ -30,6 +30,7 @@ const (
 
 // Every key of a cluster is replaced as docs/administrators/keys.md says, while a job runs that is not lost.
 func TestKeys(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	s.components(t, "components.yaml")

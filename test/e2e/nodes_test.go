@@ -24,6 +24,7 @@ import (
 // What happens to Kubernetes nodes, and to slurmctld while a worker retires, costs no job. Nodes are everybody's: nothing
 // else runs meanwhile.
 func TestKubernetesNodes(t *testing.T) {
+	needsTime(t)
 	s := newScene(t)
 	if !s.Local {
 		t.Skip("only of a local Kubernetes can a kubelet be stopped")

@@ -19,6 +19,7 @@ import (
 
 // Slurm powers down workers that are idle, and up those that a job is given, and the operator does what it says.
 func TestPowerSaving(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	m := s.manifest(t, "power.yaml")

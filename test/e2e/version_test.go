@@ -24,6 +24,7 @@ import (
 // The operator that runs Slurm 26.05 also runs 24.11, the release of Debian trixie, and takes it to 26.05 under running jobs, one of
 // which lasts from the first daemon to the last worker. The jail, which an image of 24.11 has filled, is left as it is.
 func TestSlurm2411(t *testing.T) {
+	needsTime(t)
 	t.Parallel()
 	s := newScene(t)
 	if s.Local {
