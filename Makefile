@@ -236,7 +236,7 @@ clean-clone: ## Build the images of a clean clone of this one: what git does not
 .PHONY: compare
 compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
 	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 20m \
-		./test/compare ./internal/slurm/conf ./internal/slurm/hostlist ./cmd/check-runner -run 'Slurm|Original'
+		./test/compare ./internal/compose ./internal/slurm/conf ./internal/slurm/hostlist ./internal/slurm/topology ./cmd/check-runner -run 'Slurm|Original'
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).

@@ -141,3 +141,27 @@ func TestOthersRunTheStagesOfTheGate(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryTestWithARealSlurmIsCompared holds that "make compare", which alone says where a real Slurm is, runs every package that asks for one.
+func TestEveryTestWithARealSlurmIsCompared(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(makefile), "\ncompare: ")
+	recipe, _, _ = strings.Cut(recipe, "\n\n")
+	asks := 0
+	for path, text := range written(t) {
+		if !strings.HasSuffix(path, "_test.go") || !strings.Contains(string(text), "realslurm.Roots(") {
+			continue
+		}
+		asks++
+		dir := "./" + strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
+		if dir != "./test/house" && !slices.Contains(strings.Fields(recipe), dir) {
+			t.Errorf("%s asks for a real Slurm, and make compare does not run %s", path, dir)
+		}
+	}
+	if asks < 5 {
+		t.Errorf("only %d files ask for a real Slurm", asks)
+	}
+}
