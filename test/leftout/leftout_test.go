@@ -52,7 +52,7 @@ func sentence(root bool, missing error) string {
 	if !root {
 		out = append(out, "tests of mounts and owners of files (as root)")
 	}
-	return `left out: ` + strings.Join(out, "; ") + `. "make test" as root runs all of them.`
+	return `left out: ` + strings.Join(out, "; ") + `. "make test" as root runs most of them, "make test-long" all.`
 }
 
 func TestTheSentenceNamesWhatIsMissing(t *testing.T) {
