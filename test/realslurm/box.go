@@ -285,23 +285,6 @@ func (b *Box) LoseState() {
 	b.Run("sh", "-c", "rm -rf /mnt/state/*")
 }
 
-// StartSlurmd starts the slurmd of a dynamic node on a machine with some number of cores. conf is what it is told to be. It waits until
-// the slurmd runs: each takes the socket of sackd from the one before, and two that do so at the same time end.
-func (b *Box) StartSlurmd(name string, cores int, conf string, args ...string) {
-	b.t.Helper()
-	if b.ports[name] == 0 { // a record keeps the port that it was made with
-		b.ports[name] = 17001 + len(b.ports)
-	}
-	line := fmt.Sprintf("export HWLOC_SYNTHETIC='package:1 core:%d pu:1'; rm -rf /var/spool/slurmd/%s/hwloc*; exec slurmd -D -Z -N %s --conf 'Port=%d %s' %s",
-		cores, name, name, b.ports[name], conf, strings.Join(args, " "))
-	before := len(b.log("slurmd-" + name))
-	b.start("slurmd-"+name, line)
-	b.wait("slurmd "+name, func() bool {
-		said := b.log("slurmd-" + name)[before:]
-		return strings.Contains(said, "slurmd version ") || strings.Contains(said, "fatal: ")
-	})
-}
-
 // log is all that a daemon has printed.
 func (b *Box) log(name string) string {
 	text, err := os.ReadFile(filepath.Join(b.dir, name+".log")) //nolint:gosec // below our own directory
@@ -309,12 +292,6 @@ func (b *Box) log(name string) string {
 		b.t.Fatal(err)
 	}
 	return string(text)
-}
-
-// StopSlurmd ends a slurmd. Jobs go on.
-func (b *Box) StopSlurmd(name string) {
-	b.t.Helper()
-	b.stop("slurmd-"+name, "KILL")
 }
 
 // start runs a line of shell in the background; what it prints goes to a file of its name.
@@ -349,6 +326,20 @@ func (b *Box) stop(name, signal string) {
 	case <-d.done:
 	case <-time.After(patience):
 		b.t.Fatalf("%s does not end", name)
+	}
+}
+
+// runs reports whether a daemon that was started has not ended.
+func (b *Box) runs(name string) bool {
+	d := b.daemons[name]
+	if d == nil {
+		return false
+	}
+	select {
+	case <-d.done:
+		return false
+	default:
+		return true
 	}
 }
 
