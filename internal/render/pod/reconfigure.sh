@@ -8,6 +8,9 @@ etc=${ETC_SLURM:-/etc/slurm}
 run=${RUN_SLURMCTLD:-/run/slurmctld}
 last_words=${TERMINATION_LOG:-/dev/termination-log}
 
+# The least time between two reconfigurations, in seconds: a slurmd that is told of the second while it takes up the first may end.
+settle=3
+
 # Whether a file in $etc has no part in the configuration.
 apart() { [ ! -f "$1" ] || [[ ${1##*/} =~ ^(slurm\.key|slurm\.jwks|jwt\.key|jwks\.json)$ ]]; }
 
@@ -55,6 +58,7 @@ load() {
 	if words=$(scontrol reconfigure 2>&1); then
 		echo "$1" >"$run/config.digest"
 		rm -f "$run/config.refused"
+		next=$((SECONDS + settle))
 		echo "$(date -Is) slurmctld has read configuration $1"
 		return
 	fi
@@ -76,7 +80,7 @@ load() {
 	esac
 }
 
-incomplete=0 known=
+incomplete=0 next=0 known=
 [ -s "$run/config.digest" ] || digest >"$run/config.digest"
 while :; do
 	contents
@@ -87,6 +91,8 @@ while :; do
 	now=$(digest)
 	if [ "$now" = "$(cat "$run/config.digest")" ]; then
 		incomplete=0 known=$content
+	elif [ $SECONDS -lt $next ]; then
+		pause $((next - SECONDS))
 	elif [ "$now" != "$(stamp)" ] && [ $incomplete -lt 10 ]; then
 		# The files come from several ConfigMaps, and not all of them are here.
 		incomplete=$((incomplete + 1))

@@ -215,6 +215,27 @@ func TestReconfigureStartsNoProcessForFilesThatAreTheSame(t *testing.T) {
 	}
 }
 
+func TestReconfigureLeavesSecondsBetweenTwo(t *testing.T) {
+	s := newSidecar(t)
+	s.scontrol("date +%s >>" + s.dir + "/times")
+	first := s.files(map[string]string{"slurm.conf": aConf})
+	s.start()
+	s.await("run/config.digest", first)
+	second := s.files(map[string]string{"slurm.conf": aConf + "KillWait=31\n"})
+	s.await("run/config.digest", second)
+	s.files(map[string]string{"slurm.conf": aConf + "KillWait=32\n"})
+	fourth := s.files(map[string]string{"slurm.conf": aConf + "KillWait=33\n"})
+	s.await("run/config.digest", fourth)
+	var early, late int
+	if _, err := fmt.Sscan(s.read("times"), &early, &late); err != nil {
+		t.Fatalf("the times of two calls are %q: %v", s.read("times"), err)
+	}
+	if late-early < 2 { // the shell counts whole seconds, too
+		t.Errorf("there were %d s between two reconfigurations", late-early)
+	}
+	s.await("calls", "coxswain_config="+second+"\ncoxswain_config="+fourth)
+}
+
 func TestReconfigureWaitsForAllFiles(t *testing.T) {
 	s := newSidecar(t)
 	first := s.files(map[string]string{"slurm.conf": aConf, "gres.conf": "a"})
