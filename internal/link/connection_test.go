@@ -11,7 +11,7 @@ import (
 )
 
 func TestAnAnswerCountsWhatTheQuickestOfItsSizeCost(t *testing.T) {
-	const second, ms = time.Second, time.Millisecond
+	const second, ms, long = time.Second, time.Millisecond, 10_000_000
 	list := func(worked time.Duration, bytes int64) rest.Observation {
 		return rest.Observation{Call: listJobs, Result: rest.ResultOK, Worked: worked, Received: bytes}
 	}
@@ -19,13 +19,15 @@ func TestAnAnswerCountsWhatTheQuickestOfItsSizeCost(t *testing.T) {
 		seen []rest.Observation
 		want time.Duration
 	}{
-		"one answer counts whole":                              {[]rest.Observation{list(second, 1000)}, second},
-		"one that waited for a processor counts less":          {[]rest.Observation{list(10*ms, 1000), list(second, 1001)}, 10 * ms},
-		"one that is longer counts whole":                      {[]rest.Observation{list(10*ms, 1000), list(second, 9000)}, second},
-		"five later the quickest is forgotten":                 {[]rest.Observation{list(ms, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9)}, second},
+		"one answer counts whole":                              {[]rest.Observation{list(second, long)}, second},
+		"one that waited for a processor counts less":          {[]rest.Observation{list(10*ms, long), list(second, long+1)}, 10 * ms},
+		"one that is longer counts whole":                      {[]rest.Observation{list(10*ms, long), list(second, 9*long)}, second},
+		"the first short one that took seconds was waiting":    {[]rest.Observation{list(5*second, 20_000)}, 52 * ms},
+		"five short ones that took seconds were work":          {[]rest.Observation{list(second, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9)}, second},
+		"five later the quickest is forgotten":                 {[]rest.Observation{list(ms, long), list(second, long), list(second, long), list(second, long), list(second, long), list(second, long)}, second},
 		"one that failed after a minute was waiting":           {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: time.Minute}}, 200 * ms},
 		"one that was refused at once counts what it took":     {[]rest.Observation{{Call: listJobs, Result: "refused", Worked: ms}}, ms},
-		"one that failed says nothing of the answers after it": {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: ms}, list(second, 0)}, second},
+		"one that failed says nothing of the answers after it": {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: ms}, list(second, long)}, second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,6 @@ type ctldPoller struct {
 
 	mu       sync.Mutex
 	interest *Interest // nil: nobody's
-	answers  durations // how long they took
 }
 
 func newCtldPoller(options Options, connection *connection, load *loadLimit, publish func(nodes ...string)) *ctldPoller {
@@ -79,7 +78,7 @@ func (p *ctldPoller) run(ctx context.Context) {
 				failures = 0
 			}
 			p.keep(next)
-			interval, limited = p.next(*interest, next, failures, p.clock.Since(asked))
+			interval, limited = p.next(*interest, next, failures)
 		}
 		p.waitForPoll(ctx, interval, limited)
 	}
@@ -108,10 +107,10 @@ func (p *ctldPoller) waitForPoll(ctx context.Context, interval time.Duration, li
 // unsettledInterval is the time between two polls while somebody waits for another answer.
 const unsettledInterval = 500 * time.Millisecond
 
-// next is how long not to ask after an answer that took so long, and whether to ask again at all. What failed was waiting and no work.
+// next is how long not to ask after an answer, and whether to ask again at all. What failed was waiting and no work.
 // So was an answer about a slurmctld that does not respond: slurmrestd waits for it, up to some seconds. If that counted, nobody would
 // ask for minutes, and not see that it is back.
-func (p *ctldPoller) next(interest Interest, d Daemons, failures int, took time.Duration) (interval time.Duration, again bool) {
+func (p *ctldPoller) next(interest Interest, d Daemons, failures int) (interval time.Duration, again bool) {
 	settled := interest.Settled(d)
 	switch {
 	case failures > 0 && interest.Watch:
@@ -127,8 +126,7 @@ func (p *ctldPoller) next(interest Interest, d Daemons, failures int, took time.
 	defer p.mu.Unlock()
 	now := p.clock.Now()
 	if !slices.ContainsFunc(d.Controllers, func(c rest.Controller) bool { return !c.Responding }) {
-		// The median, too: the first answers may have waited for a slurmctld that was starting.
-		p.load.take(now, aboutDaemons, min(p.answers.add(took), p.connection.lastWork(getPing)+p.connection.lastWork(getConf)))
+		p.load.take(now, aboutDaemons, p.connection.lastWork(getPing)+p.connection.lastWork(getConf))
 	}
 	return max(interval, p.load.wait(now, aboutDaemons, !settled)), !settled || interest.Watch
 }

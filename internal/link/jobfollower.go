@@ -79,14 +79,16 @@ func (f *jobFollower) poll(ctx context.Context) {
 		wanted = f.pollSuspended(ctx, wanted)
 	}
 	asked := f.view.now()
-	client, limited := f.connection.get(), f.load.wait(asked, aboutJobs, true)
-	snapshot := f.view.stored()
+	client, snapshot := f.connection.get(), f.view.stored()
 	old := snapshot.jobs
 	if wanted.Len() == 0 {
 		f.keep(nil, "")
 		return
 	}
-	if limited > 0 {
+	if f.load.wait(asked, aboutJobs, true) > 0 {
+		if snapshot.lacksJobs(wanted) {
+			f.load.boost(asked, aboutJobs)
+		}
 		return
 	}
 	var next *jobTable

@@ -71,6 +71,16 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	return nil, node.Unknown
 }
 
+// lacksJobs says whether the jobs of one of some nodes are not known.
+func (s *Snapshot) lacksJobs(wanted hostlist.Set) bool {
+	for name := range wanted {
+		if _, known := s.Jobs(name); known != node.Yes {
+			return true
+		}
+	}
+	return false
+}
+
 // LastEnd returns when the last job on a node ends: zero when one of them has no time limit, or when there is none. The
 // answer is that of Jobs.
 func (s *Snapshot) LastEnd(name string) (end time.Time, known node.Answer) {

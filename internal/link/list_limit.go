@@ -4,6 +4,7 @@
 package link
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,4 +35,22 @@ func (s listLimit) wait(now time.Time) time.Duration {
 		return 0
 	}
 	return time.Duration(missing*float64(minListInterval)) + time.Microsecond // tokens are rounded
+}
+
+// durations are how long the last lists took, in turn.
+type durations struct {
+	last [5]time.Duration
+	next int
+}
+
+func (d *durations) add(took time.Duration) {
+	d.last[d.next] = took
+	d.next = (d.next + 1) % len(d.last)
+}
+
+// median is what most lists take. One or two may have waited for a slurmctld that was starting, for up to 17 s.
+func (d *durations) median() time.Duration {
+	sorted := d.last
+	slices.Sort(sorted[:])
+	return sorted[len(sorted)/2]
 }

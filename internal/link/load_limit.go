@@ -4,7 +4,6 @@
 package link
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
@@ -62,8 +61,8 @@ func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 // So requests take at most half a minute of ten minutes, whatever is asked and by whom, and those for an exporter eight seconds more.
 // The first ones after a rest are still sent at once.
 //
-// When somebody begins to wait, the bucket of the subject fills faster for a while. Without that a list of jobs that takes a busy
-// slurmrestd a second would delay the next one by a minute, and with it the end of a worker.
+// When somebody begins to wait, the bucket of the subject fills faster for a while; that of the jobs until they are known. Without that a
+// list of jobs that takes a busy slurmrestd a second would delay the next one by a minute, and with it the end of a worker.
 //
 // The limiter of golang.org/x/time/rate has no buckets that pass on what they do not need, and no rate that is higher for a while.
 type loadLimit struct {
@@ -141,24 +140,4 @@ func (l *loadLimit) wait(now time.Time, s subject, urgent bool) time.Duration {
 		wait = boosted + time.Duration((float64(missing)-float64(boosted)*fast)/rate)
 	}
 	return max(time.Microsecond, wait) // in less than that a bucket fills by nothing
-}
-
-// durations are how long the last answers took, in turn.
-type durations struct {
-	last [5]time.Duration
-	next int
-}
-
-// add returns the median. A slow answer or two may have waited for a slurmctld that was starting, for up to 17 s. That cost
-// slurmrestd nothing, and what they say must not be believed the longer for it, such as that there are no nodes yet.
-func (d *durations) add(took time.Duration) time.Duration {
-	d.last[d.next] = took
-	d.next = (d.next + 1) % len(d.last)
-	return d.median()
-}
-
-func (d *durations) median() time.Duration {
-	sorted := d.last
-	slices.Sort(sorted[:])
-	return sorted[len(sorted)/2]
 }

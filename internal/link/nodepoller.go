@@ -38,8 +38,6 @@ type nodePoller struct {
 	ended     time.Time // and when
 	failures  int       // in a row
 	lists     durations // of answers that were lists
-	listWork  durations // of slurmrestd for them
-	unchanged durations // of answers that were "unchanged"
 	listLimit listLimit
 }
 
@@ -261,14 +259,14 @@ func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, l
 		return 0, false
 	}
 	switch {
-	case err == nil && list.Unchanged:
-		p.failures = 0
-		p.load.take(now, aboutNodes, p.unchanged.add(p.connection.lastWork(listNodes)))
 	case err == nil:
-		p.failures, p.since = 0, list.Updated
-		p.lists.add(now.Sub(asked))
-		p.listLimit.took(now)
-		p.load.take(now, aboutNodes, p.listWork.add(p.connection.lastWork(listNodes)))
+		p.failures = 0
+		p.load.take(now, aboutNodes, p.connection.lastWork(listNodes))
+		if !list.Unchanged {
+			p.since = list.Updated
+			p.lists.add(now.Sub(asked))
+			p.listLimit.took(now)
+		}
 	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
 		p.failures++
 	default:

@@ -81,6 +81,21 @@ func TestASlowAnswerAboutJobsHoldsNoWorkerForMinutes(t *testing.T) {
 	})
 }
 
+// What others have asked is paid for sooner until whoever waits knows the jobs, not for a minute only.
+func TestWhoWaitsForJobsIsAnsweredAfterWhatOthersAsked(t *testing.T) {
+	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+		job := s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+		s.Suspend(job)
+		after(5 * time.Second)
+		l.jobs.load.take(time.Now(), aboutJobs, 8*time.Second)
+		l.WantJobs("somebody", "worker-0")
+		after(3 * time.Minute)
+		if jobs, known := l.Snapshot().Jobs("worker-0"); known != node.Yes || len(jobs) != 1 {
+			t.Errorf("the jobs are %v, %s", jobs, known)
+		}
+	})
+}
+
 // Slurm deletes the record of a node below a suspended job, and fails the job.
 func TestNoRecordIsDeletedBelowASuspendedJob(t *testing.T) {
 	simulate(t, 2, func(t *testing.T, s *fake.Slurm, l *Link) {
