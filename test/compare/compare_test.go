@@ -63,9 +63,11 @@ func compare(t *testing.T, root realslurm.Root, c scenario) {
 			t.Errorf("%s: the fake says %q, Slurm %s says %q", name, got, root.Release, want)
 		}
 		shown, diff := settle(t, a, b, patience)
-		t.Logf("%s: %s (%s)\n%s", name, want, time.Since(began).Round(100*time.Millisecond), shown)
+		if testing.Verbose() { // of a failure that would be the bulk
+			t.Logf("%s: %s (%s)\n%s", name, want, time.Since(began).Round(100*time.Millisecond), shown)
+		}
 		if diff != "" {
-			t.Errorf("%s: Slurm %s (-), fake (+):\n%s", name, root.Release, diff)
+			t.Errorf("%s: after %s Slurm %s (-), fake (+):\n%s", name, time.Since(began).Round(100*time.Millisecond), root.Release, diff)
 			patience = 2 * time.Second // what follows may be different in consequence
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -65,8 +66,12 @@ func told(j rest.JobRecord) string {
 	case !j.Start.IsZero():
 		times = "has a start"
 	}
+	signal := j.Signal
+	if signal == int64(syscall.SIGKILL) && strings.Join(j.State, "+") == "CANCELLED" {
+		signal = int64(syscall.SIGTERM) // what Slurm sends first, unless the script has not begun yet
+	}
 	return fmt.Sprintf("%d %s of %s (%s): %s, %s, on %q, code %d signal %d, %s", j.ID, j.Name, j.User, j.Comment, strings.Join(j.State, "+"), j.Reason,
-		j.Nodes, j.ExitCode, j.Signal, times)
+		j.Nodes, j.ExitCode, signal, times)
 }
 
 // states asks for the states of some jobs by one call.
