@@ -25,8 +25,8 @@ import (
 
 const (
 	// soon is the time for what needs a reconcile and an answer of Slurm. It takes seconds, and many times that on a machine that has
-	// other work to do.
-	soon = 2 * time.Minute
+	// other work to do: the operator asks a slow slurmrestd seldom.
+	soon = 5 * time.Minute
 	// patient is the time for what needs pods to start.
 	patient = 8 * time.Minute
 	// often is the time between two looks.
