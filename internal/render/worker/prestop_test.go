@@ -48,6 +48,11 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 		{"a node that is powered down stays so", "NodeName=w-0 State=IDLE+POWERED_DOWN+DYNAMIC_NORM", "exit 0", true, false},
 		{"one that powers down, too, whatever we said of it", "NodeName=w-0 State=IDLE+DRAIN+POWERING_DOWN\n   Reason=slurm-operator: x", "exit 0", true, false},
 		{"and one that Slurm wants back", "NodeName=w-0 State=ALLOCATED*+NOT_RESPONDING+POWERING_UP", "exit 0", true, false},
+		{"the node of this pod is said to be down", "NodeName=w-0 NodeAddr=10.0.0.7 NodeHostName=w-0\n   State=IDLE+DYNAMIC_NORM", "exit 0", false, true},
+		{"by its other address, too", "NodeName=w-0 NodeAddr=fd00::7 NodeHostName=w-0\n   State=IDLE+DYNAMIC_NORM", "exit 0", false, true},
+		{"a record without an address counts as its own", "NodeName=w-0 NodeAddr=ip-10-0-0-1.ec2.internal NodeHostName=w-0\n   State=IDLE+CLOUD", "exit 0", false, true},
+		{"the worker that took the place of this pod elsewhere stays as it is", "NodeName=w-0 NodeAddr=10.0.0.70 NodeHostName=w-0\n   State=MIXED+DYNAMIC_NORM", "exit 0", false, false},
+		{"also where Slurm powers workers", "NodeName=w-0 NodeAddr=10.0.0.70 NodeHostName=w-0\n   State=MIXED+DYNAMIC_NORM", "exit 0", true, false},
 		{"a node that Slurm does not have stays so", "Node w-0 not found", "exit 1", false, false},
 	}
 	for _, tt := range tests {
@@ -55,7 +60,7 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			script := "#!/bin/sh\ncase $1 in\nshow) cat " + dir + "/shown; " + tt.ends + " ;;\nupdate) echo \"$@\" >>" + dir + "/updates; " + tt.ends + " ;;\nesac\n"
-			for name, content := range map[string]string{"shown": tt.shown, "scontrol": script} {
+			for name, content := range map[string]string{"shown": tt.shown, "scontrol": script, "hostname": "#!/bin/sh\n[ \"$1\" = -I ] && echo '10.0.0.7 fd00::7 '\n"} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
 					t.Fatal(err)
 				}

@@ -24,8 +24,13 @@ import (
 
 // preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
 // said about the node stays, or its drain would look like ours afterwards. Without a whole answer of slurmctld it is not known
-// what was said, and nothing is changed. The end of the pod is not held up.
+// what was said, and nothing is changed. The same holds when slurmctld has another address for the node than this pod has: a pod
+// whose Kubernetes node was lost and comes back has been replaced elsewhere, and the jobs there are none of its business.
+// The end of the pod is not held up.
 const preStop = `node=$(timeout 5 scontrol show node "$name") || exit 0
+address=$name
+case $node in *NodeAddr=*) address=${node#*NodeAddr=} address=${address%%[[:space:]]*} ;; esac
+case " $name $(hostname -I) " in *" $address "*) ;; *) exit 0 ;; esac
 case $node in
 *Reason=slurm-operator:*) ;;
 *Reason=* | *+DRAIN*) exit 0 ;;
