@@ -23,6 +23,8 @@ type Node struct {
 	States []string
 	// Reason is without the user and the time that scontrol appends; Comment is as it is.
 	Reason, Comment string
+	// Address is that from which the slurmd registered that slurmctld takes for the node, or a name where that is not known.
+	Address string
 	// RealMemory is that of the node, AllocMemory what jobs have of it, SpecMemory what jobs never get, all in MiB.
 	RealMemory, AllocMemory, SpecMemory int64
 }
@@ -53,6 +55,8 @@ func ParseNode(text string) (Node, error) {
 			for flag := range strings.SplitSeq(state, "+") {
 				n.States = append(n.States, strings.TrimRight(flag, "*~#!%$@^-"))
 			}
+		case key == "NodeAddr" && n.Address == "":
+			n.Address, _, _ = strings.Cut(value, " ")
 		case key == "RealMemory" && n.RealMemory == 0:
 			n.RealMemory, n.AllocMemory = number(line, "RealMemory"), number(line, "AllocMem")
 		case strings.Contains(line, "MemSpecLimit=") && n.States == nil:

@@ -38,7 +38,7 @@ func TestANodeIsRead(t *testing.T) {
 		fails      bool
 	}{
 		{"a drained node with a job", shown, Node{States: []string{"MIXED", "DRAIN", "DYNAMIC_NORM"}, Reason: "[node_problem] disk: full [prolog]",
-			Comment: "State=IDLE RealMemory=1", RealMemory: 7941, AllocMemory: 100, SpecMemory: 6917}, false},
+			Comment: "State=IDLE RealMemory=1", Address: "10.0.0.1", RealMemory: 7941, AllocMemory: 100, SpecMemory: 6917}, false},
 		{"a node that does not respond", "NodeName=x\n   RealMemory=1 AllocMem=0\n   State=IDLE* X=1\n", Node{States: []string{"IDLE"}, RealMemory: 1}, false},
 		{"a reason without a user", "   State=DOWN\n   Reason=x [y]\n", Node{States: []string{"DOWN"}, Reason: "x [y]"}, false},
 		{"an error in the place of a node", "Node worker-0 not found\n", Node{}, true},

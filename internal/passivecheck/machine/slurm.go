@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +21,10 @@ import (
 
 // ErrNoNode means that slurmctld does not have the node: slurmd runs HealthCheckProgram before it has registered a dynamic one.
 var ErrNoNode = errors.New("slurmctld does not have the node")
+
+// ErrElsewhere means that another machine has registered under the name of this one: a pod whose Kubernetes node was lost goes on, or comes
+// back, and has been replaced. What is found here is nothing that the other one is to be drained for.
+var ErrElsewhere = errors.New("another machine is that node now")
 
 // Node is what slurmctld says of the node.
 func (m *Machine) Node(ctx context.Context) (passivecheck.Node, error) {
@@ -33,8 +40,31 @@ func (m *Machine) Node(ctx context.Context) (passivecheck.Node, error) {
 		if err != nil {
 			return passivecheck.Node{}, fmt.Errorf("reading what slurmctld says of node %s: %w", m.Name, err)
 		}
+		here, err := isHere(node.Address)
+		if err == nil && !here {
+			err = fmt.Errorf("slurmctld knows it at %s: %w", node.Address, ErrElsewhere)
+		}
+		if err != nil {
+			return passivecheck.Node{}, fmt.Errorf("comparing the address of node %s: %w", m.Name, err)
+		}
 		return node, nil
 	})
+}
+
+// isHere tells whether an address is one of this machine. A name may be.
+func isHere(address string) (bool, error) {
+	wanted, err := netip.ParseAddr(strings.Trim(address, "[]"))
+	if err != nil {
+		return true, nil //nolint:nilerr // a name
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, fmt.Errorf("listing the addresses of this machine: %w", err)
+	}
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == wanted.Unmap()
+	}), nil
 }
 
 // Change changes the node in Slurm. What was known of it is forgotten.

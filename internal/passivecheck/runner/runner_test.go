@@ -188,6 +188,30 @@ func TestANodeThatSlurmctldDoesNotHaveYetIsNoError(t *testing.T) {
 	}
 }
 
+func TestTheWorkerThatTookThePlaceOfThisOneIsNotDrained(t *testing.T) {
+	for _, test := range []struct {
+		name, address string
+		drained       bool
+	}{
+		{"this machine", "127.0.0.1", true},
+		{"this machine, with the address in brackets", "[::ffff:127.0.0.1]", true},
+		{"an address that slurmctld does not know", "worker-0", true},
+		{"another machine under the name of this one", "192.0.2.1", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := newNode(t, "IDLE", "")
+			n.write("bin/scontrol", "#!/bin/sh\necho \"$*\" >>"+n.path("calls")+"\necho '   NodeAddr="+test.address+" NodeHostName=worker-0'\necho '   State=IDLE'\n")
+			n.run(t.Context(), passivecheck.HealthProgram, nil, `[{"name": "a", "command": "exit 1", "on_fail": "drain"}]`)
+			if got := strings.Contains(n.read("calls"), "state=drain"); got != test.drained {
+				t.Errorf("drained: %t, log %s", got, n.log.String())
+			}
+			if told := strings.Contains(n.log.String(), "slurmctld knows it at 192.0.2.1: another machine is that node now"); told == test.drained {
+				t.Errorf("the log is %s", n.log.String())
+			}
+		})
+	}
+}
+
 func TestAFailureCountsAlthoughTheNodeCannotBeDrained(t *testing.T) {
 	n := newNode(t, "IDLE", "")
 	n.write("bin/scontrol", "#!/bin/sh\nexit 1\n")
