@@ -41,12 +41,17 @@ const (
 	maxOpeningDuration = 3 * time.Minute
 )
 
-// Over is when nothing is under way any more that followed the Opening; zero for the zero Opening.
-func (o Opening) Over() time.Time {
-	if o.At.IsZero() {
+// Over is when nothing is under way any more that followed the Opening, which was seen first at a time; zero for the zero Opening. It was made
+// before it was seen, whatever a clock that goes ahead says.
+func (o Opening) Over(seen time.Time) time.Time {
+	switch {
+	case o.At.IsZero():
 		return time.Time{}
+	case o.At.After(seen):
+		return seen.Add(maxOpeningDuration)
+	default:
+		return o.At.Add(maxOpeningDuration)
 	}
-	return o.At.Add(maxOpeningDuration)
 }
 
 // announced says that the pod need not say anew that jobs are about to be let onto the node. Another operator that believes to lead is

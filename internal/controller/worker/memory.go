@@ -125,11 +125,11 @@ func (m *memory) others(n slurmNode, p *past, w *worker.Worker) {
 			delete(m.foreign, of)
 		}
 	}
-	if w.Opening == p.told || w.Opening.By == m.process || !w.Now.Before(w.Opening.Over()) {
+	if w.Opening == p.told || w.Opening.By == m.process || !w.Now.Before(w.Opening.Over(w.Now)) {
 		return
 	}
 	p.told = w.Opening
-	m.remains(n, w.Opening.Over())
+	m.remains(n, w.Opening.Over(w.Now))
 }
 
 // remains notes until when jobs may be let onto a node by what was sent for one of its pods. The caller holds the lock.
@@ -147,7 +147,7 @@ func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) (befo
 	defer m.mu.Unlock()
 	p := m.of(pod)
 	before = p.opening
-	p.used, p.sent, p.opening = announced, now, worker.Opening{At: announced}.Over()
+	p.used, p.sent, p.opening = announced, now, worker.Opening{At: announced}.Over(now)
 	return before
 }
 

@@ -132,11 +132,11 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 		t.Errorf("with one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	m.opens(pod("w-0"), now, now.Add(2*time.Second))
-	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over()) {
+	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	again := worker.Opening{At: now.Add(3 * time.Second), By: "we"}
-	if w := look(3*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(at.Over()) {
+	if w := look(3*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with the next one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	look(4*time.Second, again, "MIXED")
@@ -149,13 +149,13 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	}
 	m.opens(pod("w-0"), at.At, now.Add(6*time.Second))
 	m.settled(pod("w-0"), m.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
-	if w := look(7*time.Second, again, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(at.Over()) {
-		t.Errorf("with an earlier one that was not answered: until %s, want %s", w.OpeningUntil, at.Over())
+	if w := look(7*time.Second, again, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(at.Over(at.At)) {
+		t.Errorf("with an earlier one that was not answered: until %s, want %s", w.OpeningUntil, at.Over(at.At))
 	}
 	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
 	m.forget(pod("w-0"))
-	if w := look(7*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over()) {
-		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over())
+	if w := look(7*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over(again.At)) {
+		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over(again.At))
 	}
 }
 
@@ -167,20 +167,36 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
-	if w := look(0, theirs, "IDLE"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(theirs.Over()) {
+	if w := look(0, theirs, "IDLE"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
 		t.Errorf("theirs: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	look(time.Second, ours, "IDLE", "DRAIN")
 	look(2*time.Second, ours, "IDLE")
-	if w := look(3*time.Second, ours, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
-		t.Errorf("after ours was seen: until %s, want %s", w.OpeningUntil, theirs.Over())
+	if w := look(3*time.Second, ours, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
+		t.Errorf("after ours was seen: until %s, want %s", w.OpeningUntil, theirs.Over(theirs.At))
 	}
 	m.forget(pod("w-0"))
-	if w := look(4*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over()) {
-		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over())
+	if w := look(4*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
+		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over(theirs.At))
 	}
-	if w := look(theirs.Over().Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
+	if w := look(theirs.Over(theirs.At).Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
 		t.Errorf("in the end: until %s, and %v is remembered", w.OpeningUntil, m.foreign)
+	}
+}
+
+func TestAClockThatGoesAheadHoldsNobodyUp(t *testing.T) {
+	m := memory{process: "we"}
+	ahead := worker.Opening{At: now.Add(5 * time.Hour), By: "they"}
+	look := func(after time.Duration) worker.Worker {
+		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
+		m.recall(pod("w-0"), key, &w)
+		return w
+	}
+	over := worker.Opening{At: now}.Over(now)
+	for _, after := range []time.Duration{0, time.Minute, over.Sub(now)} {
+		if w := look(after); !w.OpeningUntil.Equal(over) && w.Now.Before(over) || w.Now.Before(w.OpeningUntil) != w.Now.Before(over) {
+			t.Errorf("after %s: until %s, want %s", after, w.OpeningUntil, over)
+		}
 	}
 }
 
