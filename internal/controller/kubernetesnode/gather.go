@@ -106,7 +106,12 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 // degraded, not ready or suspected.
 func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node) (others health.Others, behind bool, err error) {
 	if r.begun != nil && r.begun.Name != n.Name {
-		if behind, err := r.Applier.Behind(ctx, r.begun); err != nil || behind {
+		// What was written says nothing of the cache.
+		var cached corev1.Node
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(r.begun), &cached, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return others, false, fmt.Errorf("reading Node %s: %w", r.begun.Name, err)
+		}
+		if behind, err := r.Applier.Behind(ctx, &cached); err != nil || behind {
 			return others, behind, err
 		}
 	}

@@ -1,0 +1,54 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetesnode
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+)
+
+// cache is one that has one Node.
+type cache struct {
+	client.Client
+	node corev1.Node
+}
+
+func (c *cache) Scheme() *runtime.Scheme { return scheme.Scheme }
+
+func (c *cache) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	c.node.DeepCopyInto(o.(*corev1.Node))
+	return nil
+}
+
+func (c *cache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid(t *testing.T) {
+	version := func(v string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "first", UID: "1", ResourceVersion: v}}
+	}
+	begun := version("12")
+	c := &cache{node: version("11")}
+	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: c}, Applier: kube.NewApplier(c, c)}, begun: &begun}
+	r.Applier.Changed(&c.node, &begun)
+	second := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "second"}}
+	for range 2 { // to look does not make it so
+		if _, behind, err := r.countOthers(t.Context(), &second); err != nil || !behind {
+			t.Errorf("the cache is behind: %t, %v", behind, err)
+		}
+	}
+	c.node = version("12")
+	if _, behind, err := r.countOthers(t.Context(), &second); err != nil || behind || r.begun != nil {
+		t.Errorf("the cache is behind: %t, %v, and waits for %v", behind, err, r.begun)
+	}
+}
