@@ -7,7 +7,7 @@
 // and tells subscribers the names of nodes that changed. Its requests take at most a twentieth of slurmrestd's time, and
 // more for a while after a write, and when somebody begins to wait: then it asks sooner. Every limit has a file of its own, …_limit.go or …_budget.go.
 //
-// A Link has five parts that run on their own: node poller, job follower, followed jobs, slurmctld poller and writer.
+// A Link has six parts that run on their own: node poller, job follower, followed jobs, leaving partitions, slurmctld poller and writer.
 //
 // Every Snapshot has a Trust. Decisions that destroy something need Fresh, and only a Fresh snapshot says that Slurm does
 // not have a node, or what state it is in; all others answer Unknown.

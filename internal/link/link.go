@@ -59,9 +59,9 @@ func (o Options) withDefaults() Options {
 
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
 //
-// It has five parts that run on their own, each with its own state: one polls the nodes, one asks for the jobs on nodes, one for the
-// states of jobs whose end somebody waits for, one polls the slurmctlds, and one writes. A sixth has what an exporter asks for. They share
-// the connection, the view and the limit of the load on slurmrestd.
+// It has six parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for the
+// jobs on nodes, one for the states of jobs whose end somebody waits for, and one whether partitions may go. A seventh has what an exporter
+// asks for. They share the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
@@ -78,6 +78,7 @@ type Link struct {
 	jobs      *jobFollower
 	followed  *followedJobs
 	ctlds     *ctldPoller
+	leaving   *leavingPartitions
 	records   *jobRecorder
 	accounted *accountingRecorder
 	diag      *diagRecorder
@@ -101,6 +102,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.ctlds = newCtldPoller(options, l.connection, load, publish)
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
+	l.leaving = newLeavingPartitions(l.connection, l.view, load, publish)
 	l.records = newJobRecorder(l.connection, l.view, load)
 	l.accounted = newAccountingRecorder(l.connection, l.view, load)
 	l.diag = &diagRecorder{connection: l.connection, view: l.view, load: load}
@@ -109,6 +111,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.nodes.answered = func() {
 		l.jobs.poke()
 		l.followed.poke()
+		l.leaving.poke()
 		l.records.expire()
 	}
 	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
@@ -185,5 +188,6 @@ func (l *Link) Run(ctx context.Context) {
 	running.Go(func() { l.ctlds.run(ctx) })
 	running.Go(func() { l.jobs.run(ctx) })
 	running.Go(func() { l.followed.run(ctx) })
+	running.Go(func() { l.leaving.run(ctx) })
 	l.nodes.run(ctx)
 }

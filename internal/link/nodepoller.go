@@ -237,10 +237,12 @@ func nodes(ctx context.Context, client *rest.Client, since time.Time, timeout ti
 const (
 	listNodes = "GET nodes"
 	listJobs  = "GET jobs" // and their states
-	getJob    = "GET job"
-	getDiag   = "GET diag"
-	getPing   = "GET ping"
-	getConf   = "GET conf"
+	// deletePartition is answered before the partition is deleted, or not.
+	deletePartition = "DELETE partition"
+	getJob          = "GET job"
+	getDiag         = "GET diag"
+	getPing         = "GET ping"
+	getConf         = "GET conf"
 
 	listAccountingJobs = "GET accounting jobs"
 )

@@ -74,6 +74,27 @@ func startsAnew(name string, within time.Duration, do func(*system) string) func
 	}
 }
 
+func deletesPartition(name string) func(*system) string {
+	return func(s *system) string { return refusal(s.client.DeletePartition(s.t.Context(), name)) }
+}
+
+// leaving is about partitions that are deleted: slurmctld does so with those that no job needs.
+func leaving() scenario {
+	inThree := func(n *fake.Node) { n.Partitions = []string{"main", "low", "high"} }
+	return scenario{name: "partitions that go", conf: "PartitionName=low Nodes=ALL\nPartitionName=high Nodes=ALL\n", steps: []step{
+		{"register", registers(nodeA(inThree))},
+		{"submit", submits(fake.Job{Nodes: 1, Partition: "low"})},
+		{"submit another, which waits", submits(fake.Job{Nodes: 1, Partition: "low"})},
+		{"delete the partition", deletesPartition("low")},
+		{"finish, and the other runs", job((driver).Finish, 1)},
+		{"delete it while the other runs", deletesPartition("low")},
+		{"finish the other", job((driver).Finish, 2)},
+		{"delete it", deletesPartition("low")},
+		{"delete it again", deletesPartition("low")},
+		{"delete one that never was", deletesPartition("none")},
+	}}
+}
+
 // all does several things in one step and joins what they say.
 func all(do ...func(*system) string) func(*system) string {
 	return func(s *system) string {

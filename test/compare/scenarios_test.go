@@ -165,6 +165,6 @@ func scenarios() []scenario {
 			{"create it again", creates},
 			{"delete it", deletes("d")},
 		}},
-		describing(), listing(), restarting(), working(), reserving(), submitting(),
+		describing(), leaving(), listing(), restarting(), working(), reserving(), submitting(),
 	}
 }

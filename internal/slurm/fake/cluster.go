@@ -4,7 +4,9 @@
 package fake
 
 import (
+	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -52,8 +54,48 @@ func (w *shape) partition(name string, nodes []string, cpus int) {
 		})
 		w.text("name", name)
 		w.text("node_sets", "ALL")
-		w.object("partition", func() { w.texts("state", []string{"UP"}) })
+		w.object("partition", func() { w.texts("state", []string{cmp.Or(w.slurm.partitions[name], "UP")}) })
 	})
+}
+
+// SetPartition gives a partition that nodes are in another state, as its line in slurm.conf does: "UP", "DRAIN" …
+func (s *Slurm) SetPartition(name, state string) {
+	defer s.lock()()
+	s.partitions[name] = state
+	s.partTime = s.clock
+}
+
+// deletePartition deletes a partition without jobs that have not ended.
+func (s *Slurm) deletePartition(w *shape, user, name string) reply {
+	var e *Error
+	switch {
+	case user != "slurm" && user != "root":
+		e = &Error{Number: 2010, Text: "Invalid user id"}
+	case !s.hasPartition(name):
+		e = &Error{Number: 2000, Text: "Invalid partition name specified"}
+	case s.inUse(name):
+		e = &Error{Number: 2075, Text: "Partition is in use"}
+	}
+	if e != nil {
+		return s.refuse(w.version, "Unable to delete partition", e)
+	}
+	for _, n := range s.nodes {
+		n.Partitions = slices.DeleteFunc(slices.Clone(n.Partitions), func(p string) bool { return p == name })
+	}
+	s.partTime, s.nodeTime = s.clock, s.clock
+	s.writes = append(s.writes, Write{Time: s.clock, User: user, Verb: "delete partition", Name: name})
+	w.result()
+	return reply{status: http.StatusOK, body: w.b}
+}
+
+// inUse says whether a job that has not ended is in a partition.
+func (s *Slurm) inUse(partition string) bool {
+	for _, j := range s.jobs {
+		if j.Partition == partition && (j.state == "PENDING" || j.state == "RUNNING" || j.state == "SUSPENDED") {
+			return true
+		}
+	}
+	return false
 }
 
 // diagAnswer says how slurmctld is.

@@ -84,9 +84,11 @@ type Slurm struct {
 	nodeTime time.Time // last change of a node
 	jobTime  time.Time // last change of a job
 	partTime time.Time // last change of a partition
-	resvTime time.Time // last change of a reservation
-	booted   time.Time
-	key      []byte
+	// partitions are the states of those that are not UP.
+	partitions map[string]string
+	resvTime   time.Time // last change of a reservation
+	booted     time.Time
+	key        []byte
 	// parameters are SlurmctldParameters, and controllers the answers to ping; nil is one that is up.
 	parameters  []string
 	controllers []Controller
@@ -109,7 +111,7 @@ func New(options Options) *Slurm {
 		options.Now = time.Now
 	}
 	s := &Slurm{options: options, key: options.Key, nodes: map[string]*node{}, jobs: map[int64]*job{}}
-	s.reservations, s.preemptedBy = map[string]*Reservation{}, map[int64][]int64{}
+	s.reservations, s.preemptedBy, s.partitions = map[string]*Reservation{}, map[int64][]int64{}, map[string]string{}
 	s.versions = []string{"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 	if s.old() {
 		s.versions = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
@@ -146,7 +148,7 @@ func (s *Slurm) Start(keepState bool) {
 	if !keepState {
 		s.nodes, s.order = map[string]*node{}, nil
 		s.jobs, s.pending, s.events, s.lastJob = map[int64]*job{}, nil, nil, 0
-		s.reservations, s.preemptedBy = map[string]*Reservation{}, map[int64][]int64{}
+		s.reservations, s.preemptedBy, s.partitions = map[string]*Reservation{}, map[int64][]int64{}, map[string]string{}
 		s.clock = s.options.Now()
 	}
 	s.miss()

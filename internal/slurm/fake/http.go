@@ -189,6 +189,8 @@ func (s *Slurm) respond(r *http.Request, body []byte, fault Fault) reply {
 		return s.putReservation(shape, user, body)
 	case "DELETE reservation":
 		return s.deleteReservation(shape, user, name)
+	case "DELETE partition":
+		return s.deletePartition(shape, user, name)
 	case "POST job":
 		return s.submit(shape, user, body)
 	case "GET job":
@@ -216,7 +218,7 @@ func (s *Slurm) served(call string) string {
 		return "v0.0.43"
 	case "POST new":
 		return "v0.0.44"
-	case "GET conf":
+	case "GET conf", "DELETE partition":
 		return "v0.0.45"
 	}
 	return ""

@@ -37,6 +37,8 @@ const (
 	CodeStandby          = 2027 // ESLURM_IN_STANDBY_MODE
 	CodeInvalidNodeState = 2028 // ESLURM_INVALID_NODE_STATE
 	CodeStandbyBackup    = 2131 // ESLURM_IN_STANDBY_USE_BACKUP
+	CodePartition        = 2000 // ESLURM_INVALID_PARTITION_NAME: there is none of that name
+	CodePartitionInUse   = 2075 // ESLURM_PARTITION_IN_USE
 	CodeReservation      = 2053 // ESLURM_RESERVATION_INVALID: there is none of that name, or it cannot be made like this
 	CodeInvalidState     = 2180 // ESLURM_INVALID_NODE_STATE_TRANSITION
 )

@@ -5,7 +5,10 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -31,6 +34,30 @@ func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 		return nil, fmt.Errorf("listing Slurm partitions of %s: %w", c, err)
 	}
 	return list, nil
+}
+
+// DeletePartition deletes a partition from slurmctld, from v0.0.45 (Slurm 26.05) on. slurmctld does so in one step with looking for jobs:
+// while one that has not ended is in the partition, be it that it runs, waits, is held or suspended, the error has CodePartitionInUse
+// and nothing is changed. Jobs that could run in another partition as well go on to wait there. It is Absent when there is none of
+// that name. A line of slurm.conf brings the partition back when slurmctld reads it again.
+func (c *Client) DeletePartition(ctx context.Context, name string) error {
+	fail := func(err error) error {
+		return fmt.Errorf("deleting Slurm partition %s of %s: %w", shorten(name, 200), c, err)
+	}
+	if name == "" {
+		return fail(errors.New("it has no name"))
+	}
+	if err := c.needs(ctx, "v0.0.45", "delete partitions"); err != nil {
+		return fail(err)
+	}
+	err := c.write(ctx, http.MethodDelete, "partition/"+url.PathEscape(name), nil)
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Code == CodePartition {
+		refusal.Kind = Absent // what else can be wrong with a name
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
 }
 
 // decodeDated reads an answer with a list under key. An empty list without a time says nothing, as with nodes.

@@ -1,0 +1,169 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// leavingPartitions finds out of partitions that are to go whether a job needs them still. It asks after polls of the nodes, while
+// one of them is needed or may be.
+type leavingPartitions struct {
+	connection *connection
+	view       *view
+	load       *loadLimit
+	publish    func(nodes ...string)
+	wake       // slurmctld can be asked
+
+	mu     sync.Mutex
+	wanted []string
+	free   map[string]bool
+	again  time.Time // slurmctld is not asked before
+}
+
+func newLeavingPartitions(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *leavingPartitions {
+	return &leavingPartitions{connection: connection, view: view, load: load, publish: publish, wake: newWake(), free: map[string]bool{}}
+}
+
+// LeavePartitions says which partitions are to go when no job needs them. Their lines in slurm.conf take no new jobs. The list takes the
+// place of the one before. When a partition may go, subscribers are told a Change of Slurmctld.
+func (l *Link) LeavePartitions(names ...string) { l.leaving.leave(names) }
+
+// FreePartitions are those of the partitions that are to go of which slurmctld has said that no job needs them. They stay so while they
+// are among those of LeavePartitions: nobody can submit a job to them.
+func (l *Link) FreePartitions() map[string]bool {
+	l.leaving.mu.Lock()
+	defer l.leaving.mu.Unlock()
+	return maps.Clone(l.leaving.free)
+}
+
+func (p *leavingPartitions) leave(names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Equal(p.wanted, names) {
+		return
+	}
+	p.wanted, p.again = slices.Clone(names), time.Time{}
+	for name := range p.free {
+		if !slices.Contains(names, name) {
+			delete(p.free, name)
+		}
+	}
+	p.poke()
+}
+
+// open are the partitions of which it is not known that they may go, if slurmctld may be asked again.
+func (p *leavingPartitions) open(now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Before(p.again) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.wanted), func(name string) bool { return p.free[name] })
+}
+
+// run asks after polls of the nodes until the context ends.
+func (p *leavingPartitions) run(ctx context.Context) { p.wake.run(ctx, p.poll) }
+
+// leavingInterval is how long after an answer slurmctld is asked again.
+const leavingInterval = 10 * time.Second
+
+func (p *leavingPartitions) poll(ctx context.Context) {
+	now := p.view.now()
+	names := p.open(now)
+	if len(names) == 0 || p.view.stored().Trust != Fresh || p.load.wait(now, aboutDaemons, true) > 0 {
+		return
+	}
+	client := p.connection.get()
+	free, err := deletePartitions(ctx, client, names)
+	p.load.take(p.view.now(), aboutDaemons, time.Duration(len(names))*p.connection.lastWork(deletePartition))
+	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Kind == rest.Refused && refusal.Code == 0 { // a slurmrestd before 26.05
+		free, _ = partitionsWithoutJobs(ctx, client, names) // what is not known is asked for again
+		p.load.take(p.view.now(), aboutJobs, p.connection.lastWork(listJobs))
+	}
+	if client != p.connection.get() {
+		return
+	}
+	p.note(free)
+}
+
+// note keeps which partitions may go, and tells subscribers when there is one.
+func (p *leavingPartitions) note(free []string) {
+	p.mu.Lock()
+	p.again = p.view.now().Add(leavingInterval)
+	for _, name := range free {
+		if slices.Contains(p.wanted, name) {
+			p.free[name] = true
+		}
+	}
+	p.mu.Unlock()
+	if len(free) > 0 {
+		p.publish(Slurmctld)
+	}
+}
+
+// deletePartitions has slurmctld delete partitions, which it does with those that no job needs. So nothing can happen between the
+// question and the end of the partition, and the question costs no list of jobs.
+func deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
+	for _, name := range names {
+		err := client.DeletePartition(ctx, name)
+		refusal, refused := errors.AsType[*rest.Error](err)
+		switch {
+		case err == nil, errors.Is(err, rest.Absent):
+			free = append(free, name)
+		case !refused || refusal.Code != rest.CodePartitionInUse:
+			return free, err
+		}
+	}
+	return free, nil
+}
+
+// maxJobsLookedAt is how many jobs are looked at one by one, 12 kB each.
+const maxJobsLookedAt = 150
+
+// partitionsWithoutJobs are those of the partitions that take no new jobs and have none that has not ended. With many jobs nothing is
+// known.
+func partitionsWithoutJobs(ctx context.Context, client *rest.Client, names []string) ([]string, error) {
+	partitions, err := client.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	takes := map[string]bool{}
+	for _, p := range partitions {
+		takes[p.Name] = !slices.Contains(p.State, "DRAIN")
+	}
+	states, err := client.JobStates(ctx, func(s rest.JobState) bool { return !rest.Finished(s.State) })
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, s := range states {
+		ids = append(ids, s.ID)
+	}
+	ids = unique(ids)
+	if len(ids) > maxJobsLookedAt {
+		return nil, nil
+	}
+	for _, id := range ids {
+		job, err := client.Job(ctx, id)
+		if errors.Is(err, rest.Absent) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for name := range strings.SplitSeq(job.Partition, ",") {
+			takes[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return takes[name] }), nil
+}
