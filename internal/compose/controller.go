@@ -47,6 +47,9 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 			Metrics:            c.metrics(),
 		},
 	}
+	if digest := c.cluster.Annotations[slinkyv1beta1.AnnotationEndJobs]; digest != "" {
+		out.Annotations = map[string]string{slinkyv1beta1.AnnotationEndJobs: digest}
+	}
 	if accounting != nil {
 		out.Spec.AccountingRef = &slinkyv1beta1.ObjectReference{Name: accounting.Name}
 	}

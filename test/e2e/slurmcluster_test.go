@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func TestSlurmCluster(t *testing.T) {
 		{"loses no running, pending or finished job with slurmctld's pod", survivesSlurmctld},
 		{"knows the switches of its workers, and where one moves to", followsNetwork},
 		{"takes an edit of customSlurmConfig without another slurmctld", takesConfiguration},
+		{"keeps a partition that is renamed until its jobs have ended", renamesPartitions},
 		{"grows to three workers and shrinks to one without killing a job", scales},
 		{"takes a worker back that it had retired", takesBack},
 		{"comes to rest for maintenance and back, with its queue, keys and records", rests},
@@ -145,6 +147,49 @@ func takesConfiguration(t *testing.T, c *slurmCluster, alice *user) {
 			t.Errorf("container %s was restarted", s.Name)
 		}
 	}
+}
+
+// renamesPartitions also takes the edit back: slurmctld ends the jobs of a partition that has no line any more.
+func renamesPartitions(t *testing.T, c *slurmCluster, alice *user) {
+	controller := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller",
+		"metadata": map[string]any{"namespace": c.namespace, "name": c.sample.Cluster.GetName()}}}
+	was, found, _ := unstructured.NestedMap(c.sample.Cluster.Object, "spec", "partitionConfiguration")
+	if !found {
+		was = map[string]any{"configType": "default"}
+	}
+	running, release := alice.submitsBlocked(t, "--partition=main")
+	held := alice.submits(t, "true\n", "--partition=main", "--hold")
+	c.change(t, map[string]any{"configType": "custom", "rawConfig": []any{"PartitionName=renamed Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES"}},
+		"spec", "partitionConfiguration")
+	c.awaitCondition(t, soon, controller, "EditWaits", metav1.ConditionTrue)
+	alice.seesPartitions(t, "main:drain renamed:up")
+	if out, err := alice.Run(t.Context(), "sbatch --partition=main --wrap true 2>&1"); err == nil || !strings.Contains(out, "inactive or drain") {
+		t.Errorf("a new job in the partition that is to go: %v %s", err, out)
+	}
+	alice.awaits(t, alice.submits(t, "true\n"), "COMPLETED") // in the new one
+	alice.awaits(t, running, "RUNNING")
+	alice.awaits(t, held, "PENDING")
+	release(t)
+	alice.awaits(t, running, "COMPLETED")
+	alice.runs(t, fmt.Sprintf("scontrol release %d", held))
+	alice.awaits(t, held, "COMPLETED")
+	alice.seesPartitions(t, "renamed:up")
+	c.change(t, was, "spec", "partitionConfiguration")
+	alice.seesPartitions(t, "main:up")
+}
+
+// seesPartitions waits until sinfo shows no other partitions than these, without those that are hidden.
+func (u *user) seesPartitions(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, patient, "the partitions to be "+want, func(ctx context.Context) error {
+		out, err := u.Run(ctx, "sinfo --noheader --summarize --format=%R:%a")
+		lines := strings.Fields(out)
+		slices.Sort(lines)
+		if got := strings.Join(lines, " "); err == nil && got != want {
+			err = fmt.Errorf("they are %s", got)
+		}
+		return err
+	})
 }
 
 func scales(t *testing.T, c *slurmCluster, alice *user) {

@@ -27,6 +27,9 @@ const (
 	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
 	// that a newer slurmctld may know, or numbers that may not do; the message names them.
 	ConditionConfigDoubtful = "ConfigDoubtful"
+	// ConditionEditWaits, on Controller, is True while partitions that its configuration has no more stay in slurm.conf, since jobs are in
+	// them or may be. They take no new jobs. Else the condition is absent.
+	ConditionEditWaits = "EditWaits"
 	// ConditionHighlyAvailable, on a Controller with spec.ha, is True while a backup could take over from the active
 	// slurmctld.
 	ConditionHighlyAvailable = "HighlyAvailable"
@@ -147,6 +150,14 @@ const (
 	// ReasonKeyMismatch (False): a Controller and its Accounting use different Secrets, so that neither would trust
 	// the other.
 	ReasonKeyMismatch = "KeyMismatch"
+)
+
+// Reasons of ConditionEditWaits.
+const (
+	// ReasonJobsNeedPartitions (True): slurmctld would end the jobs of partitions that are to go.
+	ReasonJobsNeedPartitions = "JobsNeedPartitions"
+	// ReasonEditDone, of an event: the last of those partitions has gone.
+	ReasonEditDone = "EditDone"
 )
 
 // Reasons of ConditionConfigApplied.

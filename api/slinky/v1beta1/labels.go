@@ -35,6 +35,9 @@ const (
 	// AnnotationDryRun on a NodeSet, when "true", stops everything that is done to its workers; status.plan then shows all
 	// that would be done.
 	AnnotationDryRun = "coxswain.dev/dry-run"
+	// AnnotationEndJobs on a Controller is the digest of a configuration, which condition EditWaits says. It lets the edit that led to it end the
+	// jobs of partitions that go, at once.
+	AnnotationEndJobs = "coxswain.dev/end-jobs"
 	// AnnotationEvictIdle on a NodeSet, when "true", lets workers be evicted on which no job ran when Slurm was asked last,
 	// drained or not; one that has started since is killed.
 	AnnotationEvictIdle = "coxswain.dev/evict-idle"

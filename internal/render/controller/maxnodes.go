@@ -75,14 +75,13 @@ func (p *preflight) checkTable(d *conf.Document) {
 	}
 }
 
-// TableOfNodes reads the size that tableOfNodes has given from the files of a Controller's ConfigMap; 0 when there is none. Another
-// one was given by somebody else.
-func TableOfNodes(files map[string]string) int {
-	d, _ := conf.Parse(conf.Slurm, files[slurmConfFile])
-	if d == nil {
+// TableOfNodes reads the size that tableOfNodes has given from the slurm.conf that is there; 0 when there is none. Another one was given
+// by somebody else.
+func TableOfNodes(live *conf.Document) int {
+	if live == nil {
 		return 0
 	}
-	value, _ := d.Get(maxNodeCount)
+	value, _ := live.Get(maxNodeCount)
 	size, err := strconv.Atoi(value)
 	if err != nil || size < minNodeCount || size&(size-1) != 0 {
 		return 0

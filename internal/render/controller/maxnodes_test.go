@@ -58,7 +58,7 @@ func TestTheTableOfNodesFollowsTheNodeSets(t *testing.T) {
 			if want := fmt.Sprintf("\nMaxNodeCount=%d\n", tt.want); !strings.Contains(files["slurm.conf"], want) {
 				t.Errorf("%q is not in\n%s", want, files["slurm.conf"])
 			}
-			if got := controller.TableOfNodes(files); tt.extra == "" && got != tt.want {
+			if got := controller.TableOfNodes(controller.ReadLive(files)); tt.extra == "" && got != tt.want {
 				t.Errorf("%d is read back, want %d", got, tt.want)
 			}
 			if got := out.Problems.Message(); !strings.HasPrefix(got, tt.problem) || tt.problem == "" && got != "" {

@@ -4,10 +4,15 @@
 package controller
 
 import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 // doubtful tells of what slurmctld starts with, as far as the operator knows, and that may not do.
@@ -23,4 +28,38 @@ func doubtful(doubts problem.List) metav1.Condition {
 		}
 	}
 	return c
+}
+
+// editWaits tells of partitions that stay for the jobs that may be in them. before is the condition as it was. While there are problems,
+// nothing of the edit has been carried out.
+func editWaits(out *reconcile.Report, p *plan, before *metav1.Condition) {
+	if len(p.Problems) > 0 {
+		return
+	}
+	say := func(reason, note string) {
+		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: reason, Action: "Configure", Note: note})
+	}
+	if len(p.lingering) == 0 {
+		out.Drop = append(out.Drop, slinkyv1beta1.ConditionEditWaits)
+		if before != nil {
+			say(slinkyv1beta1.ReasonEditDone, "nothing of the configuration before is kept for jobs any more")
+		}
+		return
+	}
+	message := fmt.Sprintf("slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; annotation %s=%s has them end at once",
+		partitions(p.lingering), slinkyv1beta1.AnnotationEndJobs, p.wantedDigest)
+	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
+	if before == nil || before.Message != message {
+		say(slinkyv1beta1.ReasonJobsNeedPartitions, message)
+	}
+}
+
+// maxNamed is how many partitions a message names.
+const maxNamed = 5
+
+func partitions(names []string) string {
+	if len(names) > maxNamed {
+		return fmt.Sprintf("partitions %s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	}
+	return "partitions " + strings.Join(names, ", ")
 }

@@ -40,7 +40,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 	keysErr := r.readKeys(ctx, &f)
 	var err error
 	f.problems, err = problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &f.Input), r.nodeSets(ctx, c, &f.Input), r.sharedClaim(ctx, c),
-		r.tableOfNodes(ctx, c, &f.Input)))
+		r.live(ctx, c, &f.Input)))
 	if err != nil {
 		return f, err
 	}

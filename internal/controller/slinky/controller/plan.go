@@ -23,6 +23,9 @@ type plan struct {
 	doubts problem.List
 	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
 	configDigest string
+	// lingering are partitions that stay for the jobs that may be in them, and wantedDigest that of the configuration without them.
+	lingering    []string
+	wantedDigest string
 	// marks are to be written on pods once everything is applied, and led in place of them when that fails: they do not tell
 	// kubelets of a configuration that is not there.
 	marks, led []marking
@@ -39,6 +42,7 @@ func decide(f facts) *plan {
 	refresh := ""
 	if len(p.Problems) == 0 {
 		p.configDigest = out.ConfigDigest
+		p.lingering, p.wantedDigest = out.Lingering, out.WantedDigest
 		if c.Spec.InplaceReconfigure {
 			refresh = p.configDigest
 		}

@@ -58,13 +58,14 @@ func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, obser
 	if suspended, ok := suspension.Condition(); ok {
 		out.Conditions = append(out.Conditions, suspended)
 	}
+	editWaits(&out, o.Plan, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits))
 	switch {
 	case c.Spec.External:
 	case c.Replicas() > 1:
 		out.Conditions = append(out.Conditions, highlyAvailable(c, daemons))
 		out.Problems = rejected(applied)
 	default:
-		out.Drop = []string{slinkyv1beta1.ConditionHighlyAvailable}
+		out.Drop = append(out.Drop, slinkyv1beta1.ConditionHighlyAvailable)
 		out.Problems = rejected(applied)
 	}
 	return out

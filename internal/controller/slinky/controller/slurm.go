@@ -41,12 +41,13 @@ func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (
 	return out, nil
 }
 
-// attend has the link ask slurmctld until it has loaded the configuration of a digest.
-func (r *reconciler) attend(c *slinkyv1beta1.Controller, digest string) {
+// attend has the link ask slurmctld until it has loaded the configuration of a digest, and whether partitions that linger may go.
+func (r *reconciler) attend(c *slinkyv1beta1.Controller, digest string, lingering []string) {
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return
 	}
+	l.LeavePartitions(lingering...)
 	external := c.Spec.External
 	l.Attend(link.Interest{
 		Settled: func(d link.Daemons) bool {

@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// tableOfNodes gathers what the size of slurmctld's table of nodes follows from: the one that it has, and the nodes in it.
-func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
+// live gathers the slurm.conf that is there, and what Slurm has that the next one depends on: nodes, and partitions that no job needs.
+func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
 	if c.Spec.External {
 		return nil
 	}
@@ -27,11 +27,13 @@ func (r *reconciler) tableOfNodes(ctx context.Context, c *slinkyv1beta1.Controll
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
 	}
-	in.MaxNodeCount = rendercontroller.TableOfNodes(config.Data)
+	in.Live = rendercontroller.ReadLive(config.Data)
+	in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil
 	}
+	in.Free = l.FreePartitions()
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
 		return nil

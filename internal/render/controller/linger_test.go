@@ -1,0 +1,84 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+)
+
+// lingering renders a Controller with these partitions, and reads the slurm.conf.
+func lingering(t *testing.T, in controller.Input, extraConf string, sets ...string) (controller.Output, string) {
+	t.Helper()
+	in.Controller = in.Controller.DeepCopy()
+	in.Controller.Spec.ExtraConf = extraConf
+	in.NodeSets = nil
+	for _, set := range sets {
+		in.NodeSets = append(in.NodeSets, *manifest.Parse[slinkyv1beta1.NodeSet](t, set))
+	}
+	out := controller.Render(in)
+	if len(out.Problems) > 0 {
+		t.Fatal(out.Problems.Message())
+	}
+	return out, configOf(t, out.Objects)
+}
+
+func TestAPartitionStaysUntilNoJobNeedsIt(t *testing.T) {
+	const (
+		both = "PartitionName=old Nodes=ALL Default=YES MaxTime=60\nPartitionName=new Nodes=ALL\n"
+		one  = "PartitionName=new Nodes=ALL Default=YES\n"
+		set  = `{metadata: {name: gpu}, spec: {controllerRef: {name: demo}, partition: {enabled: true}}}`
+		kept = "\nPartitionName=old Nodes=ALL Default=NO MaxTime=60 State=DRAIN\n"
+	)
+	in := controller.Input{Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)}
+	_, first := lingering(t, in, both, set)
+	_, wanted := lingering(t, in, one)
+
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
+	out, second := lingering(t, in, one)
+	if !slices.Equal(out.Lingering, []string{"gpu", "old"}) && !slices.Equal(out.Lingering, []string{"old", "gpu"}) || !strings.Contains(second, kept) ||
+		!strings.Contains(second, "\nNodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=DRAIN Default=NO\n") {
+		t.Errorf("%v linger in\n%s", out.Lingering, second)
+	}
+
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": second})
+	if again, third := lingering(t, in, one); third != second || again.ConfigDigest != out.ConfigDigest || again.WantedDigest != out.WantedDigest {
+		t.Errorf("it does not stay as it is:\n%s\n%s", second, third)
+	}
+	in.Free = map[string]bool{"gpu": true}
+	if out, third := lingering(t, in, one); !slices.Equal(out.Lingering, []string{"old"}) || !strings.Contains(third, kept) || strings.Contains(third, "=gpu") {
+		t.Errorf("%v linger in\n%s", out.Lingering, third)
+	}
+	in.Free["old"] = true
+	if out, third := lingering(t, in, one); len(out.Lingering) > 0 || third != wanted {
+		t.Errorf("%v linger in\n%s\nwant\n%s", out.Lingering, third, wanted)
+	}
+
+	in.Free, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.WantedDigest}
+	if now, third := lingering(t, in, one); len(now.Lingering) > 0 || third != wanted || now.ConfigDigest != out.WantedDigest {
+		t.Errorf("%v linger although their jobs may end:\n%s", now.Lingering, third)
+	}
+	if another, _ := lingering(t, in, one+"KillWait=31\n"); len(another.Lingering) != 2 {
+		t.Errorf("%v linger at another edit than the one whose jobs may end", another.Lingering)
+	}
+	if back, third := lingering(t, in, both, set); len(back.Lingering) > 0 || third != first {
+		t.Errorf("%v linger after the edit was taken back:\n%s", back.Lingering, third)
+	}
+}
+
+func TestAPartitionThatMovesIntoAnIncludedFileIsNotGone(t *testing.T) {
+	const line = "PartitionName=a Nodes=ALL\n"
+	in := controller.Input{Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)}
+	_, first := lingering(t, in, line+"PartitionName=b Nodes=ALL\n")
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
+	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "partitions.conf", Content: line}}
+	if out, text := lingering(t, in, "include partitions.conf\n"); !slices.Equal(out.Lingering, []string{"b"}) || strings.Contains(text, "PartitionName=a") {
+		t.Errorf("%v linger in\n%s", out.Lingering, text)
+	}
+}
