@@ -188,9 +188,51 @@ func ours() []mutation {
 		},
 		{
 			name:   "the end of a pod overwrites a drain that slurmctld was too slow to show",
-			edits:  []edit{{"internal/render/worker/slurmd.go", "|| exit 0\ncase $node in", "|| true\ncase $node in"}, {"internal/render/worker/slurmd.go", "\n*) exit 0 ;;", ""}},
+			edits:  []edit{{"internal/render/worker/slurmd.go", "|| exit 0\naddress=$name", "|| true\naddress=$name"}, {"internal/render/worker/slurmd.go", "\n*) exit 0 ;;", ""}},
 			suite:  "internal/render/worker",
 			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
+		},
+		{
+			name:   "a pod that comes back sets the node of the worker down that took its place",
+			edits:  []edit{{"internal/render/worker/slurmd.go", `case " $name $(hostname -I) " in *" $address "*) ;; *) exit 0 ;; esac` + "\n", ""}},
+			suite:  "internal/render/worker",
+			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
+		},
+		{
+			name:   "a check drains the worker that took the place of its machine",
+			edits:  []edit{{"internal/passivecheck/machine/slurm.go", "if err == nil && !here {", "if err == nil && !here && here {"}},
+			suite:  "internal/passivecheck/runner",
+			caught: "TestTheWorkerThatTookThePlaceOfThisOneIsNotDrained",
+		},
+		{
+			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
+			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
+			suite:  "internal/controller/worker",
+			caught: "TestAClockThatGoesAheadHoldsNobodyUp",
+		},
+		{
+			name:   "more Kubernetes nodes than a tenth begin while the cache is behind",
+			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", "r.Applier.Behind(ctx, &cached)", "r.Applier.Behind(ctx, r.begun)"}},
+			suite:  "internal/controller/kubernetesnode",
+			caught: "TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid",
+		},
+		{
+			name:   "a partition that is to go takes new jobs",
+			edits:  []edit{{"internal/slurm/conf/linger.go", `Option{"State", "DRAIN"}`, `Option{"State", "UP"}`}},
+			suite:  "internal/slurm/conf",
+			caught: "TestPartitionsLinger",
+		},
+		{
+			name:   "a partition goes while a job needs it",
+			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
+			suite:  "internal/link",
+			caught: "TestAPartitionIsFreeWhenItsLastJobHasEnded/26.05.5",
+		},
+		{
+			name:   "a partition stands in slurm.conf and in a file that it includes",
+			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
+			suite:  "internal/render/controller",
+			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
 		},
 		{
 			name:   "users' jobs may read slurmd's log and write into it",
