@@ -148,7 +148,7 @@ func updatesInReservation(t *testing.T, s *scene, alice *user) {
 		names = append(names, p.Name)
 	}
 	before := s.uids(t, names...)
-	start := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	start := time.Now().Add(40 * time.Second).Truncate(time.Second) // a busy slurmrestd takes seconds for an answer
 	s.changeNodeSet(t, "daemon", func(n *slinkyv1beta1.NodeSet) {
 		n.Spec.ExtraConf = "Weight=6"
 		n.Spec.UpdateStrategy.Type = slinkyv1beta1.UpdateScheduled
