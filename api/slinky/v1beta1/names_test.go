@@ -4,6 +4,7 @@
 package v1beta1_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,20 @@ func TestWorkerNames(t *testing.T) {
 				t.Errorf("SlurmName = %q, want %q", got, tt.wantCommon)
 			}
 		})
+	}
+}
+
+// Two workers of one name would be one pod with one claim.
+func TestLongNamesOfDaemonPodsAreTheirOwn(t *testing.T) {
+	nodes := &slinkyv1beta1.NodeSet{ObjectMeta: meta("gpu-set")}
+	seen := map[string]string{}
+	for i := range 20_000 {
+		host := fmt.Sprintf("ip-10-0-0-0-of-a-machine-with-a-long-name-in-some-region-%05d", i)
+		name := nodes.DaemonPodName(host)
+		if other, there := seen[name]; there || len(name) > 63 {
+			t.Fatalf("the pods of %s and %s are both called %s", host, other, name)
+		}
+		seen[name] = host
 	}
 }
 
