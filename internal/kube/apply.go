@@ -36,17 +36,57 @@ func NewApplier(cached client.Client, live client.Reader) *Applier {
 	}
 }
 
-// Apply makes the desired objects exist in the given form, each controlled by owner. It sends only what differs from the
-// live objects: what somebody else changed in our fields is set right, what they added stays. Objects are plain typed
-// values (metadata and spec; status is ignored) in the owner's namespace; Recreate and Shared mark choices for one.
+// A Pending is what has to be written so that objects exist in a form. It writes once, soon after Applier.Examine made it.
+type Pending struct {
+	applier  *Applier
+	owner    client.Object
+	steps    []step
+	failures []error
+}
+
+// A step is what has to be done about one object.
+type step struct {
+	change Change
+	done   bool // nothing is to be sent
+	want   intent
+	live   client.Object  // nil: there is none
+	fields map[string]any // of live
+	opts   options
+}
+
+// Examine finds out what differs between the desired objects and the live ones: what somebody else changed in our fields is to be set
+// right, what they added stays. Objects are plain typed values (metadata and spec; status is ignored) in the owner's namespace;
+// Recreate and Shared mark choices for one.
 //
-// One object that fails does not hold up the others. The error joins all failures; *ConflictError and *ImmutableError
-// are among them for what needs a person, and problem.FromError separates those from what is worth retrying.
-func (a *Applier) Apply(ctx context.Context, owner client.Object, desired ...client.Object) (Result, error) {
-	var result Result
-	var failures []error
+// When one of them cannot be written, since somebody else has it or since Kubernetes allows no such change, there is an error and nothing
+// to write: half of a change may be worse than none. The error joins all failures; *ConflictError and *ImmutableError are among them, and
+// problem.FromError separates those from what is worth retrying.
+func (a *Applier) Examine(ctx context.Context, owner client.Object, desired ...client.Object) (*Pending, error) {
+	p := &Pending{applier: a, owner: owner, steps: make([]step, 0, len(desired))}
+	refused := false
 	for _, obj := range desired {
-		change, err := a.applyOne(ctx, owner, obj)
+		s, err := a.examine(ctx, owner, obj)
+		if err != nil {
+			_, conflict := errors.AsType[*ConflictError](err)
+			_, immutable := errors.AsType[*ImmutableError](err)
+			refused = refused || conflict || immutable
+			p.failures = append(p.failures, err)
+			continue
+		}
+		p.steps = append(p.steps, s)
+	}
+	if refused {
+		return nil, errors.Join(p.failures...)
+	}
+	return p, nil
+}
+
+// Apply sends what differs. One object that fails does not hold up the others. The error joins all failures, as that of Examine does.
+func (p *Pending) Apply(ctx context.Context) (Result, error) {
+	var result Result
+	failures := p.failures
+	for _, s := range p.steps {
+		change, err := p.applier.carryOut(ctx, p.owner, s)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -56,44 +96,59 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired ...cli
 	return result, errors.Join(failures...)
 }
 
-func (a *Applier) applyOne(ctx context.Context, owner, desired client.Object) (Change, error) {
+func (a *Applier) examine(ctx context.Context, owner, desired client.Object) (step, error) {
 	desired, opts := unwrap(desired)
 	want, err := newIntent(a.scheme, owner, desired, opts)
 	if err != nil {
-		return Change{}, err
+		return step{}, err
 	}
 	live, err := a.read(ctx, desired)
 	if err != nil {
-		return Change{}, fmt.Errorf("reading %s: %w", want.ref(), err)
+		return step{}, fmt.Errorf("reading %s: %w", want.ref(), err)
 	}
+	s := step{change: Change{Action: Updated, Object: want.ref()}, want: want, live: live, opts: opts}
 	if live == nil {
-		return a.create(ctx, owner, want)
+		return s, nil
 	}
-	action := Updated
 	switch standingOf(owner, want, live) {
 	case leaving:
-		return Change{Action: Waiting, Object: want.ref()}, nil
+		s.change.Action, s.done = Waiting, true
+		return s, nil
 	case foreign:
-		return Change{}, &ConflictError{Object: want.ref(), Owner: refOf(a.scheme, owner), Holder: holderOf(live)}
+		return step{}, &ConflictError{Object: want.ref(), Owner: refOf(a.scheme, owner), Holder: holderOf(live)}
 	case adoptable:
-		action = Adopted
+		s.change.Action = Adopted
 	case ours:
 	}
 	if a.memory.holds(live.GetUID(), live.GetResourceVersion(), want.standing) {
-		return Change{Action: Unchanged, Object: want.ref()}, nil
+		s.change.Action, s.done = Unchanged, true
+		return s, nil
 	}
-	liveFields, err := fields(live)
-	if err != nil {
-		return Change{}, fmt.Errorf("encoding %s: %w", want.ref(), err)
+	if s.fields, err = fields(live); err != nil {
+		return step{}, fmt.Errorf("encoding %s: %w", want.ref(), err)
 	}
 	// Typed objects read from the server, not from the cache, do not say what they are.
-	liveFields["apiVersion"], liveFields["kind"] = want.object.GetAPIVersion(), want.object.GetKind()
-	path := difference(want.gvk.GroupKind(), want.object.Object, liveFields)
-	if path != "" || live.GetAnnotations()[IntentAnnotation] != want.digest {
-		return a.change(ctx, owner, want, live, liveFields, opts, Change{Action: action, Object: want.ref(), Path: path})
+	s.fields["apiVersion"], s.fields["kind"] = want.object.GetAPIVersion(), want.object.GetKind()
+	s.change.Path = difference(want.gvk.GroupKind(), want.object.Object, s.fields)
+	if s.change.Path == "" && live.GetAnnotations()[IntentAnnotation] == want.digest {
+		a.memory.settle(live.GetUID(), live.GetResourceVersion(), want.standing)
+		s.change.Action, s.done, s.fields = Unchanged, true, nil
+		return s, nil
 	}
-	a.memory.settle(live.GetUID(), live.GetResourceVersion(), want.standing)
-	return Change{Action: Unchanged, Object: want.ref()}, nil
+	if refused := immutableChange(want, s.fields); refused != nil && !mayRecreate(live, opts) {
+		return step{}, refused
+	}
+	return s, nil
+}
+
+func (a *Applier) carryOut(ctx context.Context, owner client.Object, s step) (Change, error) {
+	switch {
+	case s.done:
+		return s.change, nil
+	case s.live == nil:
+		return a.create(ctx, owner, s.want)
+	}
+	return a.change(ctx, owner, s.want, s.live, s.fields, s.opts, s.change)
 }
 
 // read returns the object from the cache, or from the server when the cache does not hold it: it may be new, or lack the

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -17,6 +18,15 @@ import (
 )
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
+
+// Apply examines and applies, as reconcile.Base does.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, desired ...client.Object) (Result, error) {
+	pending, err := a.Examine(ctx, owner, desired...)
+	if err != nil {
+		return Result{}, err
+	}
+	return pending.Apply(ctx)
+}
 
 // engine is an Applier on a real apiserver with a real cache, an owner, and an outsider who edits things.
 type engine struct {

@@ -73,7 +73,9 @@ func TestChangesThatKubernetesRefusesAreRecognisedWithoutAsking(t *testing.T) {
 			e.apply(obj)
 			e.server.Writes.Reset()
 			tt.change(obj)
-			_, err := e.Apply(t.Context(), e.owner, obj)
+			free := e.configMap(nil)
+			free.Name = "free"
+			_, err := e.Apply(t.Context(), e.owner, free, obj)
 			got := expectError[*ImmutableError](t, err)
 			if got.Path != tt.want.Path || (tt.want.From != "" && got.From != tt.want.From) || got.To != tt.want.To || got.WayOut == "" {
 				t.Errorf("got %v, want path %q from %q to %q", got, tt.want.Path, tt.want.From, tt.want.To)

@@ -78,7 +78,9 @@ func TestObjectsOfOthersAreNotTouched(t *testing.T) {
 			if err := e.outsider.Create(t.Context(), theirs); err != nil {
 				t.Fatal(err)
 			}
-			_, err := e.Apply(t.Context(), e.owner, e.configMap(map[string]string{"a": "ours"}))
+			free := e.configMap(nil) // half of a change may be worse than none
+			free.Name = "free"
+			_, err := e.Apply(t.Context(), e.owner, free, e.configMap(map[string]string{"a": "ours"}))
 			if got := expectError[*ConflictError](t, err); got.Holder.Name != tt.holder || got.Owner.Name != "owner" || got.Object.Name != "config" {
 				t.Errorf("got %+v", got)
 			}

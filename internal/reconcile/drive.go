@@ -17,10 +17,20 @@ import (
 )
 
 // Apply carries out what all plans have in common: it deletes and releases what is not wanted, applies what was rendered, and
-// prunes the given kinds of objects. With problems only the deletions take place.
+// prunes the given kinds of objects. With problems only the deletions take place, and with an object that cannot be written nothing.
 func (b *Base) Apply(ctx context.Context, obj client.Object, plan *Plan, prunes ...client.Object) error {
-	err := b.deleteAll(ctx, obj, plan.Delete)
-	if len(plan.Problems) > 0 || err != nil {
+	if len(plan.Problems) > 0 {
+		return b.deleteAll(ctx, obj, plan.Delete)
+	}
+	desired := make([]client.Object, len(plan.Objects))
+	for i, o := range plan.Objects {
+		desired[i] = o
+	}
+	pending, err := b.Applier.Examine(ctx, obj, desired...)
+	if err != nil {
+		return err
+	}
+	if err := b.deleteAll(ctx, obj, plan.Delete); err != nil {
 		return err
 	}
 	for _, shared := range plan.Release {
@@ -28,11 +38,7 @@ func (b *Base) Apply(ctx context.Context, obj client.Object, plan *Plan, prunes 
 			return err
 		}
 	}
-	desired := make([]client.Object, len(plan.Objects))
-	for i, o := range plan.Objects {
-		desired[i] = o
-	}
-	result, err := b.Applier.Apply(ctx, obj, desired...)
+	result, err := pending.Apply(ctx)
 	if err == nil && len(prunes) > 0 {
 		var pruned kube.Result
 		pruned, err = b.Applier.Prune(ctx, obj, append(desired, plan.Keep...), prunes...)
