@@ -59,7 +59,7 @@ func alarming(c metav1.Condition) bool {
 	case nebiusv1.ConditionSConfigControllerAvailable, nebiusv1.ConditionExporterAvailable:
 		return c.Status == metav1.ConditionFalse && c.Reason == nebiusv1.ReasonNotAvailable
 	case slinkyv1beta1.ConditionFieldsIgnored, slinkyv1beta1.ConditionConfigDoubtful, slinkyv1beta1.ConditionDestructiveActionsPaused,
-		slinkyv1beta1.ConditionWorkersUnknown, slinkyv1beta1.ConditionDrainsByChecksPaused:
+		slinkyv1beta1.ConditionWorkersUnknown, slinkyv1beta1.ConditionDrainsByChecksPaused, slinkyv1beta1.ConditionEditWaits:
 		return c.Status == metav1.ConditionTrue
 	}
 	return false

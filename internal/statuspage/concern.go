@@ -32,7 +32,7 @@ type Condition struct {
 //	Stalled True                             3        nothing happens until a person acts
 //	any other True that should be False      2
 //	any other that should be True            2
-//	Reconciling True                         1        it goes away by itself
+//	Reconciling, EditWaits True              1        it goes away by itself
 //	PopulateJailMode                         0        only its reason says something
 func weight(c metav1.Condition) int {
 	abnormal := c.Status != metav1.ConditionFalse
@@ -42,7 +42,7 @@ func weight(c metav1.Condition) int {
 			return 3
 		}
 		return 0
-	case slinkyv1beta1.ConditionReconciling:
+	case slinkyv1beta1.ConditionReconciling, slinkyv1beta1.ConditionEditWaits:
 		if abnormal {
 			return 1
 		}

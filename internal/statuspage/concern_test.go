@@ -22,6 +22,7 @@ func TestWhichConditionsAreAsTheyShouldBe(t *testing.T) {
 		{"nobody has to act", "Stalled", "False", 0},
 		{"the operator is working", "Reconciling", "True", 1},
 		{"the operator has done all", "Reconciling", "False", 0},
+		{"part of an edit waits for jobs", "EditWaits", "True", 1},
 		{"fields have no effect", "FieldsIgnored", "True", 2},
 		{"all fields have their effect", "FieldsIgnored", "False", 0},
 		{"Slurm has lost its state", "WorkersUnknown", "True", 2},
