@@ -46,8 +46,8 @@ func editWaits(out *reconcile.Report, p *plan, before *metav1.Condition) {
 		}
 		return
 	}
-	message := fmt.Sprintf("slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; annotation %s=%s has them end at once",
-		partitions(p.lingering), slinkyv1beta1.AnnotationEndJobs, p.wantedDigest)
+	message := fmt.Sprintf("slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=%s lists them, and annotation %s=%s has them end at once",
+		partitions(p.lingering), strings.Join(p.lingering[:min(len(p.lingering), maxNamed)], ","), slinkyv1beta1.AnnotationEndJobs, p.wantedDigest)
 	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
 	if before == nil || before.Message != message {
 		say(slinkyv1beta1.ReasonJobsNeedPartitions, message)

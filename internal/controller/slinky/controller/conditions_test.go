@@ -16,7 +16,7 @@ import (
 
 func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	const (
-		one  = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; annotation coxswain.dev/end-jobs=abc has them end at once"
+		one  = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once"
 		many = "slurm.conf keeps partitions a, b, c, d, e and 2 more until"
 	)
 	waits := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: one}
