@@ -58,3 +58,14 @@ func (p Plan) ScaledIn(pods []Pod) map[string]bool {
 	}
 	return out
 }
+
+// Sparing is the plan without the ends of some pods.
+func (p Plan) Sparing(stay map[string]bool) Plan {
+	if len(stay) == 0 {
+		return p
+	}
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(name string) bool { return stay[name] })
+	p.PowerDown = slices.DeleteFunc(slices.Clone(p.PowerDown), func(name string) bool { return stay[name] })
+	p.Retire = slices.DeleteFunc(slices.Clone(p.Retire), func(r Retirement) bool { return stay[r.Pod] })
+	return p
+}

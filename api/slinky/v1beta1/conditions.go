@@ -123,8 +123,8 @@ const (
 	ReasonTokenExpired = "TokenExpired"
 	// ReasonNameConflict: an object of the name that is needed exists and belongs to someone else.
 	ReasonNameConflict = "NameConflict"
-	// ReasonHostnameConflict: in scaling mode DaemonSet, a Kubernetes node gives its worker a host name that cannot be one
-	// or is another worker's; the other nodes have their workers.
+	// ReasonHostnameConflict: the host name of a worker is another worker's, or, from a Kubernetes node in scaling mode DaemonSet, cannot
+	// be one; the other workers are made.
 	ReasonHostnameConflict = "HostnameConflict"
 )
 

@@ -59,7 +59,7 @@ func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
 	o := operator.Start(t)
 	operator.Create[corev1.Pod](o, `{metadata: {name: w-0}, spec: {containers: [{name: c, image: i}]}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
-	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1}}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 3}}`)
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Stalled", metav1.ConditionTrue, "NameConflict")
 	if want := "Pod " + o.Namespace + "/w-0 exists and was not made for NodeSet " + o.Namespace + "/w"; !strings.HasPrefix(message, want) {
 		t.Errorf("%q, want %q", message, want)
@@ -67,6 +67,28 @@ func TestAPodOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if p, err := operator.Find[corev1.Pod](o, "w-0"); err != nil || len(p.OwnerReferences) > 0 {
 		t.Errorf("%+v (%v)", p, err)
 	}
+	apiserver.Eventually(t, func() error { // the workers behind it are made
+		for _, name := range []string{"w-1", "w-2"} {
+			if p, err := operator.Find[corev1.Pod](o, name); err != nil || len(p.OwnerReferences) == 0 {
+				return fmt.Errorf("%s is not there: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// To slurmctld both would be one node, and the jobs of the first worker would be lost.
+func TestNoWorkerTakesTheNameOfAnotherOne(t *testing.T) {
+	t.Parallel()
+	o := operator.StartWorkers(t, 2, `template: {spec: {hostname: gpu-}}`)
+	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: v}, spec: {controllerRef: {name: demo}, replicas: 3, template: {spec: {hostname: gpu-}}}}`)
+	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "v", "Stalled", metav1.ConditionTrue, "HostnameConflict")
+	if want := "Pod v-0: host name gpu-0 is that of a worker of NodeSet w"; !strings.Contains(message, want) {
+		t.Errorf("%q, want %q", message, want)
+	}
+	o.ExpectWorkers("v-2", "w-0", "w-1")
+	o.Scale(1)
+	o.ExpectWorkers("v-1", "v-2", "w-0")
 }
 
 func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {

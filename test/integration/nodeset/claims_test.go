@@ -4,12 +4,16 @@
 package nodeset
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -79,6 +83,45 @@ func TestClaimsGoWithWhomThePolicySays(t *testing.T) {
 	o.Writes.ExpectNone(t)
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.PersistentVolumeClaimRetentionPolicy = nil })
 	expectOwners(t, o, "scratch-w-0", "")
+}
+
+// Claims of others, such as those of a storage system, may be guarded by a policy of theirs.
+func TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther(t *testing.T) {
+	t.Parallel()
+	o := claimsOf(t, `whenScaled: Delete`)
+	guard := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	guard.Spec.MatchConstraints = &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.Namespace}},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}},
+		}}},
+	}
+	guard.Spec.Validations = []admissionv1.Validation{{Expression: `object.metadata.name != "scratch-w-1"`, Message: "guarded"}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: o.Namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}
+	for _, object := range []client.Object{guard, binding} {
+		if err := o.User.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := o.User.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	apiserver.Eventually(t, func() error {
+		claim := operator.Get[corev1.PersistentVolumeClaim](o, "scratch-w-1")
+		claim.Labels["look"] = "guarded"
+		if err := o.User.Update(t.Context(), claim, client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the claim is not guarded yet: %w", err)
+		}
+		return nil
+	})
+	o.Scale(0)
+	o.ExpectWorkers("w-1")
 }
 
 func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {

@@ -24,15 +24,16 @@ import (
 )
 
 // ownClaims gives the claims of the NodeSet to whom they are to go with. It comes before any worker is marked: the claim of
-// one that is deleted must have its owner by then.
-func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) error {
+// one that is deleted must have its owner by then. So the workers stay whose claims somebody does not let us change; those are
+// returned with the error.
+func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) (stay map[string]bool, err error) {
 	if len(n.Spec.VolumeClaimTemplates) == 0 {
-		return nil
+		return nil, nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
+	err = r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
 	if err != nil {
-		return fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		return nil, fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
 	users := map[string]*corev1.Pod{}
 	for i := range pods {
@@ -46,14 +47,31 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 		APIVersion: slinkyv1beta1.GroupVersion.String(), Kind: "NodeSet", Name: n.Name, UID: n.UID,
 	}}
 	holders.WhenDeleted, holders.WhenScaled = n.ClaimRetention()
-	return kube.SlowStart(len(claims.Items), func(i int) error {
-		h := holders
-		if pod := users[claims.Items[i].Name]; pod != nil {
+	var refused done
+	err = kube.SlowStart(len(claims.Items), func(i int) error {
+		h, pod := holders, users[claims.Items[i].Name]
+		if pod != nil {
 			h.Pod = &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 			h.ScaledIn = scaledIn[pod.Name]
 		}
-		return r.ownClaim(ctx, n, &claims.Items[i], h)
+		err := r.ownClaim(ctx, n, &claims.Items[i], h)
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			return err
+		}
+		refused.hold(err)
+		if pod != nil {
+			refused.add(pod.Name)
+		}
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	stay = make(map[string]bool, len(refused.names))
+	for _, name := range refused.names {
+		stay[name] = true
+	}
+	return stay, refused.held()
 }
 
 func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) error {

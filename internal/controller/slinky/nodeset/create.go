@@ -26,9 +26,21 @@ import (
 
 // createAll makes workers.
 func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []plans.Place, revision string) error {
+	if len(places) == 0 {
+		return nil
+	}
+	others, err := r.namesakes(ctx, in.NodeSet)
+	if err != nil {
+		return err
+	}
 	var created done
-	err := kube.SlowStart(len(places), func(i int) error {
-		return r.create(ctx, in, places[i], revision, &created)
+	err = kube.SlowStart(len(places), func(i int) error {
+		err := r.create(ctx, in, places[i], revision, others, &created)
+		if conflict, ok := errors.AsType[*kube.ConflictError](err); ok {
+			created.hold(conflict) // the others are made
+			return nil
+		}
+		return err
 	})
 	if pods := created.String(); pods != "" {
 		r.Recorder.Eventf(in.NodeSet, nil, corev1.EventTypeNormal, "SuccessfulCreate", "Create", "Created %s", pods)
@@ -39,17 +51,21 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, created *done) error {
+func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, others namesakes, created *done) error {
 	n := in.NodeSet
-	if err := r.createClaims(ctx, n, place); err != nil {
-		if problems, rest := problem.FromError(err); rest == nil {
-			created.hold(problems) // the others are made
-			return nil
-		}
-		return err
-	}
 	pod, err := renderworker.Pod(in, place, revision)
 	if err != nil {
+		return err
+	}
+	if err := others.forbid(pod); err != nil {
+		created.hold(err) // the others are made
+		return nil
+	}
+	if err := r.createClaims(ctx, n, place); err != nil {
+		if _, rest := problem.FromError(err); rest == nil {
+			created.hold(err)
+			return nil
+		}
 		return err
 	}
 	if err := controllerutil.SetControllerReference(n, pod, r.Client.Scheme()); err != nil {

@@ -18,7 +18,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
@@ -34,10 +33,13 @@ func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Pl
 	for i := range f.pods {
 		byName[f.pods[i].Name] = &f.pods[i]
 	}
-	if err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods)); err != nil {
+	stay, err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods))
+	if err != nil && stay == nil {
 		return err
 	}
+	now = now.Sparing(stay)
 	return errors.Join(
+		err,
 		r.createAll(ctx, f.input, now.Create, p.revision),
 		r.deleteAll(ctx, n, now.Delete, byName, "in which nothing ran"),
 		r.deleteAll(ctx, n, now.PowerDown, byName, "whose Slurm nodes are powered down"),
@@ -96,24 +98,18 @@ func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, re
 type done struct {
 	mu       sync.Mutex
 	names    []string
-	problems problem.List
+	failures []error
 }
 
 // hold notes why something was not done with a pod.
-func (d *done) hold(problems problem.List) {
+func (d *done) hold(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.problems = append(d.problems, problems...)
+	d.failures = append(d.failures, why)
 }
 
 // held joins what was noted.
-func (d *done) held() error {
-	var errs []error
-	for _, p := range d.problems {
-		errs = append(errs, p)
-	}
-	return errors.Join(errs...)
-}
+func (d *done) held() error { return errors.Join(d.failures...) }
 
 func (d *done) add(name string) {
 	d.mu.Lock()

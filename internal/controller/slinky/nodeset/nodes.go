@@ -25,6 +25,7 @@ import (
 // watchNodes adds what wakes NodeSets beside their objects in Kubernetes: nodes, there and in Slurm.
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
+	r.watchNamesakes(b)
 	b.WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake))
 	b.WatchesRawSource(r.brakeChanges())
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
