@@ -235,6 +235,36 @@ func ours() []mutation {
 			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
 		},
 		{
+			name:   "two workers with long host names are one pod",
+			edits:  []edit{{"api/slinky/v1beta1/names.go", "const digits = 10", "const digits = 5"}},
+			suite:  "api/slinky/v1beta1",
+			caught: "TestLongNamesOfDaemonPodsAreTheirOwn",
+		},
+		{
+			name:   "a pod of somebody else keeps the workers behind it from being made",
+			edits:  []edit{{"internal/controller/slinky/nodeset/create.go", "errors.AsType[*kube.ConflictError](err); ok {", "errors.AsType[*kube.ConflictError](err); ok && len(places) == 0 {"}},
+			suite:  "test/integration/nodeset",
+			caught: "TestAPodOfSomebodyElseIsLeftAlone",
+		},
+		{
+			name:   "a worker takes the Slurm node of another one over",
+			edits:  []edit{{"internal/controller/slinky/nodeset/create.go", "others.forbid(pod); err != nil {", "others.forbid(pod); err != nil && others == nil {"}},
+			suite:  "test/integration/nodeset",
+			caught: "TestNoWorkerTakesTheNameOfAnotherOne",
+		},
+		{
+			name:   "a worker goes without its claim",
+			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "now.Sparing(stay)", "now.Sparing(nil)"}},
+			suite:  "test/integration/nodeset",
+			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
+		},
+		{
+			name:   "half of a change takes effect when the rest cannot be written",
+			edits:  []edit{{"internal/kube/apply.go", "refused = refused || conflict || immutable", "refused = refused && (conflict || immutable)"}},
+			suite:  "internal/kube",
+			caught: "TestObjectsOfOthersAreNotTouched/an_object_without_owner_and_labels",
+		},
+		{
 			name:   "users' jobs may read slurmd's log and write into it",
 			edits:  []edit{{"internal/render/pod/logfile.sh", "mode=0600\n", "mode=0777\n"}},
 			suite:  "internal/render/pod",

@@ -38,7 +38,7 @@ func records() []mutation {
 		},
 		{
 			name:   "the record of a worker that registers with something else stays",
-			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", `renewed, renewErr := r.renew(ctx, f.input, seen, &now)`, `renewed, renewErr := seen.again, r.ownClaims(ctx, n, nil, nil)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", `renewed, renewErr := r.renew(ctx, f.input, seen, &now)`, "_, renewErr := r.ownClaims(ctx, n, nil, nil)\n\trenewed := seen.again"}},
 			suite:  "test/integration/worker",
 			caught: "TestWhatAWorkerRegistersWithChanges",
 		},
