@@ -121,7 +121,10 @@ func TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther(t *testing.T) {
 		return nil
 	})
 	o.Scale(0)
-	o.ExpectWorkers("w-1")
+	o.ExpectWorkers("w-1") // both would have been marked in one go
+	if p := operator.Get[corev1.Pod](o, "w-1"); p.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
+		t.Errorf("w-1 is to go without its claim: %v", p.Annotations)
+	}
 }
 
 func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
