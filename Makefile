@@ -62,7 +62,7 @@ test: deps ## Pass every test of the gate (hack/gate): generated files, lint, do
 
 .PHONY: test-long
 test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, the local Kubernetes, all end-to-end tests.
-	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page test-dev e2e-long"
+	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page edits test-dev e2e-long"
 
 ##@ Pieces
 
@@ -237,6 +237,10 @@ clean-clone: ## Build the images of a clean clone of this one: what git does not
 compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
 	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 20m \
 		./test/compare ./internal/compose ./internal/slurm/conf ./internal/slurm/hostlist ./internal/slurm/topology ./cmd/check-runner -run 'Slurm|Original'
+
+.PHONY: edits
+edits: images-of-both-releases ## Find out with real slurmctlds of both releases what edits of slurm.conf do to jobs, and compare that with docs/users/edits.md. Part of "make test-long".
+	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 8 -timeout 60m ./test/compare -run WhatEditsDo
 
 .PHONY: e2e
 e2e: bin/helm bin/localkube ## Run the end-to-end tests on the local Kubernetes (started when it does not run).

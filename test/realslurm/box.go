@@ -248,11 +248,17 @@ func (b *Box) Try(args ...string) (string, error) {
 // StartController starts slurmctld and waits until it answers.
 func (b *Box) StartController() {
 	b.t.Helper()
-	b.start("slurmctld", "exec setpriv --reuid slurm --regid slurm --init-groups slurmctld -D")
+	b.LaunchController()
 	b.wait("slurmctld", func() bool {
 		out, err := b.Try("scontrol", "ping")
 		return err == nil && strings.Contains(out, "UP")
 	})
+}
+
+// LaunchController starts slurmctld, whatever becomes of it.
+func (b *Box) LaunchController() {
+	b.t.Helper()
+	b.start("slurmctld", "exec setpriv --reuid slurm --regid slurm --init-groups slurmctld -D")
 }
 
 // StopController ends slurmctld, which saves its state, when it owes nobody an answer: a slurmd whose registration it does not answer
