@@ -243,9 +243,34 @@ func (r *real) scontrol(args ...string) string {
 
 func (r *real) Stop() { r.box.StopController() }
 
+// Start starts slurmctld. A slurmd that the one before has asked to register does so with the next one: once. When that has no state, it is
+// ended again.
 func (r *real) Start(keepState bool) {
-	if !keepState {
-		r.box.LoseState()
+	r.t.Helper()
+	if keepState {
+		r.box.StartController()
+		return
 	}
-	r.box.StartController()
+	for range 3 {
+		r.box.LoseState()
+		r.box.StartController()
+		if !r.registersByItself() {
+			return
+		}
+		r.box.StopController()
+	}
+	r.t.Fatalf("slurmds register by themselves, again and again\n%s", r.box.Logs())
+}
+
+// registersByItself reports whether a slurmd registers with a slurmctld without state within some seconds.
+func (r *real) registersByItself() bool {
+	r.t.Helper()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if shown, err := r.box.Try("scontrol", "show", "nodes", "--oneliner"); err == nil && strings.Contains(shown, "NodeName=") {
+			return true
+		}
+	}
+	return false
 }
