@@ -45,6 +45,7 @@ type orphanFacts struct {
 	pods         func(name string) bool
 	hostnames    hostlist.Set
 	nodes        map[string]KubeNode
+	hostNetwork  bool
 }
 
 //nolint:gochecknoglobals // a constant list
@@ -93,10 +94,11 @@ var orphanDeletions = rule.List[*orphanFacts, bool]{
 			When: func(f *orphanFacts) bool { return f.hostnames.Contains(f.Name) },
 		},
 		{
-			Name: "its Kubernetes node is there, and its worker would have the same name", Does: "no", Why: "the next worker there uses the record again",
+			Name: "its Kubernetes node is there, and its worker would have the same name, or, with the network of the host, may have it", Does: "no",
+			Why: "the next worker there uses the record again",
 			When: func(f *orphanFacts) bool {
 				kube, exists := f.nodes[f.Comment.Node]
-				return exists && kube.Hostname == f.Name
+				return exists && (f.hostNetwork || kube.Hostname == f.Name)
 			},
 		},
 		{Name: "otherwise", Does: "yes", Why: "its Kubernetes node is gone, or has another host name by now", Then: rule.Is[*orphanFacts](true)},
@@ -110,7 +112,7 @@ func OrphanedNodesToDrain(records []OrphanedNode, nodeSet string, pods func(name
 
 // OrphanedNodesToDelete are the names of the records of a NodeSet to delete.
 func OrphanedNodesToDelete(records []OrphanedNode, nodeSet, uid string, in Input) []string {
-	f := orphanFacts{nodeSet: nodeSet, uid: uid, hostnames: hostlist.SetOf(), nodes: in.nodes()}
+	f := orphanFacts{nodeSet: nodeSet, uid: uid, hostnames: hostlist.SetOf(), nodes: in.nodes(), hostNetwork: in.HostNetwork}
 	for _, p := range in.Pods {
 		f.hostnames.Add(p.Hostname)
 	}

@@ -26,6 +26,8 @@ type Input struct {
 	// Daemon is scaling mode DaemonSet: one worker on each of Nodes.
 	Daemon bool
 	Nodes  []KubeNode
+	// HostNetwork says that workers use the network of the host, so that their Slurm nodes are called as their machines call themselves.
+	HostNetwork bool
 	// Revision is the one that new workers are made of.
 	Revision string
 	// Rolling says that workers of old revisions are retired, at most MaxUnavailable at a time.

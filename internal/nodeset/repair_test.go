@@ -208,6 +208,12 @@ func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 	if diff := cmp.Diff([]string{"b", "e"}, got); diff != "" {
 		t.Error(diff)
 	}
+	// A machine may call itself by its long name, or as nobody else does.
+	in.HostNetwork = true
+	got = nodeset.OrphanedNodesToDelete([]nodeset.OrphanedNode{record("a.example.org", "a", node.Yes), record("e.example.org", "gone", node.Yes)}, "w", "u", in)
+	if diff := cmp.Diff([]string{"e.example.org"}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestWhichOrphanedNodesAreDrained(t *testing.T) {

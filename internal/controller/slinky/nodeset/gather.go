@@ -139,7 +139,7 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 		if err := r.Client.List(ctx, &nodes); err != nil {
 			return fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
-		w.Nodes = plans.KubeNodes(spec, nodes.Items)
+		w.Nodes, w.HostNetwork = plans.KubeNodes(spec, nodes.Items), spec.HostNetwork
 	}
 	switch {
 	case w.Daemon:
