@@ -260,30 +260,6 @@ func (o *options) concurrency(kind string) int {
 	return o.maxConcurrent
 }
 
-// enabled returns the controllers to run.
-func (o *options) enabled() (map[string]bool, error) {
-	aliases := map[string]string{"cluster": "slurmcluster"}
-	on := map[string]bool{}
-	all := len(o.controllers) == 0 || slices.Contains(o.controllers, "*")
-	for _, kind := range operator.Kinds() {
-		on[kind] = all
-	}
-	for _, entry := range o.controllers {
-		name, off := strings.CutPrefix(strings.ToLower(entry), "-")
-		if name == "*" {
-			continue
-		}
-		if a, ok := aliases[name]; ok {
-			name = a
-		}
-		if !slices.Contains(operator.Kinds(), name) {
-			return nil, fmt.Errorf("--controllers names %q: known are %s", entry, strings.Join(operator.Kinds(), ", "))
-		}
-		on[name] = !off
-	}
-	return on, nil
-}
-
 // logHandler makes the handler that all logging goes through.
 func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
 	return logging.Handler(w, o.logLevel, o.logFormat)

@@ -154,7 +154,12 @@ func TestControllersAreSwitched(t *testing.T) {
 		{"all by a star", "*", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
 		{"only those that are named", "nodeset,controller", "controller nodeset"},
 		{"all but one", "*,-loginset", "accounting controller nodeconfigurator nodeset restapi slurmcluster token"},
-		{"the name of the predecessor", "cluster", "slurmcluster"},
+		{"a SlurmCluster with what it is composed of", "slurmcluster", "accounting controller loginset nodeset restapi slurmcluster token"},
+		{"the list of the predecessor", "cluster,nodeconfigurator,nodeset,rollingupdate,topology", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
+		{"that of its checks", "slurmapiclients,slurmnodes,k8snodes,activecheck,activecheckjob,serviceaccount,podephemeralstoragecheck", ""},
+		{"all but a part of the predecessor", "*,-topology", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
+		{"all but what somebody else serves, wherever that stands", "-loginset,cluster", "accounting controller nodeset restapi slurmcluster token"},
+		{"all but SlurmClusters", "*,-cluster", "accounting controller loginset nodeconfigurator nodeset restapi token"},
 		{"in any case", "NodeSet", "nodeset"},
 	}
 	for _, tt := range tests {
@@ -181,7 +186,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, controller, loginset, nodeconfigurator, nodeset, restapi, slurmcluster, token`},
+		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, activecheck, activecheckjob, cluster, controller, k8snodes, loginset, nodeconfigurator, nodeset, podephemeralstoragecheck, restapi, rollingupdate, serviceaccount, slurmapiclients, slurmcluster, slurmnodes, token, topology`},
 		{[]string{"--log-level=loud"}, `--log-level is "loud": use debug, info, warn or error`},
 		{[]string{"--log-format=xml"}, `--log-format is "xml": use json or plain`},
 		{[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
