@@ -40,6 +40,7 @@ func TestSlurmCluster(t *testing.T) {
 		}},
 		{"shows an accounted job in metrics, as long as the exporter is wanted", exportsAccounted},
 		{"answers kubectl slurm", func(t *testing.T, c *slurmCluster, alice *user) { answersThePlugin(t, c, alice, program(t)) }},
+		{"gives no process of a pod more rights than administrators are told", givesRights},
 		{"greets a user who logs in at a terminal", greets},
 		{"lets a user log in to the workers of her job by ssh", goesOnToWorkers},
 		{"brings a deleted worker back under its name, and it runs jobs", replacesWorker},
