@@ -52,6 +52,8 @@ type step struct {
 	live   client.Object  // nil: there is none
 	fields map[string]any // of live
 	opts   options
+	// refused is what the server would say to the intent; then live is made anew.
+	refused *ImmutableError
 }
 
 // Examine finds out what differs between the desired objects and the live ones: what somebody else changed in our fields is to be set
@@ -135,8 +137,8 @@ func (a *Applier) examine(ctx context.Context, owner, desired client.Object) (st
 		s.change.Action, s.done, s.fields = Unchanged, true, nil
 		return s, nil
 	}
-	if refused := immutableChange(want, s.fields); refused != nil && !mayRecreate(live, opts) {
-		return step{}, refused
+	if s.refused = immutableChange(want, s.fields); s.refused != nil && !mayRecreate(live, opts) {
+		return step{}, s.refused
 	}
 	return s, nil
 }
@@ -148,7 +150,7 @@ func (a *Applier) carryOut(ctx context.Context, owner client.Object, s step) (Ch
 	case s.live == nil:
 		return a.create(ctx, owner, s.want)
 	}
-	return a.change(ctx, owner, s.want, s.live, s.fields, s.opts, s.change)
+	return a.change(ctx, owner, s)
 }
 
 // read returns the object from the cache, or from the server when the cache does not hold it: it may be new, or lack the
@@ -176,22 +178,21 @@ func (a *Applier) create(ctx context.Context, owner client.Object, want intent) 
 	return Change{Action: Created, Object: want.ref()}, nil
 }
 
-// change applies the intent to an existing object, or recreates it where the server would refuse.
-func (a *Applier) change(ctx context.Context, owner client.Object, want intent, live client.Object,
-	liveFields map[string]any, opts options, change Change,
-) (Change, error) {
-	var err error
-	if refused := immutableChange(want, liveFields); refused != nil {
-		err = refused
-	} else if err = a.replaceForeign(ctx, want, live, liveFields); err == nil {
-		err = asRefusal(want, a.update(ctx, owner, want, live, opts))
+// change applies the intent to an existing object, or recreates it where the server refuses or would.
+func (a *Applier) change(ctx context.Context, owner client.Object, s step) (Change, error) {
+	want, live, change := s.want, s.live, s.change
+	if s.refused != nil {
+		return a.recreate(ctx, owner, s, s.refused.Path)
+	}
+	err := a.replaceForeign(ctx, want, live, s.fields)
+	if err == nil {
+		err = asRefusal(want, a.update(ctx, owner, want, live, s.opts))
 	}
 	if refused, ok := errors.AsType[*ImmutableError](err); ok {
-		if !mayRecreate(live, opts) {
+		if !mayRecreate(live, s.opts) {
 			return Change{}, refused
 		}
-		change.Path = refused.Path
-		return a.recreate(ctx, owner, want, live, change)
+		return a.recreate(ctx, owner, s, refused.Path)
 	}
 	if err != nil {
 		return Change{}, fmt.Errorf("updating %s: %w", want.ref(), err)
@@ -224,16 +225,17 @@ func (a *Applier) update(ctx context.Context, owner client.Object, want intent, 
 	return nil
 }
 
-// recreate deletes the live object and makes it anew, at once if it is gone at once. Otherwise its finalizers have to
-// be worked off first; the event of its end wakes the owner's reconciler, which finds it missing and creates it.
-func (a *Applier) recreate(ctx context.Context, owner client.Object, want intent, live client.Object, change Change) (Change, error) {
-	uid := live.GetUID()
+// recreate deletes the live object, which cannot be changed at path, and makes it anew, at once if it is gone at once. Otherwise
+// its finalizers have to be worked off first; the event of its end wakes the owner's reconciler, which finds it missing and
+// creates it.
+func (a *Applier) recreate(ctx context.Context, owner client.Object, s step, path string) (Change, error) {
+	want, live, uid := s.want, s.live, s.live.GetUID()
 	err := a.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(recreatePropagation(want.gvk)))
 	if client.IgnoreNotFound(err) != nil {
 		return Change{}, fmt.Errorf("deleting %s to make it anew: %w", want.ref(), err)
 	}
 	a.written.deleted(owner, live, want.gvk)
-	change.Action = Recreated
+	change := Change{Action: Recreated, Object: want.ref(), Path: path}
 	err = a.live.Get(ctx, client.ObjectKeyFromObject(live), newOf(live))
 	if err == nil {
 		return change, nil

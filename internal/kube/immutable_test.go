@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,8 +104,12 @@ func TestAStatefulSetIsRecreatedWithoutItsPods(t *testing.T) {
 	e.apply(set)
 	old := e.live(set)
 	set.Spec.ServiceName = "other"
+	e.server.Writes.Reset()
 	if got := e.apply(Recreate(set)); got.Action != Recreated || got.Path != "spec.serviceName" {
 		t.Fatalf("got %+v", got)
+	}
+	if writes := e.server.Writes.All(); len(writes) != 1 || writes[0].Method != http.MethodDelete {
+		t.Errorf("it asked for what is refused: %v", writes)
 	}
 	dying := e.live(set)
 	if diff := cmp.Diff([]string{metav1.FinalizerOrphanDependents}, dying.GetFinalizers()); diff != "" || dying.GetDeletionTimestamp() == nil {
