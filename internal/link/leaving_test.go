@@ -4,39 +4,35 @@
 package link
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// leaves runs a test with a Slurm of each release. Its node is in the partitions main and other.
+// leaves runs a test with a Slurm of each release.
 func leaves(t *testing.T, test func(t *testing.T, release string, s *fake.Slurm, l *Link)) {
+	t.Helper()
 	for _, release := range []string{fake.Slurm2411, fake.Slurm2605} {
 		t.Run(release, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := fake.New(fake.Options{Release: release, Key: hmacKey})
-				s.Register(fake.Node{Name: "worker-0", CPUs: 8, Partitions: []string{"main", "other"}})
-				l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
-					l.Run(ctx)
-				}()
-				after(5 * time.Second)
-				test(t, release, s, l)
-				cancel()
-				<-ended
-			})
+			leavesOf(t, release, func(t *testing.T, s *fake.Slurm, l *Link) { test(t, release, s, l) })
 		})
 	}
+}
+
+// leavesOf runs a test with a Slurm whose node is in the partitions main and other, and is known.
+func leavesOf(t *testing.T, release string, test func(t *testing.T, s *fake.Slurm, l *Link)) {
+	t.Helper()
+	start := func() *fake.Slurm {
+		s := fake.New(fake.Options{Release: release, Key: hmacKey})
+		s.Register(fake.Node{Name: "worker-0", CPUs: 8, Partitions: []string{"main", "other"}})
+		return s
+	}
+	simulateSlurm(t, start, func(t *testing.T, s *fake.Slurm, l *Link) {
+		after(5 * time.Second)
+		test(t, s, l)
+	})
 }
 
 func TestAPartitionIsFreeWhenItsLastJobHasEnded(t *testing.T) {

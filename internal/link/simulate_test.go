@@ -30,8 +30,14 @@ var (
 // anything that it started is left at its end.
 func simulate(t *testing.T, nodes int, test func(t *testing.T, s *fake.Slurm, l *Link)) {
 	t.Helper()
+	simulateSlurm(t, func() *fake.Slurm { return newSlurm(nodes) }, test)
+}
+
+// simulateSlurm is simulate with a fake Slurm that is started in the synthetic time.
+func simulateSlurm(t *testing.T, start func() *fake.Slurm, test func(t *testing.T, s *fake.Slurm, l *Link)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlurm(nodes)
+		s := start()
 		l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})
 		if err != nil {
 			t.Fatal(err)
