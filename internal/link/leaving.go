@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +27,10 @@ type leavingPartitions struct {
 	wanted []string
 	free   map[string]bool
 	again  time.Time // slurmctld is not asked before
+
+	// What follows is of poll alone.
+	search  *jobSearch // that the limit of the load has interrupted; nil: none
+	holders []int64    // jobs for which partitions stayed
 }
 
 func newLeavingPartitions(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *leavingPartitions {
@@ -79,25 +82,42 @@ const leavingInterval = 10 * time.Second
 
 func (p *leavingPartitions) poll(ctx context.Context) {
 	now := p.view.now()
-	names := p.open(now)
-	if len(names) == 0 || p.view.stored().Trust != Fresh || p.load.wait(now, aboutDaemons, true) > 0 {
+	names, client := p.open(now), p.connection.get()
+	if len(names) == 0 || p.view.stored().Trust != Fresh {
+		p.search = nil
 		return
 	}
-	client := p.connection.get()
-	free, err := deletePartitions(ctx, client, names)
-	p.load.take(p.view.now(), aboutDaemons, time.Duration(len(names))*p.connection.lastWork(deletePartition))
-	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Kind == rest.Refused && refusal.Code == 0 { // a slurmrestd before 26.05
-		free, _ = partitionsWithoutJobs(ctx, client, names) // what is not known is asked for again
-		p.load.take(p.view.now(), aboutJobs, p.connection.lastWork(listJobs))
+	if !p.search.goesOn(client, names) {
+		if p.load.wait(now, aboutDaemons, true) > 0 {
+			return
+		}
+		free, err := p.deletePartitions(ctx, client, names)
+		refusal, ok := errors.AsType[*rest.Error](err)
+		if !ok || refusal.Kind != rest.Refused || refusal.Code != 0 {
+			p.note(client, free)
+			return
+		}
+		p.search = &jobSearch{client: client, names: names} // a slurmrestd before 26.05
 	}
+	free, err := p.goOn(ctx, p.search)
+	if errors.Is(err, errLoadLimit) {
+		return
+	}
+	p.search = nil
+	p.note(client, free)
+}
+
+// took counts what a question cost.
+func (p *leavingPartitions) took(about subject, call string) {
+	p.load.take(p.view.now(), about, p.connection.lastWork(call))
+}
+
+// note keeps which partitions may go, and tells subscribers when there is one. What another endpoint than the current one says is of no
+// use.
+func (p *leavingPartitions) note(client *rest.Client, free []string) {
 	if client != p.connection.get() {
 		return
 	}
-	p.note(free)
-}
-
-// note keeps which partitions may go, and tells subscribers when there is one.
-func (p *leavingPartitions) note(free []string) {
 	p.mu.Lock()
 	p.again = p.view.now().Add(leavingInterval)
 	for _, name := range free {
@@ -113,9 +133,10 @@ func (p *leavingPartitions) note(free []string) {
 
 // deletePartitions has slurmctld delete partitions, which it does with those that no job needs. So nothing can happen between the
 // question and the end of the partition, and the question costs no list of jobs.
-func deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
+func (p *leavingPartitions) deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
 	for _, name := range names {
 		err := client.DeletePartition(ctx, name)
+		p.took(aboutDaemons, deletePartition)
 		refusal, refused := errors.AsType[*rest.Error](err)
 		switch {
 		case err == nil, errors.Is(err, rest.Absent):
@@ -125,45 +146,4 @@ func deletePartitions(ctx context.Context, client *rest.Client, names []string) 
 		}
 	}
 	return free, nil
-}
-
-// maxJobsLookedAt is how many jobs are looked at one by one, 12 kB each.
-const maxJobsLookedAt = 150
-
-// partitionsWithoutJobs are those of the partitions that take no new jobs and have none that has not ended. With many jobs nothing is
-// known.
-func partitionsWithoutJobs(ctx context.Context, client *rest.Client, names []string) ([]string, error) {
-	partitions, err := client.Partitions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	takes := map[string]bool{}
-	for _, p := range partitions {
-		takes[p.Name] = !slices.Contains(p.State, "DRAIN")
-	}
-	states, err := client.JobStates(ctx, func(s rest.JobState) bool { return !rest.Finished(s.State) })
-	if err != nil {
-		return nil, err
-	}
-	var ids []int64
-	for _, s := range states {
-		ids = append(ids, s.ID)
-	}
-	ids = unique(ids)
-	if len(ids) > maxJobsLookedAt {
-		return nil, nil
-	}
-	for _, id := range ids {
-		job, err := client.Job(ctx, id)
-		if errors.Is(err, rest.Absent) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for name := range strings.SplitSeq(job.Partition, ",") {
-			takes[name] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return takes[name] }), nil
 }

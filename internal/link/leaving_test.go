@@ -4,7 +4,9 @@
 package link
 
 import (
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +102,85 @@ func TestWhatAskingForPartitionsCosts(t *testing.T) {
 		calls := s.Counters().Calls
 		if calls["GET job"] > 0 || calls["DELETE partition"] > 61 || calls["GET jobs/state"] > 61 || release == fake.Slurm2605 && calls["GET jobs/state"] > 0 {
 			t.Errorf("it asks for %v", calls)
+		}
+	})
+}
+
+// slowly lets slurmrestd work for so long for answers whose path has one of some parts.
+func slowly(s *fake.Slurm, took time.Duration, parts ...string) {
+	s.SetFault(func(r *http.Request) *fake.Fault {
+		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(r.URL.Path, part) }) {
+			return &fake.Fault{Latency: took}
+		}
+		return nil
+	})
+}
+
+// Before 26.05 jobs are read one by one. Questions about jobs have a 125th of slurmrestd's time, and 480 ms after a rest.
+func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
+	const jobs, took = 100, 50 * time.Millisecond
+	leavesOf(t, fake.Slurm2411, func(t *testing.T, s *fake.Slurm, l *Link) {
+		for range jobs {
+			s.Submit(fake.Job{Partition: "main", NodeList: []string{"worker-0"}})
+		}
+		s.SetPartition("other", "DRAIN")
+		slowly(s, took, "/job/", "/jobs/state")
+		l.LeavePartitions("other")
+		questions := func() int { return s.Counters().Calls["GET job"] + s.Counters().Calls["GET jobs/state"] }
+		for minute := time.Minute; minute <= 5*time.Minute; minute += time.Minute {
+			after(time.Minute)
+			share := int((480*time.Millisecond + minute/125) / took)
+			if got := questions(); got > share+1 || got < share-1 { // the last one may take what there is not
+				t.Errorf("within %s there were %d questions, want %d", minute, got, share)
+			}
+		}
+		after(10 * time.Minute)
+		if got := questions(); got != jobs+1 || !l.FreePartitions()["other"] {
+			t.Errorf("it is free: %t, after %d questions, want one for each job, and one for their states", l.FreePartitions()["other"], got)
+		}
+		l.LeavePartitions("main") // one job is enough to know that it is needed, and the same is read again
+		s.SetPartition("main", "DRAIN")
+		after(10 * time.Minute)
+		s.ResetCounters()
+		after(10 * time.Minute)
+		if calls := s.Counters().Calls; calls["GET job"] != calls["GET jobs/state"] || l.FreePartitions()["main"] {
+			t.Errorf("it is free: %t; the questions are %v", l.FreePartitions()["main"], calls)
+		}
+	})
+}
+
+// Questions about daemons, and about partitions, have a 200th of slurmrestd's time, and 300 ms after a rest. The first four lists count
+// 50 ms each, as is expected of them.
+func TestPartitionsAreAskedForWithinTheShareOfDaemons(t *testing.T) {
+	const took = 200 * time.Millisecond
+	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
+		s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		s.SetPartition("other", "DRAIN")
+		slowly(s, took, "/partition/", "/partitions/")
+		l.LeavePartitions("other")
+		after(10 * time.Minute)
+		share := int((300*time.Millisecond + 10*time.Minute/200) / took)
+		calls := s.Counters().Calls
+		if got := calls["GET partitions"] + calls["DELETE partition"]; got > share+4 || got < share-2 {
+			t.Errorf("within ten minutes there were %v, want %d", calls, share)
+		}
+	})
+}
+
+func TestAPartitionThatSomebodyOpensWhileItsJobsAreLookedForIsNotFree(t *testing.T) {
+	leavesOf(t, fake.Slurm2411, func(t *testing.T, s *fake.Slurm, l *Link) {
+		for range 100 {
+			s.Submit(fake.Job{Partition: "main", NodeList: []string{"worker-0"}})
+		}
+		s.SetPartition("other", "DRAIN")
+		slowly(s, 50*time.Millisecond, "/job/", "/jobs/state")
+		l.LeavePartitions("other")
+		after(time.Minute)
+		s.SetPartition("other", "UP")
+		s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		after(time.Hour)
+		if l.FreePartitions()["other"] {
+			t.Error("it is free with a job")
 		}
 	})
 }

@@ -239,6 +239,7 @@ const (
 	listJobs  = "GET jobs" // and their states
 	// deletePartition is answered before the partition is deleted, or not.
 	deletePartition = "DELETE partition"
+	listPartitions  = "GET partitions"
 	getJob          = "GET job"
 	getDiag         = "GET diag"
 	getPing         = "GET ping"

@@ -1,0 +1,125 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+)
+
+// A jobSearch looks for the jobs that need partitions which are to go, where slurmctld cannot be asked to delete these: before 26.05. It
+// lists the states of all jobs, and reads those that have not ended, one by one, as far as the limit of slurmrestd's load allows. It
+// goes on after later polls of the nodes. Jobs that are submitted meanwhile do not matter: the partitions take none.
+type jobSearch struct {
+	client *rest.Client
+	names  []string
+	// needed are the partitions that have to stay, and holders the jobs for which they do.
+	needed  map[string]bool
+	holders []int64
+	// listed says that ids are the jobs that are to be read yet.
+	listed bool
+	ids    []int64
+}
+
+// maxJobsLookedAt is how many jobs are looked at one by one, 12 kB each.
+const maxJobsLookedAt = 150
+
+// errLoadLimit says that the limit of slurmrestd's load does not let the next question be asked yet.
+var errLoadLimit = errors.New("slurmrestd has worked enough for now")
+
+// goesOn says whether a search is the one for these partitions.
+func (s *jobSearch) goesOn(client *rest.Client, names []string) bool {
+	return s != nil && s.client == client && slices.Equal(s.names, names)
+}
+
+// open are the partitions for which no job was found.
+func (s *jobSearch) open() []string {
+	return slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return s.needed[name] })
+}
+
+// goOn searches until it is known which of the partitions no job needs, or until the limit of the load ends it for now. With many jobs
+// that is none.
+func (p *leavingPartitions) goOn(ctx context.Context, s *jobSearch) (free []string, err error) {
+	if !s.listed {
+		if err := p.list(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	for len(s.ids) > 0 && len(s.open()) > 0 {
+		if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
+			return nil, errLoadLimit
+		}
+		if err := p.read(ctx, s, s.ids[0]); err != nil {
+			return nil, err
+		}
+		s.ids = s.ids[1:]
+	}
+	p.holders = s.holders
+	if len(s.open()) > 0 { // somebody may have let one take jobs meanwhile
+		if err := p.checkDrained(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s.open(), nil
+}
+
+// list finds out which jobs are to be read. Those come first for which partitions stayed the last time: as long as they are there, the
+// others are not read.
+func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
+	if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
+		return errLoadLimit
+	}
+	s.needed = map[string]bool{}
+	if err := p.checkDrained(ctx, s); err != nil {
+		return err
+	}
+	states, err := s.client.JobStates(ctx, func(s rest.JobState) bool { return !rest.Finished(s.State) })
+	p.took(aboutJobs, listJobs)
+	if err != nil {
+		return err
+	}
+	for _, state := range states {
+		s.ids = append(s.ids, state.ID)
+	}
+	s.ids = unique(s.ids)
+	if len(s.ids) > maxJobsLookedAt {
+		s.names = nil
+	}
+	s.ids, s.listed = unique(p.holders, s.ids), true
+	return nil
+}
+
+// checkDrained keeps the partitions that take new jobs.
+func (p *leavingPartitions) checkDrained(ctx context.Context, s *jobSearch) error {
+	partitions, err := s.client.Partitions(ctx)
+	p.took(aboutDaemons, listPartitions)
+	for _, partition := range partitions {
+		if !slices.Contains(partition.State, "DRAIN") {
+			s.needed[partition.Name] = true
+		}
+	}
+	return err
+}
+
+// read looks which partitions a job needs.
+func (p *leavingPartitions) read(ctx context.Context, s *jobSearch, id int64) error {
+	job, err := s.client.Job(ctx, id)
+	p.took(aboutJobs, getJob)
+	switch {
+	case errors.Is(err, rest.Absent), err == nil && rest.Finished(job.State):
+		return nil
+	case err != nil:
+		return err
+	}
+	for name := range strings.SplitSeq(job.Partition, ",") {
+		if slices.Contains(s.names, name) && !s.needed[name] {
+			s.needed[name], s.holders = true, append(s.holders, id)
+		}
+	}
+	return nil
+}
