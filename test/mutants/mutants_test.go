@@ -278,7 +278,31 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker goes without its claim",
-			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "now.Sparing(stay)", "now.Sparing(nil)"}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "now.Sparing(refused.stay)", "now.Sparing(nil)"}},
+			suite:  "test/integration/nodeset",
+			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
+		},
+		{
+			name:   "a claim is looked at again only when something else happens",
+			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "return refused.again, errors.Join(", "return time.Time{}, errors.Join("}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
+		},
+		{
+			name:   "a claim that was refused is asked for in each pass",
+			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", "return now.Before(c.until) && c", "return now.IsZero() && c"}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
+		},
+		{
+			name:   "a refused claim that somebody has changed waits for its minute",
+			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", " && c.version == claim.ResourceVersion", ""}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestARefusedClaimIsTriedAgainAtOnceWhenItOrItsOwnerIsAnother",
+		},
+		{
+			name:   "a change of a refused claim wakes nobody",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodes.go", "return refused || len(", "return refused && len("}},
 			suite:  "test/integration/nodeset",
 			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
 		},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther(t *testing.T) {
 			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}},
 		}}},
 	}
-	guard.Spec.Validations = []admissionv1.Validation{{Expression: `object.metadata.name != "scratch-w-1"`, Message: "guarded"}}
+	guard.Spec.Validations = []admissionv1.Validation{{Expression: `object.metadata.name != "scratch-w-1" || "free" in object.metadata.labels`, Message: "guarded"}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
 	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: o.Namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -125,6 +126,21 @@ func TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther(t *testing.T) {
 	if p := operator.Get[corev1.Pod](o, "w-1"); p.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
 		t.Errorf("w-1 is to go without its claim: %v", p.Annotations)
 	}
+	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, slinkyv1beta1.ReasonApplyFailed)
+	if !strings.HasPrefix(message, "PersistentVolumeClaim scratch-w-1: ") || !strings.Contains(message, "Pod w-1 does not go without it") || !strings.HasSuffix(message, "guarded") {
+		t.Errorf("the NodeSet says %q", message)
+	}
+	o.Settle()
+	if errs := o.Errors(); len(errs) > 0 {
+		t.Errorf("it failed: %v", errs)
+	}
+	operator.Change(o, "scratch-w-1", func(c *corev1.PersistentVolumeClaim) { c.Labels["free"] = "" })
+	changed := time.Now()
+	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
+	if took := time.Since(changed); took > 20*time.Second { // and not the minute after which it is tried again anyhow
+		t.Errorf("the change of the claim was followed after %s", took)
+	}
+	o.ExpectWorkers()
 }
 
 func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {

@@ -24,14 +24,14 @@ import (
 )
 
 // ownClaims gives the claims of the NodeSet to whom they are to go with. It comes before any worker is marked: the claim of
-// one that is deleted must have its owner by then. So the workers stay whose claims somebody does not let us change; those are
-// returned with the error.
-func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) (stay map[string]bool, err error) {
+// one that is deleted must have its owner by then. So the workers stay whose claims somebody does not let us change.
+func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) (*refusedClaims, error) {
+	refused := &refusedClaims{stay: map[string]bool{}}
 	if len(n.Spec.VolumeClaimTemplates) == 0 {
-		return nil, nil
+		return refused, nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	err = r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
+	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
 	if err != nil {
 		return nil, fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
@@ -47,52 +47,50 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 		APIVersion: slinkyv1beta1.GroupVersion.String(), Kind: "NodeSet", Name: n.Name, UID: n.UID,
 	}}
 	holders.WhenDeleted, holders.WhenScaled = n.ClaimRetention()
-	var refused done
 	err = kube.SlowStart(len(claims.Items), func(i int) error {
 		h, pod := holders, users[claims.Items[i].Name]
 		if pod != nil {
 			h.Pod = &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 			h.ScaledIn = scaledIn[pod.Name]
 		}
-		err := r.ownClaim(ctx, n, &claims.Items[i], h)
-		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-			return err
+		refusal, err := r.ownClaim(ctx, n, &claims.Items[i], h)
+		if refusal != nil {
+			refused.add(&claims.Items[i], pod, *refusal)
 		}
-		refused.hold(err)
-		if pod != nil {
-			refused.add(pod.Name)
-		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	stay = make(map[string]bool, len(refused.names))
-	for _, name := range refused.names {
-		stay[name] = true
-	}
-	return stay, refused.held()
+	return refused, err
 }
 
-func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) error {
+// ownClaim gives a claim its owner. A refusal is what somebody says who does not allow that.
+func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) (*claimRefusal, error) {
 	owners, change, foreign := h.Own(claim.OwnerReferences)
 	if foreign && metav1.GetControllerOf(claim) != nil {
 		r.Recorder.Eventf(n, claim, corev1.EventTypeWarning, "ConflictingController", "Own",
 			"PersistentVolumeClaim %s is controlled by %s; the retention policy does not apply to it", claim.Name, metav1.GetControllerOf(claim).Name)
 	}
 	if !change || claim.DeletionTimestamp != nil {
-		return nil
+		return nil, nil
+	}
+	if refusal, ok := r.refusalOf(claim, owners); ok {
+		return &refusal, nil
 	}
 	changed := claim.DeepCopy()
 	changed.OwnerReferences = owners
 	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
+	if refused(err) {
+		refusal := claimRefusal{version: claim.ResourceVersion, owners: owners, until: r.Clock.Now().Add(claimRetryInterval), why: err}
+		r.refusals.Add(claim.UID, refusal)
+		return &refusal, nil
+	}
+	r.refusals.Remove(claim.UID)
 	if err == nil {
 		r.Applier.Wrote(n, changed)
 	}
 	if err = reconcile.IgnoreGone(err); err != nil {
-		return fmt.Errorf("changing the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return nil, fmt.Errorf("changing the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return nil
+	return nil, nil
 }
 
 // createClaims makes the claims of a worker that do not exist; those that exist are kept for it. One that is about to go

@@ -54,12 +54,13 @@ func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f fact
 	now := p.workers // what waits is still expected
 	renewed, renewErr := r.renew(ctx, f.input, seen, &now)
 	offAgain, offErr := r.confirmPowerDown(ctx, n, f, &now)
-	err := errors.Join(renewErr, offErr, r.execute(ctx, f, p, now))
+	claimsAgain, err := r.execute(ctx, f, p, now)
 	resumeAgain, resumeErr := r.resume(ctx, n, f.workers)
 	cloudAgain, cloudErr := r.makeClouds(ctx, n, f)
 	again, reserveErr := r.reserve(ctx, n, f.registered, p.workers.Desired, seen)
 	cleanUpAgain, cleanUpErr := r.cleanUpOrphanedNodes(ctx, n, f.pods, f.workers, p.workers)
-	seen.again = plans.Sooner(renewed, plans.Sooner(again, cleanUpAgain))
-	seen.again = plans.Sooner(seen.again, plans.Sooner(offAgain, plans.Sooner(resumeAgain, cloudAgain)))
-	return errors.Join(applyErr, err, resumeErr, cloudErr, cleanUpErr, reserveErr)
+	for _, t := range []time.Time{renewed, offAgain, claimsAgain, resumeAgain, cloudAgain, again, cleanUpAgain} {
+		seen.again = plans.Sooner(seen.again, t)
+	}
+	return errors.Join(applyErr, renewErr, offErr, err, resumeErr, cloudErr, cleanUpErr, reserveErr)
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,20 +27,21 @@ import (
 const marksOwner = kube.FieldManager + "-nodeset"
 
 // execute carries out what the plan for the workers says now, many pods at a time. Each of its steps stands for itself: what fails
-// is tried again by the next reconcile, from which the same plan follows.
-func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Plan) error {
+// is tried again by the next reconcile, from which the same plan follows. What somebody does not allow is tried again at a time of its
+// own.
+func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Plan) (again time.Time, err error) {
 	n := f.set
 	byName := make(map[string]*corev1.Pod, len(f.pods))
 	for i := range f.pods {
 		byName[f.pods[i].Name] = &f.pods[i]
 	}
-	stay, err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods))
-	if err != nil && stay == nil {
-		return err
+	refused, err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods))
+	if err != nil {
+		return time.Time{}, err
 	}
-	now = now.Sparing(stay)
-	return errors.Join(
-		err,
+	now = now.Sparing(refused.stay)
+	return refused.again, errors.Join(
+		errors.Join(refused.problems...),
 		r.createAll(ctx, f.input, now.Create, p.revision),
 		r.deleteAll(ctx, n, now.Delete, byName, "in which nothing ran"),
 		r.deleteAll(ctx, n, now.PowerDown, byName, "whose Slurm nodes are powered down"),

@@ -31,7 +31,8 @@ func (r *reconciler) watchNodes(b *builder.Builder) {
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return len(e.ObjectOld.GetOwnerReferences()) != len(e.ObjectNew.GetOwnerReferences())
+			_, refused := r.refusals.Get(e.ObjectNew.GetUID()) // which what has changed may end
+			return refused || len(e.ObjectOld.GetOwnerReferences()) != len(e.ObjectNew.GetOwnerReferences())
 		},
 	}))
 }

@@ -48,6 +48,8 @@ type reconciler struct {
 	renewals renewals
 	// sealed are digests by what they were made of, see sssd, and configs are texts by where they are from, see sshdConfig.
 	sealed, configs *lru.Cache
+	// refusals are those of claims, by UID. They may be lost.
+	refusals *lru.Cache
 }
 
 // Index adds the index by which NodeSets are found by what they refer to.
@@ -57,7 +59,10 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 
 // Setup registers the controller of NodeSets.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
-	r := &reconciler{Base: base, links: links, brakes: brakes, sealed: lru.New(maxDigests), configs: lru.New(maxConfigs)}
+	r := &reconciler{
+		Base: base, links: links, brakes: brakes,
+		sealed: lru.New(maxDigests), configs: lru.New(maxConfigs), refusals: lru.New(maxClaimRefusals),
+	}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{
 		Base:     &r.Base,
 		New:      func() *slinkyv1beta1.NodeSet { return &slinkyv1beta1.NodeSet{} },
