@@ -146,9 +146,14 @@ until [ -e /mnt/finish-$SLURM_JOB_ID ]; do sleep 0.2; done
 exit $(cat /mnt/finish-$SLURM_JOB_ID)
 `
 
+// asAlice is a command, as alice runs it.
+func asAlice(args ...string) []string {
+	return append([]string{"setpriv", "--reuid", "2000", "--regid", "2000", "--clear-groups"}, args...)
+}
+
 func (r *real) Submit(job fake.Job) int64 {
 	r.t.Helper()
-	args := []string{"setpriv", "--reuid", "2000", "--regid", "2000", "--clear-groups", "sbatch", "--parsable", "--output=/dev/null", "--ntasks-per-node=1"}
+	args := asAlice("sbatch", "--parsable", "--output=/dev/null", "--ntasks-per-node=1")
 	if len(job.NodeList) > 0 {
 		args = append(args, "--nodelist="+strings.Join(job.NodeList, ","), "--nodes="+strconv.Itoa(len(job.NodeList)))
 	} else {

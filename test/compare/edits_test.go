@@ -119,6 +119,11 @@ func TestWhatEditsDoToJobs(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s, restarted: %t", root.Release, e.name, restarts), func(t *testing.T) {
 					t.Parallel()
 					c := &edited{t: t, box: realslurm.Start(t, root, editedConf), jobs: map[string]string{}}
+					t.Cleanup(func() {
+						if t.Failed() {
+							t.Logf("the jobs are %v", c.states())
+						}
+					})
 					c.submitAll()
 					want := e.by26
 					if root.Release == "24.11" {
@@ -144,19 +149,15 @@ type edited struct {
 const heldForBoth = "held for both"
 
 func (c *edited) submit(name string, args ...string) {
-	c.jobs[name] = c.as(append(append([]string{"sbatch", "--parsable", "--output=/dev/null", "--time=100", "--partition=target"}, args...), "/mnt/job")...)
-}
-
-// as runs a command as alice.
-func (c *edited) as(args ...string) string {
-	return c.box.Run(append([]string{"setpriv", "--reuid", "2000", "--regid", "2000", "--clear-groups"}, args...)...)
+	args = append([]string{"sbatch", "--parsable", "--output=/dev/null", "--time=100", "--partition=target"}, args...)
+	c.jobs[name] = c.box.Run(asAlice(append(args, "/mnt/job")...)...)
 }
 
 // submitAll submits a job of each kind, and waits until they are in their states.
 func (c *edited) submitAll() {
 	c.box.StartSlurmd("a", 16, "RealMemory=100 Feature=x Gres=gpu:0")
 	c.box.StartSlurmd("b", 16, "RealMemory=100 Feature=y Gres=gpu:0")
-	c.awaits("the nodes are idle", func() bool {
+	c.box.Wait("the nodes to be idle", func() bool {
 		return strings.Count(c.box.Run("sinfo", "-N", "-h", "-p", "target", "-o", "%T"), "idle") == 2
 	})
 	if err := os.WriteFile(c.box.Path("job"), []byte("#!/bin/bash\nexec sleep 1000\n"), 0o755); err != nil {
@@ -173,7 +174,7 @@ func (c *edited) submitAll() {
 	c.submit("heterogeneous", on, "--ntasks=1", ":", "--partition=target", "--nodelist=b", "--ntasks=1")
 	for name := range maps.Clone(c.jobs) {
 		if name != "array task that waits" {
-			c.awaits("job "+name+" runs", func() bool { return strings.HasPrefix(c.state(name), "RUNNING") })
+			c.box.Wait("job "+name+" to run", func() bool { return strings.HasPrefix(c.state(name), "RUNNING") })
 		}
 	}
 	c.submit("heterogeneous that waits", on, "--exclusive", ":", "--partition=target", "--nodelist=b", "--exclusive")
@@ -181,7 +182,7 @@ func (c *edited) submitAll() {
 	c.submit("held", on, "--hold")
 	c.submit(heldForBoth, "--hold", "--partition=target,spare")
 	c.box.Run("scontrol", "suspend", c.jobs["suspended"])
-	c.awaits("a job is suspended", func() bool { return strings.HasPrefix(c.state("suspended"), "SUSPENDED") })
+	c.box.Wait("a job to be suspended", func() bool { return strings.HasPrefix(c.state("suspended"), "SUSPENDED") })
 }
 
 // state is that of a job, with how often it was requeued; "unknown" when nobody says.
@@ -251,21 +252,10 @@ func (c *edited) expect(before map[string]string, want effect) {
 		}
 	}
 	if want != endsNone {
-		c.awaits("the edit has its effect", func() bool { return maps.Equal(c.states(), after) })
+		c.box.Wait("the effect of the edit", func() bool { return maps.Equal(c.states(), after) })
 	}
 	<-time.After(watched)
 	if diff := cmp.Diff(after, c.states()); diff != "" {
 		c.t.Errorf("an edit that does %s to jobs, of which they become (-want +got):\n%s", want, diff)
-	}
-}
-
-func (c *edited) awaits(what string, so func() bool) {
-	c.t.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(settles); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("not so within %s: %s; the jobs are %v\n%s", settles, what, c.states(), c.box.Logs())
-		}
 	}
 }

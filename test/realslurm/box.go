@@ -24,7 +24,7 @@ import (
 //go:embed box.sh
 var script string
 
-// patience bounds every wait for a daemon.
+// patience bounds every wait.
 const patience = 90 * time.Second
 
 // Key signs the tokens for slurmrestd.
@@ -56,7 +56,7 @@ func Start(t testing.TB, root Root, extra string) *Box {
 	b.StartController()
 	b.start("slurmrestd", "SLURM_JWT=daemon exec setpriv --reuid 65534 --regid 65534 --clear-groups "+
 		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/rest.sock")
-	b.wait("slurmrestd", func() bool {
+	b.Wait("slurmrestd", func() bool {
 		_, err := os.Stat(b.Path("rest.sock"))
 		return err == nil
 	})
@@ -105,7 +105,7 @@ func Open(t testing.TB, root Root, extra string) *Box {
 		t.Fatalf("starting a box: %v", err)
 	}
 	b.daemons["init"] = &daemon{b.init, ended}
-	b.wait("the box", func() bool {
+	b.Wait("the box", func() bool {
 		select {
 		case <-ended:
 			t.Fatalf("the box ended: %s", &out)
@@ -249,7 +249,7 @@ func (b *Box) Try(args ...string) (string, error) {
 func (b *Box) StartController() {
 	b.t.Helper()
 	b.LaunchController()
-	b.wait("slurmctld", func() bool {
+	b.Wait("slurmctld", func() bool {
 		out, err := b.Try("scontrol", "ping")
 		return err == nil && strings.Contains(out, "UP")
 	})
@@ -265,7 +265,7 @@ func (b *Box) LaunchController() {
 // registers again, with the next slurmctld.
 func (b *Box) StopController() {
 	b.t.Helper()
-	b.wait("slurmctld to have answered", func() bool { return !b.asksController("tcp") && !b.asksController("tcp6") })
+	b.Wait("slurmctld to have answered", func() bool { return !b.asksController("tcp") && !b.asksController("tcp6") })
 	b.stop("slurmctld", "TERM")
 }
 
@@ -349,8 +349,8 @@ func (b *Box) runs(name string) bool {
 	}
 }
 
-// wait waits for something to be so.
-func (b *Box) wait(what string, so func() bool) {
+// Wait waits for something to be so, for 90 seconds at most.
+func (b *Box) Wait(what string, so func() bool) {
 	b.t.Helper()
 	deadline, tick := time.NewTimer(patience), time.NewTicker(50*time.Millisecond)
 	defer deadline.Stop()
@@ -358,7 +358,7 @@ func (b *Box) wait(what string, so func() bool) {
 	for !so() {
 		select {
 		case <-deadline.C:
-			b.t.Fatalf("%s (%s) is not up after %s\n%s", what, b.root.Release, patience, b.Logs())
+			b.t.Fatalf("waiting for %s (%s): not so after %s\n%s", what, b.root.Release, patience, b.Logs())
 		case <-tick.C:
 		}
 	}

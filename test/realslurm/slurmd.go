@@ -23,11 +23,11 @@ func (b *Box) StartSlurmd(name string, cores int, conf string, args ...string) {
 		earlier = b.startOf(name)
 	}
 	b.start("slurmd-"+name, line)
-	b.wait("slurmd "+name, func() bool {
+	b.Wait("slurmd "+name, func() bool {
 		said := b.log("slurmd-" + name)[before:]
 		return strings.Contains(said, "slurmd version ") || strings.Contains(said, "fatal: ")
 	})
-	b.wait("the registration of slurmd "+name, func() bool {
+	b.Wait("the registration of slurmd "+name, func() bool {
 		said := b.log("slurmd-" + name)[before:]
 		if !b.runs("slurmctld") || !b.runs("slurmd-"+name) || strings.Contains(said, "Unable to register") {
 			return true
