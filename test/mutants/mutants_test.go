@@ -205,6 +205,18 @@ func ours() []mutation {
 			caught: "TestTheWorkerThatTookThePlaceOfThisOneIsNotDrained",
 		},
 		{
+			name:   "another user takes the directory of a job in the tmpfs",
+			edits:  []edit{{"internal/passivecheck/builtin/job.go", "if info.Mode().Perm()&othersWrite == 0 {", "if true {"}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestNobodyTakesTheDirectoryOfAJob",
+		},
+		{
+			name:   "a job starts without the directory that is to be its user's alone",
+			edits:  []edit{{"internal/passivecheck/builtin/job.go", "err := closeMemoryDir(m); err != nil {", "err := closeMemoryDir(m); err != nil && m.Job == nil {"}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestAJobDoesNotStartWhereOthersCanTakeItsDirectory",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

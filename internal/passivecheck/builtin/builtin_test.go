@@ -141,6 +141,55 @@ func TestTheDirectoryOfAJob(t *testing.T) {
 	}
 }
 
+// TestNobodyTakesTheDirectoryOfAJob is about the tmpfs as a kubelet mounts it: everybody may write to it.
+func TestNobodyTakesTheDirectoryOfAJob(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, for directories of other users")
+	}
+	w := newWorld(t)
+	const memory, dir = "/mnt/jail/mnt/memory", "/mnt/jail/mnt/memory/job_12"
+	w.write(dir+"/planted", "x")
+	j := job()
+	j.UID = 2000
+	for _, err := range []error{os.Chown(w.path(dir), 2001, 2001), os.Chmod(w.path(dir), 0o777), os.Chown(w.path(memory), 2001, 2001), os.Chmod(w.path(memory), 0o777)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.expect("job_tmpfs_recreate", passivecheck.Prolog, j, passivecheck.Passed, "was made")
+	for name, want := range map[string]fs.FileMode{memory: 0o755, dir: 0o700} {
+		info, err := os.Lstat(w.path(name))
+		if err != nil || info.Mode().Perm() != want || owner(info) != map[string]int{memory: 0, dir: 2000}[name] {
+			t.Errorf("%s is %v of %d, %v; want %v", name, info.Mode(), owner(info), err, want)
+		}
+	}
+	if w.has(dir + "/planted") {
+		t.Error("the job begins with the file of another user")
+	}
+}
+
+// TestAJobDoesNotStartWhereOthersCanTakeItsDirectory has a tmpfs whose mode cannot be changed.
+func TestAJobDoesNotStartWhereOthersCanTakeItsDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("/mnt/jail/mnt/memory")
+	if err := unix.Mount("tmpfs", w.path("/mnt/jail/mnt/memory"), "tmpfs", unix.MS_RDONLY, "mode=777"); err != nil {
+		t.Skip("needs root, to mount: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(w.path("/mnt/jail/mnt/memory"), unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	w.expect("job_tmpfs_recreate", passivecheck.Prolog, job(), passivecheck.Failed, "users may write to /mnt/memory")
+	// Closed, and full: nobody has the directory, and no node is drained.
+	if err := unix.Mount("", w.path("/mnt/jail/mnt/memory"), "", unix.MS_REMOUNT, "nr_inodes=1"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.run("job_tmpfs_recreate", passivecheck.Prolog, job()); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestALinkOfAUserLeadsOutOfNoJail(t *testing.T) {
 	w := newWorld(t)
 	w.write("/host/precious", "x")

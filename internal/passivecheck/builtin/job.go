@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
@@ -35,13 +36,17 @@ func hasMemoryDir(m *machine.Machine) bool {
 	return err == nil && info.IsDir()
 }
 
-// jobTmpfsRecreate makes an empty directory in the tmpfs, which is the user's alone.
+// jobTmpfsRecreate makes an empty directory in the tmpfs, which is the user's alone. It fails, and the job does not start, where other
+// users could have the directory instead.
 func jobTmpfsRecreate(_ context.Context, m *machine.Machine) (passivecheck.Result, error) {
 	switch {
 	case m.Job == nil:
 		return withoutJob()
 	case !hasMemoryDir(m):
 		return skipped("there is no %s", memoryDir)
+	}
+	if err := closeMemoryDir(m); err != nil {
+		return failed("users may write to %s, and could take the directory of a job there: %v", memoryDir, err)
 	}
 	dir := jobDir(m.Job.ID)
 	err := m.Files.RemoveAll(dir)
@@ -51,10 +56,54 @@ func jobTmpfsRecreate(_ context.Context, m *machine.Machine) (passivecheck.Resul
 	if err == nil {
 		err = m.Files.Chown(dir, m.Job.UID, m.Job.GID)
 	}
-	if err != nil {
-		return passivecheck.Result{}, fmt.Errorf("making the directory of job %d: %w", m.Job.ID, err)
+	if err == nil {
+		return passed("%s was made", dir)
 	}
-	return passed("%s was made", dir)
+	if info, statErr := m.Files.Lstat(dir); !errors.Is(statErr, fs.ErrNotExist) && (statErr != nil || ofOthers(info, m.Job.UID)) {
+		return failed("%s is not the user's alone: %v", dir, errors.Join(err, statErr))
+	}
+	// A job that could fill the tmpfs, or has made its own directory hard to remove, takes no node out.
+	return passivecheck.Result{}, fmt.Errorf("making the directory of job %d: %w", m.Job.ID, err)
+}
+
+// closeMemoryDir lets nobody but root make or move anything in the tmpfs. A kubelet mounts it so that everybody may.
+func closeMemoryDir(m *machine.Machine) error {
+	dir, err := m.Files.WithoutLinks().Open(memoryDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at it: %w", err)
+	}
+	if owner(info) != os.Geteuid() {
+		if err := dir.Chown(os.Geteuid(), os.Getegid()); err != nil {
+			return fmt.Errorf("making it root's: %w", err)
+		}
+	}
+	const othersWrite = 0o022
+	if info.Mode().Perm()&othersWrite == 0 {
+		return nil
+	}
+	if err := dir.Chmod(info.Mode().Perm() &^ othersWrite); err != nil {
+		return fmt.Errorf("closing it: %w", err)
+	}
+	return nil
+}
+
+// ofOthers says whether somebody besides root and a user may have what is at the place of a job's directory.
+func ofOthers(info fs.FileInfo, uid int) bool {
+	is := owner(info)
+	return !info.IsDir() || info.Mode().Perm()&0o077 != 0 || is != uid && is != os.Geteuid()
+}
+
+// owner is the user ID of who has a file, or -1.
+func owner(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
 }
 
 // jobTmpfsDelete removes it.
