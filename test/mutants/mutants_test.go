@@ -217,6 +217,24 @@ func ours() []mutation {
 			caught: "TestAJobDoesNotStartWhereOthersCanTakeItsDirectory",
 		},
 		{
+			name:   "a directory with the name of a leftover stops what fills the jail",
+			edits:  []edit{{"internal/jail/populate/state.go", "if err != nil && !errors.Is(err, unix.EISDIR) { // no run", "if err != nil { // no run"}},
+			suite:  "internal/jail/populate",
+			caught: "TestADirectoryWithTheNameOfALeftoverStopsNothing",
+		},
+		{
+			name:   "a directory in the place of a temporary file stops what fills the jail",
+			edits:  []edit{{"internal/jail/populate/state.go", "case !errors.Is(err, unix.EISDIR):\n\t\treturn err", "case err != nil:\n\t\treturn err"}},
+			suite:  "internal/jail/populate",
+			caught: "TestADirectoryWithTheNameOfALeftoverStopsNothing",
+		},
+		{
+			name:   "a directory with the name of an old file stops the configuration",
+			edits:  []edit{{"internal/jail/batch/batch.go", "!errors.Is(err, unix.EISDIR) {", "!errors.Is(err, unix.ENOTDIR) {"}},
+			suite:  "internal/jail/batch",
+			caught: "TestADirectoryWithTheNameOfAnOldFileStopsNothing",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is a file as it shall be.
@@ -117,7 +119,8 @@ func (w *Writer) cleanDirectory(dir string) (until time.Time, err error) {
 			until = due
 			continue
 		}
-		if err := w.Tree.Remove(path.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := w.Tree.Remove(path.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EISDIR) { // no batch makes a directory with such a name
 			return until, err
 		}
 	}

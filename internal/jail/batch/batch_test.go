@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,24 @@ func TestOldFilesStayAsLongAsCachesLeadToThem(t *testing.T) {
 	now = now.Add(time.Minute)
 	if until, err := w.Clean(files); err != nil || !until.IsZero() || len(look(t, dir)) != 1 {
 		t.Errorf("until %v, %v: %v", until, err, look(t, dir))
+	}
+}
+
+// TestADirectoryWithTheNameOfAnOldFileStopsNothing is about users, who may make any name in a directory that they may write to.
+func TestADirectoryWithTheNameOfAnOldFileStopsNothing(t *testing.T) {
+	dir := t.TempDir()
+	w := batch.Writer{Tree: plant(t, dir, map[string]string{"/a-sconfigcontroller-1-0/precious": "mine 0644", "/b-sconfigcontroller-1-0": "old 0644"}), Now: time.Now}
+	files := []batch.File{{Path: "/a", Content: []byte("new"), Mode: 0o644}}
+	if changed, _, err := w.Write(files); err != nil || len(changed) != 1 {
+		t.Fatalf("changed %v: %v", changed, err)
+	}
+	for range 2 {
+		if changed, until, err := w.Write(files); err != nil || len(changed) != 0 || !until.IsZero() {
+			t.Errorf("changed %v, until %v: %v", changed, until, err)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(look(t, dir))); !slices.Equal(got, []string{"/a", "/a-sconfigcontroller-1-0/precious"}) {
+		t.Errorf("there are %q", got)
 	}
 }
 

@@ -155,8 +155,7 @@ func (c *copier) slurmLinks() error {
 		if is, err := c.root.Link(at); err == nil && is == to {
 			continue
 		}
-		err := c.in("usr/bin", func(dir int) error { return unix.Unlinkat(dir, temporary, 0) })
-		if err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := c.in("usr/bin", func(dir int) error { return c.clear(dir, temporary) }); err != nil {
 			return c.at(at, err)
 		}
 		if err := c.in("usr/bin", func(dir int) error { return unix.Symlinkat(to, dir, temporary) }); err != nil {

@@ -83,7 +83,7 @@ func (w *worker) anew(dir int, create func() error) error {
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	if err := w.change(func() error { return unix.Unlinkat(dir, w.temporary, 0) }); err != nil {
+	if err := w.clear(dir, w.temporary); err != nil {
 		return err
 	}
 	return w.change(create)

@@ -182,8 +182,8 @@ func (c *copier) sentinel() error {
 // file writes a small file so that it is there as a whole or not at all.
 func (c *copier) file(dir int, name, content string) error {
 	const temporary = temporaryPrefix + "new"
-	err := c.change(func() error { return unix.Unlinkat(dir, temporary, 0) })
-	if err != nil && !errors.Is(err, unix.ENOENT) {
+	err := c.clear(dir, temporary)
+	if err != nil {
 		return err
 	}
 	var out int
@@ -202,6 +202,13 @@ func (c *copier) file(dir int, name, content string) error {
 		err = c.change(func() error { return unix.Fsync(out) })
 	}
 	if err = errors.Join(err, unix.Close(out)); err != nil {
+		return err
+	}
+	err = c.change(func() error { return unix.Renameat(dir, temporary, dir, name) })
+	if !errors.Is(err, unix.EISDIR) {
+		return err
+	}
+	if err := c.clear(dir, name); err != nil {
 		return err
 	}
 	return c.change(func() error { return unix.Renameat(dir, temporary, dir, name) })

@@ -230,6 +230,49 @@ func TestWhatAKilledRunLeftIsTakenAway(t *testing.T) {
 	}
 }
 
+// TestADirectoryWithTheNameOfALeftoverStopsNothing is about users: they may make any name in the directories that they may write to.
+func TestADirectoryWithTheNameOfALeftoverStopsNothing(t *testing.T) {
+	source := image(t)
+	for name, dir := range map[string]string{
+		"one of a user":                        "usr/lib/" + temporaryPrefix + "x",
+		"one where a file is written":          "usr/lib/" + temporaryPrefix + "0",
+		"one where the sentinel is written":    "etc/" + temporaryPrefix + "new",
+		"one where the marker is written":      temporaryPrefix + "new",
+		"one where Slurm's links are made":     "usr/bin/" + temporaryPrefix + "new",
+		"one in the place of the lock":         lockName,
+		"one in the place of the marker":       Marker,
+		"one where another was moved to aside": "usr/lib/" + temporaryPrefix + "0.aside.0",
+	} {
+		for _, interrupted := range []bool{true, false} {
+			if interrupted && dir == Marker {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, interrupted %t", name, interrupted), func(t *testing.T) {
+				jail := t.TempDir()
+				must(t, os.MkdirAll(filepath.Join(jail, dir), 0o755))
+				must(t, os.MkdirAll(filepath.Join(jail, "usr/lib", temporaryPrefix+"0", "below"), 0o755))
+				must(t, os.WriteFile(filepath.Join(jail, dir, "precious"), []byte("mine"), 0o600))
+				o := options(source, jail)
+				o.Overwrite = true
+				if interrupted {
+					must(t, os.WriteFile(filepath.Join(jail, Marker), []byte("overwrite\n"), 0o600))
+				}
+				must(t, Run(o, &Progress{}))
+				if got := read(t, jail, "etc/os-release"); got != "release 1\n" {
+					t.Errorf("os-release is %q", got)
+				}
+				if _, err := os.Lstat(filepath.Join(jail, Sentinel)); err != nil {
+					t.Error(err)
+				}
+				found, err := filepath.Glob(filepath.Join(jail, filepath.Dir(dir), Marker+"*", "precious"))
+				if err != nil || len(found) != 1 {
+					t.Errorf("the user's file is at %v, %v", found, err)
+				}
+			})
+		}
+	}
+}
+
 func TestTwoRunsExcludeEachOther(t *testing.T) {
 	source, jail := image(t), t.TempDir()
 	fd, err := unix.Open(filepath.Join(jail, lockName), unix.O_CREAT|unix.O_RDWR, 0o600)

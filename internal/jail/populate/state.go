@@ -42,6 +42,12 @@ func (c *copier) lock() (unlock func() error, err error) {
 func (c *copier) tryLock() (unlock func() error, err error) {
 	for {
 		fd, err := unix.Openat(c.jail, lockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+			if err := c.clear(c.jail, lockName); err != nil { // no run has made a directory, a link or a socket
+				return nil, c.at(lockName, err)
+			}
+			continue
+		}
 		if err != nil {
 			return nil, c.at(lockName, err)
 		}
@@ -114,8 +120,15 @@ func (c *copier) complete() (bool, error) {
 
 // marker reads the marker.
 func (c *copier) marker() (mode string, marked bool, err error) {
-	if !exists(c.jail, Marker) {
+	var st unix.Stat_t
+	err = unix.Fstatat(c.jail, Marker, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
 		return "", false, nil
+	case err != nil:
+		return "", false, c.at(Marker, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return "", false, nil // no run has made it
 	}
 	file, err := c.root.Open(Marker)
 	if err != nil {
@@ -152,9 +165,38 @@ func (c *copier) sweep(d *directory) error {
 		if !strings.HasPrefix(name, temporaryPrefix) || name == lockName {
 			continue
 		}
-		if err := c.change(func() error { return unix.Unlinkat(d.target, name, 0) }); err != nil {
+		err := c.change(func() error { return unix.Unlinkat(d.target, name, 0) })
+		if err != nil && !errors.Is(err, unix.EISDIR) { // no run leaves a directory
 			return fmt.Errorf("removing %s, which an interrupted run left: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// maxAside is how many names are tried for a directory that is moved aside.
+const maxAside = 1000
+
+// clear takes away what has a name of ours in a directory; nothing there is no error. A directory is none of ours, so it is moved
+// aside with all that is in it.
+func (c *copier) clear(dir int, name string) error {
+	err := c.change(func() error { return unix.Unlinkat(dir, name, 0) })
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case !errors.Is(err, unix.EISDIR):
+		return err
+	}
+	for n := range maxAside {
+		// Over anything but an empty directory the kernel refuses.
+		aside := fmt.Sprintf("%s%s.aside.%d", temporaryPrefix, strings.TrimPrefix(name, temporaryPrefix), n)
+		err = c.change(func() error { return unix.Renameat(dir, name, dir, aside) })
+		switch {
+		case err == nil:
+			c.log("Moved the directory %s aside, which has the name of a file of populate-jail; it is now %s", name, aside)
+			return nil
+		case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTDIR):
+			return err
+		}
+	}
+	return fmt.Errorf("moving the directory %s aside: %w", name, err)
 }
