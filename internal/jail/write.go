@@ -45,9 +45,13 @@ func (r *Root) Append(name string) (*os.File, error) {
 	return file, nil
 }
 
-// Mkdir makes one directory.
+// Mkdir makes one directory. Its mode may have the sticky bit.
 func (r *Root) Mkdir(name string, mode fs.FileMode) error {
-	return r.within(name, "making directory", func(dir int, base string) error { return unix.Mkdirat(dir, base, uint32(mode.Perm())) })
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return r.within(name, "making directory", func(dir int, base string) error { return unix.Mkdirat(dir, base, bits) })
 }
 
 // Symlink makes a symbolic link that holds target, which is not looked at.

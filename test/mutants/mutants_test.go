@@ -235,6 +235,12 @@ func ours() []mutation {
 			caught: "TestADirectoryWithTheNameOfAnOldFileStopsNothing",
 		},
 		{
+			name:   "a home that an administrator closed is given back at the next login",
+			edits:  []edit{{"internal/jail/home/home.go", "stat.Mode&0o7777 == unix.S_ISVTX|homeMode", "stat.Mode&0o777 == homeMode"}},
+			suite:  "internal/jail/home",
+			caught: "TestAHomeThatIsClosedToItsUserStaysClosed",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

@@ -23,8 +23,11 @@ import (
 const (
 	// skeleton is the directory of the jail whose files a new home has, see useradd(8).
 	skeleton = "/etc/skel"
-	// homeMode is that of a new home, HOME_MODE of Debian's login.defs(5). It also tells a home that is not finished.
+	// homeMode is that of a new home, HOME_MODE of Debian's login.defs(5).
 	homeMode = 0o700
+	// unfinishedMode is that of a home while it is made: closed, and with a sticky bit, which tells it from one that an
+	// administrator has closed to its user.
+	unfinishedMode = fs.ModeSticky | homeMode
 	// maxFiles and maxFileSize are how many files of the skeleton are copied, and how large each is at most.
 	maxFiles    = 1000
 	maxFileSize = 16 << 20
@@ -38,7 +41,7 @@ type Account struct {
 }
 
 // Make makes the home and says whether it did. A home that is there is left alone, whoever owns it. One whose maker was
-// interrupted belongs to root and is closed to all others: it is finished.
+// interrupted belongs to root, is closed to all others and has the sticky bit: it is finished.
 func Make(root *jail.Root, a Account) (bool, error) {
 	switch {
 	case !path.IsAbs(a.Home) || path.Clean(a.Home) == "/":
@@ -59,7 +62,14 @@ func Make(root *jail.Root, a Account) (bool, error) {
 	if err := m.copyDir("/"); err != nil {
 		return false, err
 	}
-	return true, root.Chown(path.Clean(a.Home), a.UID, a.GID)
+	dir, err := within.Open("/")
+	if err != nil {
+		return false, err
+	}
+	if err := errors.Join(dir.Chown(a.UID, a.GID), dir.Chmod(homeMode), dir.Close()); err != nil {
+		return false, fmt.Errorf("giving the home %s to its user: %w", a.Home, err)
+	}
+	return true, nil
 }
 
 // ensure makes the directory with those above it, and says whether it is to be filled.
@@ -71,7 +81,7 @@ func ensure(root *jail.Root, home string) (bool, error) {
 		if err := unix.Fstat(int(there.Fd()), &stat); err != nil {
 			return false, fmt.Errorf("looking at %s of the jail: %w", home, err)
 		}
-		unfinished := stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Uid == 0 && stat.Mode&0o7777 == homeMode
+		unfinished := stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Uid == 0 && stat.Mode&0o7777 == unix.S_ISVTX|homeMode
 		return unfinished, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +96,7 @@ func ensure(root *jail.Root, home string) (bool, error) {
 			return false, err
 		}
 	}
-	if err := root.Mkdir(home, homeMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := root.Mkdir(home, unfinishedMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
 	return true, nil

@@ -137,6 +137,7 @@ func TestAHomeIsFinished(t *testing.T) {
 			dir, root := world(t)
 			at := filepath.Join(dir, alice.Home)
 			must(t, os.Mkdir(at, 0o700))
+			must(t, os.Chmod(at, fs.ModeSticky|0o700))
 			begin(t, at)
 			if made, err := home.Make(root, alice); err != nil || !made {
 				t.Fatalf("made: %v, %v", made, err)
@@ -163,6 +164,26 @@ func TestHomesOfOthersAreLeftAlone(t *testing.T) {
 		t.Errorf("made: %v, %v", made, err)
 	}
 	if diff := cmp.Diff(map[string]string{".": "drwxr-xr-x 0:0"}, tree(t, at)); diff != "" {
+		t.Errorf("it differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestAHomeThatIsClosedToItsUserStaysClosed is about an administrator who shuts somebody out.
+func TestAHomeThatIsClosedToItsUserStaysClosed(t *testing.T) {
+	dir, root := world(t)
+	if made, err := home.Make(root, alice); err != nil || !made {
+		t.Fatalf("made: %v, %v", made, err)
+	}
+	at := filepath.Join(dir, alice.Home)
+	must(t, os.Chown(at, 0, 0))
+	closed := tree(t, at)
+	if closed["."] != "drwx------ 0:0" {
+		t.Fatalf("it is %q", closed["."])
+	}
+	if made, err := home.Make(root, alice); err != nil || made {
+		t.Errorf("made: %v, %v", made, err)
+	}
+	if diff := cmp.Diff(closed, tree(t, at)); diff != "" {
 		t.Errorf("it differs (-want +got):\n%s", diff)
 	}
 }
