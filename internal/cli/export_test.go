@@ -4,8 +4,8 @@
 package cli
 
 // Usage is what is made of the answers of scontrol and squeue.
-func Usage(nodesText, jobsText string) ([]NodeUse, []PartitionUse) {
-	nodes, jobs := parseNodes(nodesText), parseJobs(jobsText)
+func Usage(nodesText, jobsText, mark string) ([]NodeUse, []PartitionUse) {
+	nodes, jobs := parseNodes(nodesText), parseJobs(jobsText, mark)
 	countJobs(nodes, jobs)
 	return nodes, partitionsOf(nodes, jobs)
 }

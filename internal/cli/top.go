@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"slices"
@@ -190,8 +191,9 @@ func (t *topper) use(ctx context.Context) ([]NodeUse, []Job, error) {
 
 // askJobs are the jobs that run or wait.
 func askJobs(ctx context.Context, c *connection, pod *corev1.Pod) ([]Job, error) {
-	text, err := capture(ctx, c, pod, slinkyv1beta1.NameLogin, "squeue", "--all", "--noheader", "--format="+squeueFormat)
-	return parseJobs(string(text)), err
+	mark := rand.Text() + "|"
+	text, err := capture(ctx, c, pod, slinkyv1beta1.NameLogin, "squeue", "--all", "--noheader", "--format="+mark+squeueFormat)
+	return parseJobs(string(text), mark), err
 }
 
 // nodesOfPods are the nodes of the worker pods, with the states that the operator has written there.

@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,16 +34,42 @@ const squeueJobs = `812|main|alice|RUNNING|1:02:03|4:00:00|2|worker-[3-4]|None|t
 a line of something else
 `
 
+// squeueCommand is how the plugin asks for jobs, with a mark for their lines.
+var squeueCommand = regexp.MustCompile(`^squeue --all --noheader --format=([A-Z2-7]{26}\|)%i\|%P\|%u\|%T\|%M\|%l\|%D\|%N\|%r\|%j$`)
+
+// marked is a text with a mark before each line.
+func marked(text, mark string) string {
+	return mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
+}
+
+// TestNoTextOfAPersonPassesForAField is about names of jobs, which their users choose, and about reasons, which may quote them.
+func TestNoTextOfAPersonPassesForAField(t *testing.T) {
+	const mark = "SECRET|"
+	nodes, partitions := cli.Usage(
+		"NodeName=worker-0 CPUAlloc=1 CPUTot=4 State=IDLE Reason=x Partitions=forged GresUsed=gpu:9 RealMemory=9 [root@2026-11-25T10:00:00]\n"+
+			"NodeName=worker-1 CPUAlloc=1 CPUTot=4 State=IDLE Partitions=main Comment=Gres=gpu:9 Extra=RealMemory=9\n",
+		mark+"812|main|alice|RUNNING|1:02|4:00|1|worker-0|None|x\n813|main|root|RUNNING|1:02|4:00|1|worker-1|None|forged\n", mark)
+	for _, n := range nodes {
+		if n.MemoryMiB.Total != 0 || n.GPUs.Total != 0 || n.GPUs.Allocated != 0 || n.Jobs != map[string]int{"worker-0": 1}[n.Name] {
+			t.Errorf("%s is read as %+v", n.Name, n)
+		}
+	}
+	if len(partitions) != 1 || partitions[0].Name != "main" || partitions[0].Running != 1 {
+		t.Errorf("the partitions are %+v", partitions)
+	}
+}
+
 // slurmIn runs a login pod in which Slurm answers.
 func slurmIn(t *testing.T, server *apiserver.Server, asked *atomic.Int32) {
 	t.Helper()
 	runPod(t, server, answeringKubelet(t, 0, func(_, _ string, command []string) string {
-		switch strings.Join(command, " ") {
-		case "scontrol show nodes --detail --oneliner":
+		said := strings.Join(command, " ")
+		if said == "scontrol show nodes --detail --oneliner" {
 			asked.Add(1)
 			return scontrolNodes
-		case "squeue --all --noheader --format=%i|%P|%u|%T|%M|%l|%D|%N|%r|%j":
-			return squeueJobs
+		}
+		if found := squeueCommand.FindStringSubmatch(said); found != nil {
+			return marked(squeueJobs, found[1])
 		}
 		t.Errorf("%q was run", command)
 		return ""
@@ -127,7 +154,7 @@ func withoutKubelets(t testing.TB, server *apiserver.Server, text string) string
 func FuzzWhatSlurmPrints(f *testing.F) {
 	f.Add(scontrolNodes, squeueJobs)
 	f.Fuzz(func(t *testing.T, nodes, jobs string) {
-		read, partitions := cli.Usage(nodes, jobs)
+		read, partitions := cli.Usage(nodes, marked(jobs, "M|"), "M|")
 		for _, n := range read {
 			if n.Name == "" || n.Jobs < 0 || n.CPUs.Allocated < 0 || n.CPUs.Total < 0 || n.MemoryMiB.Total < 0 || n.GPUs.Total < 0 {
 				t.Errorf("a node is read as %+v", n)

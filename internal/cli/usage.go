@@ -89,13 +89,18 @@ func (j Job) nodes() []string {
 	return names
 }
 
-// squeueFormat is that of parseJobs. The name comes last: it may have any character.
+// squeueFormat is that of parseJobs, behind a mark. The name comes last: it may have any character.
 const squeueFormat = "%i|%P|%u|%T|%M|%l|%D|%N|%r|%j"
 
-// parseJobs reads what squeue prints by squeueFormat. Lines of another form are left out.
-func parseJobs(text string) []Job {
+// parseJobs reads what squeue prints by squeueFormat. Each line of a job begins with the mark, which no user knows: a line without is
+// the rest of a name that has a line break. Lines of another form are left out.
+func parseJobs(text, mark string) []Job {
 	var out []Job
 	for line := range strings.Lines(text) {
+		line, marked := strings.CutPrefix(line, mark)
+		if !marked {
+			continue
+		}
 		f := strings.SplitN(strings.TrimRight(line, "\r\n"), "|", strings.Count(squeueFormat, "|")+1)
 		if len(f) != strings.Count(squeueFormat, "|")+1 {
 			continue
@@ -113,11 +118,15 @@ func parseJobs(text string) []Job {
 	return out
 }
 
+// peoplesTexts are the fields of a node that people write. scontrol prints them after all that are read here.
+var peoplesTexts = regexp.MustCompile(` (Reason|Comment|Extra)=.*`)
+
 // parseNodes reads what "scontrol show nodes --oneliner --detail" prints, see scontrol(1).
 func parseNodes(text string) []NodeUse {
 	var out []NodeUse
 	for line := range strings.Lines(text) {
-		value := func(key string) string { return valueOf(line, key) }
+		fields := peoplesTexts.ReplaceAllString(line, "")
+		value := func(key string) string { return valueOf(fields, key) }
 		if value("NodeName") == "" {
 			continue
 		}

@@ -90,8 +90,11 @@ func number(line, key string) int64 {
 // maxNodes is how many names a line of a job may have.
 const maxNodes = 100_000
 
-// ParseJobMemory reads from "scontrol show job --details" how much memory a job has on a node, in MiB.
+// ParseJobMemory reads from "scontrol show job --details" how much memory a job has on a node, in MiB. A text of the job's user, such as
+// its name, may have line breaks and pass for lines of Slurm's. These are there as well, so that lines that contradict each other are an
+// error.
 func ParseJobMemory(text, node string) (int64, error) {
+	memory, seen := int64(0), false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		names, rest, found := strings.Cut(line, " ")
@@ -99,9 +102,17 @@ func ParseJobMemory(text, node string) (int64, error) {
 			continue
 		}
 		set, err := hostlist.ParseSet(strings.TrimPrefix(names, "Nodes="), maxNodes)
-		if err == nil && set.Contains(node) {
-			return number(rest, "Mem"), nil
+		if err != nil || !set.Contains(node) {
+			continue
 		}
+		says := number(rest, "Mem")
+		if seen && says != memory {
+			return 0, fmt.Errorf("the job has lines for node %s that contradict each other (%d and %d MiB): a text of its user forges one", node, memory, says)
+		}
+		memory, seen = says, true
+	}
+	if seen {
+		return memory, nil
 	}
 	return 0, fmt.Errorf("the job has no line for node %s", node)
 }

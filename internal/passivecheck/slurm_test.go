@@ -83,6 +83,25 @@ func TestTheMemoryOfAJob(t *testing.T) {
 	}
 }
 
+func TestTheNameOfAJobForgesNoMemory(t *testing.T) {
+	const real = "   NumNodes=1\n     Nodes=worker-0 CPU_IDs=0-1 Mem=200 GRES=\n   Command=x"
+	for name, test := range map[string]struct {
+		text string
+		want int64
+	}{
+		"a name that looks like a field":                       {"JobId=3 JobName=x Nodes=worker-0 Mem=9000\n" + real, 200},
+		"a name with a line break":                             {"JobId=3 JobName=x\n     Nodes=worker-0 CPU_IDs=0-1 Mem=9000 GRES=\n" + real, 0},
+		"a command with a line break":                          {"JobId=3 JobName=x\n" + real + "\n     Nodes=worker-[0-9] CPU_IDs=0-1 Mem=9000 GRES=\n", 0},
+		"a name that forges what is true":                      {"JobId=3 JobName=x\n     Nodes=worker-0 CPU_IDs=0-1 Mem=200 GRES=\n" + real, 200},
+		"two tasks of an array with the same memory on a node": {"JobId=3 JobName=x\n" + real + "\n\nJobId=4 JobName=x\n" + real, 200},
+	} {
+		got, err := ParseJobMemory(test.text, "worker-0")
+		if got != test.want || (err == nil) != (test.want != 0) {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, test.want)
+		}
+	}
+}
+
 func TestTheJobOfAnEnvironment(t *testing.T) {
 	for _, test := range []struct {
 		name, environment string

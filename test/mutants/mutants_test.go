@@ -241,6 +241,24 @@ func ours() []mutation {
 			caught: "TestAHomeThatIsClosedToItsUserStaysClosed",
 		},
 		{
+			name:   "the name of a job forges how much memory it has",
+			edits:  []edit{{"internal/passivecheck/node.go", "if seen && says != memory {", "if seen && says < 0 {"}},
+			suite:  "internal/passivecheck",
+			caught: "TestTheNameOfAJobForgesNoMemory",
+		},
+		{
+			name:   "the name of a job forges a job of another user",
+			edits:  []edit{{"internal/cli/usage.go", "if !marked {", "if !marked && line == mark {"}},
+			suite:  "internal/cli",
+			caught: "TestNoTextOfAPersonPassesForAField",
+		},
+		{
+			name:   "the reason of a node forges its partitions",
+			edits:  []edit{{"internal/cli/usage.go", "` (Reason|Comment|Extra)=.*`", "` (Comment|Extra)=.*`"}},
+			suite:  "internal/cli",
+			caught: "TestNoTextOfAPersonPassesForAField",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",
