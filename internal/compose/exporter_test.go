@@ -131,6 +131,43 @@ func TestTheExportersProgramGetsWhatTheSpecSays(t *testing.T) {
 	}
 }
 
+func TestNoRelabelingChangesWhatPrometheusScrapes(t *testing.T) {
+	for rule, field := range map[string]string{
+		`{"targetLabel": "__address__", "replacement": "10.0.0.1:80"}`:                                            "targetLabel",
+		`{"action": "Replace", "targetLabel": "__scheme__", "replacement": "https"}`:                              "targetLabel",
+		`{"action": "hashmod", "modulus": 2, "targetLabel": "__param_x"}`:                                         "targetLabel",
+		`{"action": "Lowercase", "targetLabel": "__metrics_path__"}`:                                              "targetLabel",
+		`{"sourceLabels": ["__meta_kubernetes_pod_annotation_x"], "targetLabel": "$1"}`:                           "targetLabel",
+		`{"sourceLabels": ["__meta_kubernetes_pod_annotation_x"], "targetLabel": "_${1}"}`:                        "targetLabel",
+		`{"action": "labelmap", "regex": "__meta_kubernetes_pod_annotation_x", "replacement": "__address__"}`:     "replacement",
+		`{"action": "LabelMap", "regex": "__meta_kubernetes_pod_annotation_x(.+)"}`:                               "replacement",
+		`{"action": "labelmap", "regex": "__meta_kubernetes_pod_annotation_(?:x(.+))"}`:                           "replacement",
+		`{"action": "labelmap", "regex": "__meta_kubernetes_pod_annotation_()x", "replacement": "$1__address__"}`: "replacement",
+		`{"targetLabel": "__tmp_x"}`:                                                                                     "",
+		`{"targetLabel": "cluster", "replacement": "demo"}`:                                                              "",
+		`{"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node_$1"}`:                                "",
+		`{"action": "labelmap", "regex": "__meta_kubernetes_pod_label_(.+)"}`:                                            "",
+		`{"action": "labelmap", "regex": "__meta_kubernetes_pod_annotation_x(.+)", "replacement": "pod_$1"}`:             "",
+		`{"action": "labeldrop", "regex": "__meta_.+"}`:                                                                  "",
+		`{"action": "keep", "sourceLabels": ["__meta_kubernetes_pod_label_x"], "regex": "y", "targetLabel": "whatever"}`: "",
+	} {
+		own := embedded.Object{}
+		own.Raw = []byte(rule)
+		in := exporting(func(c *nebiusv1.SlurmCluster) {
+			c.Spec.SlurmNodes.Exporter.PodMonitorConfig.RelabelConfig = []embedded.Object{own}
+		})
+		want := ""
+		if field != "" {
+			want = "spec.slurmNodes.exporter.podMonitorConfig.relabelConfig[0]." + field + ": "
+		}
+		for _, in.Observed.Installed.PodMonitors = range []bool{true, false} {
+			if got := Cluster(in).Problems.Message(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+				t.Errorf("%s: %q, want %q", rule, got, want)
+			}
+		}
+	}
+}
+
 func TestPrometheusScrapesTheExporter(t *testing.T) {
 	in := exporting(func(c *nebiusv1.SlurmCluster) {
 		own := embedded.Object{}

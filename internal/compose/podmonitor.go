@@ -5,6 +5,8 @@ package compose
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +29,9 @@ const podMonitorPath = exporterPath + ".podMonitorConfig"
 func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
 	config := spec.PodMonitorConfig
 	relabelings := c.relabelings(config.RelabelConfig, podMonitorPath+".relabelConfig")
+	for i, rule := range relabelings {
+		c.checkTarget(rule, index(podMonitorPath+".relabelConfig", i))
+	}
 	metricRelabelings := c.relabelings(config.MetricRelabelConfigs, podMonitorPath+".metricRelabelConfigs")
 	if !c.installed.PodMonitors {
 		changed := differing(fieldsOf(config), fieldsOf(nebiusv1.PodMonitorConfig{JobLabel: "slurm-exporter", Interval: "30s", ScrapeTimeout: "20s"}))
@@ -77,6 +82,41 @@ func (c *composer) relabelings(list []embedded.Object, path string) []any {
 		out = append(out, fields)
 	}
 	return out
+}
+
+// labelsOfObject is how the regex of a labelmap begins whose first group is a whole label or annotation of an object: its name begins with
+// a letter or a digit.
+var labelsOfObject = regexp.MustCompile(`^__meta_kubernetes_[a-z]+_(label|annotation)(present)?_\(([^?]|$)`)
+
+// checkTarget refuses a relabeling that may change what Prometheus scrapes, and with which parameters. Prometheus reaches what whoever
+// writes a SlurmCluster may not (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config).
+func (c *composer) checkTarget(rule any, path string) {
+	fields, _ := rule.(map[string]any)
+	text := func(name string) string { value, _ := fields[name].(string); return value }
+	switch strings.ToLower(text("action")) {
+	case "", "replace", "hashmod", "lowercase", "uppercase":
+		if target := text("targetLabel"); mayBeInternal(target) {
+			c.fail(path+".targetLabel", "must not begin with __ (but for __tmp) or with a part of another label: such a label says what Prometheus scrapes; it is %q", target)
+		}
+	case "labelmap":
+		name, whole := text("replacement"), text("replacement") == "" || text("replacement") == "$1" || text("replacement") == "${1}"
+		if whole && labelsOfObject.MatchString(text("regex")) {
+			return
+		}
+		if whole || mayBeInternal(name) {
+			c.fail(path+".replacement", "may make labels that begin with __, which say what Prometheus scrapes: let it begin with letters, as in pod_$1, "+
+				"or the regex with a prefix such as __meta_kubernetes_pod_label_ and a group")
+		}
+	}
+}
+
+// mayBeInternal says whether the name of a label, in which $ stands for parts of other labels, may be one of Prometheus' own.
+func mayBeInternal(name string) bool {
+	fixed, _, open := strings.Cut(name, "$")
+	if strings.HasPrefix(fixed, "__") {
+		return !strings.HasPrefix(fixed, "__tmp")
+	}
+	return open && (fixed == "" || fixed == "_")
 }
 
 func podMonitorOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructured {

@@ -90,7 +90,8 @@ type PodMonitorConfig struct {
 	// +kubebuilder:validation:Pattern=`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`
 	ScrapeTimeout string `json:"scrapeTimeout,omitempty"`
 
-	// RelabelConfig are relabelings of the targets (monitoring.coreos.com/v1 RelabelConfig).
+	// RelabelConfig are relabelings of the targets (monitoring.coreos.com/v1 RelabelConfig). One that may make a label which
+	// begins with __, such as __address__, is refused; __tmp is free.
 	// +optional
 	RelabelConfig []embedded.Object `json:"relabelConfig,omitempty"`
 
