@@ -12,7 +12,8 @@ import (
 
 // Confirm asks Slurm now and returns the Snapshot that the answer made: the last look before something is destroyed that
 // the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. Only a list
-// confirms that Slurm does not have a node; the answer that nothing changed since a list does not.
+// confirms that Slurm does not have a node; the answer that nothing changed since a list does not. That answer confirms anything only while
+// slurmctld's clock has gone on since the list. If it has not, or slurmctld does not tell, Confirm asks for a list.
 //
 // Any number of callers share one request, as long as it is sent after each of them called. While requests have taken
 // more of slurmrestd's time than they may, Confirm waits; the context bounds that.
@@ -36,7 +37,7 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 // Snapshot.Listed calls Relist again until it is there.
 func (l *Link) Relist() { l.nodes.relist() }
 
-// ask polls, or waits for a poll of somebody else that begins after the call; with list, the answer has to be a list.
+// ask polls, or waits for a certain poll of somebody else that begins after the call; with list, the answer has to be a list.
 func (p *nodePoller) ask(ctx context.Context, list bool) error {
 	select {
 	case <-p.done:
@@ -53,10 +54,10 @@ func (p *nodePoller) ask(ctx context.Context, list bool) error {
 	}
 	defer release()
 	p.mu.Lock()
-	asked, failed := p.finished > before, p.failed // polls that their callers left do not count
+	asked, certain, failed := p.finished > before, p.certain > before, p.failed // polls that their callers left do not count
 	p.mu.Unlock()
 	list = list && p.view.stored().Listed.Before(called)
-	if asked && (failed != nil || !list) {
+	if asked && (failed != nil || certain && !list) {
 		return failed
 	}
 	if err := p.waitForLimits(ctx); err != nil {
@@ -65,5 +66,5 @@ func (p *nodePoller) ask(ctx context.Context, list bool) error {
 	if list {
 		p.relist()
 	}
-	return p.poll(ctx)
+	return p.poll(ctx, true)
 }

@@ -25,6 +25,10 @@ type ctldPoller struct {
 	wake       // the slurmctlds are to be asked
 	daemons    atomic.Pointer[Daemons]
 
+	// replaced is called when another slurmctld answers than before, who is the first of those that answered last.
+	replaced func()
+	active   string
+
 	mu       sync.Mutex
 	interest *Interest // nil: nobody's
 }
@@ -32,6 +36,7 @@ type ctldPoller struct {
 func newCtldPoller(options Options, connection *connection, load *loadLimit, publish func(nodes ...string)) *ctldPoller {
 	p := &ctldPoller{
 		clock: options.Clock, interval: options.Interval, connection: connection, load: load, publish: publish, wake: newWake(),
+		replaced: func() {},
 	}
 	p.daemons.Store(&Daemons{Why: "slurmctld has not been asked yet"})
 	return p
@@ -134,6 +139,12 @@ func (p *ctldPoller) next(interest Interest, d Daemons, failures int) (interval 
 // keep keeps an answer and tells subscribers what is new.
 func (p *ctldPoller) keep(next Daemons) {
 	old := p.daemons.Swap(&next)
+	if i := slices.IndexFunc(next.Controllers, func(c rest.Controller) bool { return c.Responding }); i >= 0 {
+		if active := next.Controllers[i].Hostname; active != p.active {
+			p.replaced()
+			p.active = active
+		}
+	}
 	if !old.equal(next) {
 		p.publish(Slurmctld)
 	}

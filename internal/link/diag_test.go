@@ -37,7 +37,7 @@ func TestASlowDiagKeepsNoJobsFromBeingRead(t *testing.T) {
 		if oldest > 0 {
 			t.Errorf("jobs were %s old", oldest)
 		}
-		if n := s.Counters().Calls["GET diag"]; n < 5 || n > 12 {
+		if n := s.Counters().Calls["GET diag"] - int(4*time.Minute/clockInterval); n < 5 || n > 12 { // the nodes ask for it too
 			t.Errorf("diag was asked for %d times in four minutes", n)
 		}
 		if diag, taken, err := l.CollectDiag(t.Context()); err != nil || diag.JobsRunning != 1 || time.Since(taken) > 55*time.Second {

@@ -96,7 +96,7 @@ func (f *jobFollower) poll(ctx context.Context) {
 	if old.endsHold(asked, wanted, snapshot) {
 		next, err = refreshJobs(ctx, client, asked, old)
 	} else {
-		next, err = fetchJobs(ctx, client, asked, wanted, old)
+		next, err = f.fetchJobs(ctx, client, asked, wanted, old)
 	}
 	staleAfter := f.account(asked)
 	var bound rest.Bound
@@ -117,6 +117,18 @@ func (f *jobFollower) account(asked time.Time) (staleAfter time.Duration) {
 	now := f.view.now()
 	f.load.take(now, aboutJobs, f.connection.lastWork(listJobs))
 	return 3*(f.load.wait(now, aboutJobs, true)+now.Sub(asked)) + time.Minute
+}
+
+// relist lets the next question for a list be for all jobs.
+func (f *jobFollower) relist() {
+	f.view.swap(func(old *Snapshot) *Snapshot {
+		if old.jobs == nil {
+			return nil
+		}
+		next, jobs := *old, *old.jobs
+		jobs.since, next.jobs = listTime{}, &jobs
+		return &next
+	})
 }
 
 // keep puts what is known of jobs into the snapshot, or which bound their list exceeds. That makes the snapshot Suspect;

@@ -26,7 +26,9 @@ type JobOnNode struct {
 type jobTable struct {
 	// taken is when Slurm was asked for what the table says, and listed when for a whole list.
 	taken, listed time.Time
-	updated       time.Time
+	// since is when Slurm gave the list, and client who told it.
+	since  listTime
+	client *rest.Client
 	// staleAfter is the age from which the table says nothing; zero: none.
 	staleAfter time.Duration
 	covered    hostlist.Set
@@ -125,7 +127,7 @@ const maxNodesOfJobs = 16 * rest.MaxNodes
 //
 // The nodes of all jobs together are bounded as well: a job may name as many as there can be.
 func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTable, error) {
-	t := &jobTable{taken: taken, listed: taken, updated: list.Updated, covered: wanted, of: map[string][]JobOnNode{}}
+	t := &jobTable{taken: taken, listed: taken, covered: wanted, of: map[string][]JobOnNode{}}
 	names := 0
 	for _, job := range list.Jobs {
 		nodes, err := hostlist.Expand(job.Nodes, maxNodesOfJob)
@@ -179,16 +181,19 @@ func (t *jobTable) endsHold(now time.Time, wanted hostlist.Set, snapshot *Snapsh
 }
 
 // fetchJobs asks for the whole list.
-func fetchJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted hostlist.Set, old *jobTable) (*jobTable, error) {
-	since := time.Time{}
-	if old != nil && wanted.Difference(old.covered).Len() == 0 {
-		since = old.updated
+func (f *jobFollower) fetchJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted hostlist.Set, old *jobTable) (*jobTable, error) {
+	since := listTime{}
+	if old != nil && old.client == client && wanted.Difference(old.covered).Len() == 0 {
+		since = old.since
 	}
-	list, err := client.Jobs(ctx, since)
+	list, err := client.Jobs(ctx, since.updated)
+	if err == nil && list.Unchanged && !since.holds(ctx, client, f.view.clock) {
+		list, err = client.Jobs(ctx, time.Time{})
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case list.Unchanged && old != nil:
+	case list.Unchanged:
 		same := *old
 		same.taken, same.listed = asked, asked
 		return &same, nil
@@ -197,6 +202,7 @@ func fetchJobs(ctx context.Context, client *rest.Client, asked time.Time, wanted
 	if err != nil {
 		return nil, err
 	}
+	next.since, next.client = listTime{list.Updated, f.view.now()}, client
 	next.stateMissing = old != nil && old.stateMissing
 	return next, nil
 }

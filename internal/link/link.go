@@ -108,6 +108,10 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.diag = &diagRecorder{connection: l.connection, view: l.view, load: load}
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
 	l.nodes.publish, l.nodes.trustChanged = publish, l.ctlds.poke
+	l.ctlds.replaced = func() {
+		l.nodes.relist()
+		l.jobs.relist()
+	}
 	l.nodes.answered = func() {
 		l.jobs.poke()
 		l.followed.poke()

@@ -30,10 +30,12 @@ type nodePoller struct {
 	trustChanged func()
 
 	mu        sync.Mutex
-	since     time.Time // slurmctld's time of the last list; zero: ask for a whole one
+	since     listTime  // of the last list; zero: ask for a whole one
+	clockSeen time.Time // when slurmctld's clock was last seen to go on
 	suspected time.Time // when a list was last suspect or lacked nodes
 	begun     int       // polls that were begun
 	finished  int       // the number of the last one whose answer was waited for
+	certain   int       // the number of the last one whose answer was a list, or for which slurmctld's clock was looked at
 	failed    error     // what became of that one
 	ended     time.Time // and when
 	failures  int       // in a row
@@ -52,7 +54,7 @@ func newNodePoller(interval time.Duration, connection *connection, view *view, l
 func (p *nodePoller) restart(replace func()) {
 	p.mu.Lock()
 	replace()
-	p.since = time.Time{}
+	p.since = listTime{}
 	p.mu.Unlock()
 	p.poke()
 }
@@ -61,7 +63,7 @@ func (p *nodePoller) restart(replace func()) {
 func (p *nodePoller) relist() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.since = time.Time{}
+	p.since = listTime{}
 }
 
 // run polls until the context ends.
@@ -165,21 +167,27 @@ func (p *nodePoller) pollInTurn(ctx context.Context) {
 		p.poke()
 		return
 	}
-	_ = p.poll(ctx) // the snapshot says what became of it
+	_ = p.poll(ctx, false) // the snapshot says what became of it
 }
 
-// poll asks Slurm for the nodes and swaps the snapshot. The caller has the turn.
-func (p *nodePoller) poll(ctx context.Context) error {
+// poll asks Slurm for the nodes and swaps the snapshot. With certain, the word that nothing changed is not taken without a look at
+// slurmctld's clock. The caller has the turn.
+func (p *nodePoller) poll(ctx context.Context, certain bool) error {
+	asked := p.view.now()
 	p.mu.Lock()
 	p.begun++
 	number, client, since, timeout := p.begun, p.connection.get(), p.since, rest.ListTimeout(p.lists.median(), p.failures, callTimeout)
+	certain = certain || asked.Sub(p.clockSeen) >= clockInterval
 	p.mu.Unlock()
-	asked := p.view.now()
-	list, err := nodes(ctx, client, since, timeout)
+	list, err := nodes(ctx, client, since.updated, timeout)
+	if certain && err == nil && list.Unchanged && !p.wentOn(ctx, client, since) {
+		list, err = nodes(ctx, client, time.Time{}, timeout)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err() // Whoever asked went away; that says nothing about Slurm, to nobody.
 	}
 	interval, current := p.account(number, client, asked, list, err)
+	p.noteClock(number, asked, certain || !list.Unchanged, err)
 	if !current {
 		return errEndpoint
 	}
@@ -206,6 +214,24 @@ func (p *nodePoller) poll(ctx context.Context) error {
 	return err
 }
 
+// wentOn asks slurmctld what time it is.
+func (p *nodePoller) wentOn(ctx context.Context, client *rest.Client, since listTime) bool {
+	defer func() { p.load.take(p.view.now(), aboutNodes, p.connection.lastWork(getDiag)) }()
+	return since.holds(ctx, client, p.view.clock)
+}
+
+// noteClock notes whether what became of a poll was certain. After a failure another slurmctld may answer.
+func (p *nodePoller) noteClock(number int, asked time.Time, certain bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.clockSeen = time.Time{}
+	case certain:
+		p.certain, p.clockSeen = number, asked
+	}
+}
+
 // wholeListTimeout is how long lists are asked for as a whole after one that was suspect or lacked nodes.
 const wholeListTimeout = 2 * time.Minute
 
@@ -218,7 +244,7 @@ func (p *nodePoller) suspect(asked time.Time, suspected bool) {
 		p.suspected = asked
 	}
 	if asked.Sub(p.suspected) < wholeListTimeout {
-		p.since = time.Time{}
+		p.since = listTime{}
 	}
 }
 
@@ -266,7 +292,7 @@ func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, l
 		p.failures = 0
 		p.load.take(now, aboutNodes, p.connection.lastWork(listNodes))
 		if !list.Unchanged {
-			p.since = list.Updated
+			p.since = listTime{list.Updated, now}
 			p.lists.add(now.Sub(asked))
 			p.listLimit.took(now)
 		}
@@ -275,7 +301,7 @@ func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, l
 	default:
 		// What makes no sense is asked for again as a whole.
 		p.failures++
-		p.since = time.Time{}
+		p.since = listTime{}
 	}
 	return max(pollInterval(p.interval, p.failures), p.load.wait(now, aboutNodes, false)), true
 }

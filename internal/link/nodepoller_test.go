@@ -53,13 +53,13 @@ func TestSnapshotFollowsSlurm(t *testing.T) {
 	})
 }
 
-func TestAtRestOnlyUnchangedIsSent(t *testing.T) {
+func TestAtRestOnlyUnchangedIsSentAndTheTime(t *testing.T) {
 	simulate(t, 500, func(t *testing.T, s *fake.Slurm, _ *Link) {
 		after(10 * time.Second)
 		s.ResetCounters()
 		after(10 * time.Minute)
 		c := s.Counters()
-		if c.Calls["GET nodes"] > 600 || c.Calls["GET nodes"] < 590 || c.Unchanged != c.Calls["GET nodes"] || c.Sent != 0 {
+		if c.Calls["GET nodes"] > 600 || c.Calls["GET nodes"] < 590 || c.Unchanged != c.Calls["GET nodes"] || c.Calls["GET diag"] > 20 || c.Sent > 20<<10 {
 			t.Errorf("ten minutes cost %+v", c)
 		}
 	})

@@ -76,7 +76,7 @@ func TestAJobFollowerAloneListsJobsOfWantedNodes(t *testing.T) {
 		poller.publish, poller.answered, poller.trustChanged = func(...string) {}, func() {}, func() {}
 		follower := newJobFollower(p.connection, p.view, p.load, p.publish)
 		job := s.Submit(fake.Job{NodeList: []string{"worker-1"}})
-		if err := poller.poll(t.Context()); err != nil {
+		if err := poller.poll(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		follower.poll(t.Context())

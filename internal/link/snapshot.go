@@ -129,6 +129,19 @@ func ReasonOf(n *rest.Node) node.Reason {
 	return node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
 }
 
+// Ours is a time of a node by the link's clock, where Slurm tells it by its own; zero stays zero. A time by the clock of a slurmctld that
+// was ahead of the one that answers now would be later than when the node was seen to have it; then it is that.
+func (s *Snapshot) Ours(node string, t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	t = t.Add(-s.Ahead)
+	if seen, known := s.changedAt[node]; known && t.After(seen.Add(maxClockDifference)) {
+		return seen
+	}
+	return t
+}
+
 // Len is the number of nodes.
 func (s *Snapshot) Len() int { return len(s.nodes) }
 

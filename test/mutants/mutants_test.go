@@ -283,6 +283,24 @@ func ours() []mutation {
 			caught: "TestPartitionsLinger",
 		},
 		{
+			name:   "Confirm believes a slurmctld whose clock was set back that nothing changed",
+			edits:  []edit{{"internal/link/confirm.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
+			suite:  "internal/link",
+			caught: "TestAClockThatWasSetBackHidesNothing",
+		},
+		{
+			name:   "a slurmctld whose clock was set back hides what happens at rest",
+			edits:  []edit{{"internal/link/nodepoller.go", "certain = certain || asked.Sub(p.clockSeen) >= clockInterval", "certain = certain || p.clockSeen.After(asked)"}},
+			suite:  "internal/link",
+			caught: "TestAClockThatWasSetBackHidesNothing",
+		},
+		{
+			name:   "a slurmctld whose clock was set back hides jobs",
+			edits:  []edit{{"internal/link/jobs.go", "list.Unchanged && !since.holds(ctx, client, f.view.clock) {", "list.Unchanged && since.updated.IsZero() {"}},
+			suite:  "internal/link",
+			caught: "TestJobsAreListedWhenTheClockWasSetBack",
+		},
+		{
 			name:   "a partition goes while a job needs it",
 			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
 			suite:  "internal/link",

@@ -95,9 +95,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	w.Known, w.State = known, snapshot.State(w.Slurm)
 	if said != nil {
 		w.Reason = link.ReasonOf(said)
-		if !said.ReasonTime.IsZero() {
-			w.Reason.At = said.ReasonTime.Add(-snapshot.Ahead) // by our clock
-		}
+		w.Reason.At = snapshot.Ours(said.Name, said.ReasonTime)
 	}
 	return w
 }

@@ -177,7 +177,7 @@ func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 		return t.Add(-snapshot.Ahead)
 	}
 	w.Reason = link.ReasonOf(n)
-	w.Reason.At = ours(n.ReasonTime)
+	w.Reason.At = snapshot.Ours(name, n.ReasonTime)
 	w.Record = worker.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
 	}

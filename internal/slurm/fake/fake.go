@@ -79,7 +79,8 @@ type Slurm struct {
 	pending  []int64
 	events   eventQueue
 	lastJob  int64
-	clock    time.Time // up to here events have happened
+	clock    time.Time     // up to here events have happened
+	behind   time.Duration // of slurmctld's clock
 	down     bool
 	nodeTime time.Time // last change of a node
 	jobTime  time.Time // last change of a job
@@ -128,7 +129,7 @@ func (s *Slurm) old() bool { return strings.HasPrefix(s.options.Release, "24.") 
 func (s *Slurm) lock() (unlock func()) {
 	s.mu.Lock()
 	if !s.down {
-		s.advance(s.options.Now())
+		s.advance(s.now())
 	}
 	return s.mu.Unlock
 }
@@ -137,6 +138,18 @@ func (s *Slurm) lock() (unlock func()) {
 func (s *Slurm) Stop() {
 	defer s.lock()()
 	s.down = true
+}
+
+// now is the time by slurmctld's clock. The caller holds the lock.
+func (s *Slurm) now() time.Time { return s.options.Now().Add(-s.behind) }
+
+// StepBack lets slurmctld's clock show that much less from now on, as when another slurmctld takes over on a host whose clock is behind.
+// Until its clock is there again, slurmctld says of every time that it told before that nothing changed since.
+func (s *Slurm) StepBack(d time.Duration) {
+	defer s.lock()()
+	s.behind += d
+	s.clock = s.clock.Add(-d)
+	s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = s.clock, s.clock, s.clock, s.clock, s.clock
 }
 
 // Start lets slurmctld come up again. Without its state it knows neither nodes nor jobs: dynamic nodes come back when
@@ -149,10 +162,10 @@ func (s *Slurm) Start(keepState bool) {
 		s.nodes, s.order = map[string]*node{}, nil
 		s.jobs, s.pending, s.events, s.lastJob = map[int64]*job{}, nil, nil, 0
 		s.reservations, s.preemptedBy, s.partitions = map[string]*Reservation{}, map[int64][]int64{}, map[string]string{}
-		s.clock = s.options.Now()
+		s.clock = s.now()
 	}
 	s.miss()
-	s.advance(s.options.Now())
+	s.advance(s.now())
 	s.registerAll()
 	s.nodeTime, s.jobTime, s.partTime, s.resvTime, s.booted = s.clock, s.clock, s.clock, s.clock, s.clock
 }
