@@ -93,7 +93,7 @@ func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
 
 // healthy says whether a job that must have the node would start there once others have ended. Where Slurm does not say, it is not.
 func healthy(state node.State) bool {
-	if !state.Certain() || state.Base() == node.Down || state.Base() == node.Error || state.Base() == node.Future {
+	if !state.Based() || state.Base() == node.Down || state.Base() == node.Error || state.Base() == node.Future {
 		return false
 	}
 	return !slices.ContainsFunc([]node.Word{

@@ -36,10 +36,10 @@ func TestWhichJobsARunIs(t *testing.T) {
 		"a plain one":                        {Run{}, []string{"hidden"}},
 		"in a reservation":                   {Run{Reservation: "r"}, []string{"hidden in r"}},
 		"a reservation comes before workers": {Run{Reservation: "r", EachWorker: true}, []string{"hidden in r"}},
-		"each healthy worker":                {Run{EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
-		"a limit that does not bind":         {Run{EachWorker: true, Max: 4}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
-		"an array":                           {Run{Array: true}, []string{"background on a", "background on b", "background on c", "background on canceled"}},
-		"both":                               {Run{Array: true, EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled"}},
+		"each healthy worker":                {Run{EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled", "hidden on new"}},
+		"a limit that does not bind":         {Run{EachWorker: true, Max: 5}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled", "hidden on new"}},
+		"an array":                           {Run{Array: true}, []string{"background on a", "background on b", "background on c", "background on canceled", "background on new"}},
+		"both":                               {Run{Array: true, EachWorker: true}, []string{"hidden on a", "hidden on b", "hidden on c", "hidden on canceled", "hidden on new"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.run.Check, test.run.Given.Script, test.run.Environment, test.run.Marker = "gpu", "#!/bin/true", []string{"A=b"}, "mine"

@@ -49,8 +49,11 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	if s.Trust != Fresh {
 		return nil, node.Unknown
 	}
-	busy := s.State(name).Busy()
-	if busy == node.No && s.unsuspended.After(s.changedAt[name]) {
+	state := s.said(name)
+	busy := state.Busy()
+	if state.Doubtful() {
+		busy = node.No // as far as the list of jobs says so, and not because none is suspended
+	} else if busy == node.No && s.unsuspended.After(s.changedAt[name]) {
 		return nil, node.Yes
 	}
 	if s.jobs == nil || !s.jobs.covered.Contains(name) || s.jobs.staleAfter > 0 && s.Taken.Sub(s.jobs.taken) > s.jobs.staleAfter {
@@ -173,7 +176,7 @@ func (t *jobTable) endsHold(now time.Time, wanted hostlist.Set, snapshot *Snapsh
 	}
 	for name := range wanted {
 		state := snapshot.State(name)
-		if state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 || state.Busy() == node.No && t.listed.Before(snapshot.changedAt[name]) {
+		if state.Drain() != node.Yes || state.Busy() == node.Yes && len(t.of[name]) == 0 || state.Busy() != node.Yes && t.listed.Before(snapshot.changedAt[name]) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -203,8 +204,10 @@ func (p *nodePoller) poll(ctx context.Context, certain bool) error {
 		return next
 	})
 	p.suspect(asked, next.Trust == Suspect || err == nil && !list.Unchanged && next.lacks(old))
-	if next.Trust != seen {
+	if next.Trust != seen || !slices.Equal(next.Unrecognised, old.Unrecognised) {
 		changed = append(changed, "")
+	}
+	if next.Trust != seen {
 		p.trustChanged()
 	}
 	p.publish(changed...)

@@ -55,6 +55,9 @@ type Snapshot struct {
 	// Meta is the cluster's name and slurmrestd's release.
 	Meta rest.Meta
 
+	// Unrecognised are words in states of nodes that this release does not know, sorted.
+	Unrecognised []node.Word
+
 	nodes map[string]*rest.Node
 	jobs  *jobTable // nil while nobody wants to know, or nothing is known
 	// boundExceeded says which bound the last list of jobs exceeded; empty for none.
@@ -108,8 +111,20 @@ func (s *Snapshot) Deleted(name string) bool {
 }
 
 // State returns the state of a node for decisions. Of a node that Slurm does not have, and of every node while the
-// snapshot is not Fresh, it is the zero State, whose answers are all Unknown.
+// snapshot is not Fresh, it is the zero State, whose answers are all Unknown. Where the list of jobs has none on the node, flags that are
+// not recognised are left out, since they do not mean jobs.
 func (s *Snapshot) State(name string) node.State {
+	state := s.said(name)
+	if state.Doubtful() {
+		if jobs, known := s.Jobs(name); known == node.Yes && len(jobs) == 0 {
+			return state.Recognised()
+		}
+	}
+	return state
+}
+
+// said is the state of a node as Slurm says it.
+func (s *Snapshot) said(name string) node.State {
 	if n, ok := s.nodes[name]; ok && s.Trust == Fresh {
 		return node.Parse(n.State)
 	}
@@ -181,9 +196,22 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 		}
 		next.nodes, changed = merge(s.nodes, list.Nodes)
 		next.forgotten = s.forgottenIn(next.nodes)
+		if len(changed) > 0 {
+			next.Unrecognised = unrecognised(next.nodes)
+		}
 	}
 	next.judge(asked)
 	return next, changed
+}
+
+// unrecognised are the words in states of nodes that are not known.
+func unrecognised(nodes map[string]*rest.Node) []node.Word {
+	var words []node.Word
+	for _, n := range nodes {
+		words = append(words, node.Parse(n.State).Unrecognised()...)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // distrust notes a failure. An answer that makes no sense is worse than none, and a suspicion is not lifted by silence.

@@ -28,7 +28,7 @@ func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) ho
 	snapshot := f.view.stored()
 	var idle, unknown []string
 	for name := range wanted {
-		if snapshot.State(name).Busy() != node.No {
+		if snapshot.said(name).Busy() != node.No { // jobs whose state is not hidden may be on one that is doubtful
 			continue
 		}
 		idle = append(idle, name)

@@ -72,7 +72,7 @@ var activeSteps = rule.List[OrdinalPower, activeStep]{
 		},
 		{
 			Name: "Slurm's word about the node is not certain", Does: "nothing", Why: "it is not known whether Slurm wants it",
-			When: func(o OrdinalPower) bool { return !o.Beyond && o.Known && !o.State.Certain() }, Then: rule.Is[OrdinalPower](keepActive),
+			When: func(o OrdinalPower) bool { return !o.Beyond && o.Known && !o.State.Based() }, Then: rule.Is[OrdinalPower](keepActive),
 		},
 		{
 			Name: "nobody has added it or taken it away", Does: "it is there if Slurm wants the node, or there is a pod and Slurm does not have the node yet", Why: "Slurm's record says which workers run",

@@ -48,7 +48,8 @@ func TestDecideActiveNodes(t *testing.T) {
 		"one that the NodeSet has not is told":                      {with(added(is(off)), beyond), nodeset.ActiveNodes{Active: one, Beyond: one}},
 		"one that the NodeSet has no more is shown no more":         {with(shown(is(inService)), beyond), nodeset.ActiveNodes{}},
 		"what is not certain stays as it is":                        {shown(is("IDLE+INVALID+POWERED_DOWN")), nodeset.ActiveNodes{Active: one, Shown: one}},
-		"nor is it asked for":                                       {added(is("IDLE+NEWS+POWERED_DOWN")), nodeset.ActiveNodes{Active: one}},
+		"nor is it asked for":                                       {added(is("IDLE+INVALID+POWERED_DOWN")), nodeset.ActiveNodes{Active: one}},
+		"a flag that is not known keeps nobody":                     {added(is("IDLE+NEWS+POWERED_DOWN")), nodeset.ActiveNodes{Active: one, Up: one}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, nodeset.DecideActiveNodes(map[int32]nodeset.OrdinalPower{3: c.ordinal})); diff != "" {

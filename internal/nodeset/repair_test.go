@@ -185,7 +185,7 @@ func TestWhetherSlurmHasKeptItsState(t *testing.T) {
 }
 
 func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
-	states := map[node.Answer][]string{node.Yes: {"DOWN", "NOT_RESPONDING"}, node.No: {"IDLE"}, node.Unknown: {"DOWN", "HIBERNATING"}}
+	states := map[node.Answer][]string{node.Yes: {"DOWN", "NOT_RESPONDING"}, node.No: {"IDLE"}, node.Unknown: {"DOWN", "INVALID"}}
 	record := func(name, kubeNode string, dead node.Answer) nodeset.OrphanedNode {
 		return nodeset.OrphanedNode{Name: name, State: node.Parse(states[dead]), Comment: node.Comment{Namespace: "ns", PodName: "w-" + name, Node: kubeNode, NodeSetName: "w", NodeSetUID: "u"}}
 	}
@@ -217,7 +217,7 @@ func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 }
 
 func TestWhichOrphanedNodesAreDrained(t *testing.T) {
-	states := map[node.Answer][]string{node.Yes: {"IDLE"}, node.No: {"IDLE", "DRAIN"}, node.Unknown: {"IDLE", "HIBERNATING"}}
+	states := map[node.Answer][]string{node.Yes: {"IDLE"}, node.No: {"IDLE", "DRAIN"}, node.Unknown: {"IDLE", "INVALID"}}
 	record := func(name, set, pod string, open node.Answer) nodeset.OrphanedNode {
 		return nodeset.OrphanedNode{Name: name, State: node.Parse(states[open]), Comment: node.Comment{Namespace: "ns", PodName: pod, NodeSetName: set}}
 	}

@@ -133,16 +133,17 @@ func (w *Worker) wasFree() bool {
 // looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
 func (w *Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
 
-// suspects says that it is to be found out whether jobs are suspended on a node that looks idle, because the pod is about to go,
-// or its protection to end.
+// suspects says that it is to be found out whether jobs are suspended on a node that looks idle, or whether a flag that is not recognised
+// means jobs, because the pod is about to go, or its protection to end.
 func (w *Worker) suspects() bool {
+	quiet := w.State.Busy() == node.No || w.State.Doubtful()
 	switch {
 	case w.Pod.Retired != "":
-		return w.looksFree()
+		return quiet && w.closed() == node.Yes
 	case w.Protection == WhileBusy:
-		return w.Pod.Protected && w.State.Busy() == node.No
+		return quiet && w.Pod.Protected
 	case w.Protection == UntilDrained:
-		return w.Pod.Protected && w.looksFree()
+		return quiet && w.Pod.Protected && w.closed() == node.Yes
 	}
 	return false
 }

@@ -69,6 +69,35 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 	}
 }
 
+func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		state      string
+		pod        nodeset.Pod
+		protection worker.Protection
+		asks       bool
+	}{
+		"before a retired one goes":           {"IDLE DRAIN HIBERNATING", aPod(1, scaledIn), worker.Unprotected, true},
+		"not while it may get jobs":           {"IDLE HIBERNATING", aPod(1, scaledIn), worker.Unprotected, false},
+		"before a protection ends":            {"IDLE HIBERNATING", aPod(1, protected), worker.WhileBusy, true},
+		"and one that lasts until it drained": {"DOWN DRAIN HIBERNATING", aPod(1, cordoned, protected), worker.UntilDrained, true},
+		"not when its base is not known":      {"HIBERNATING DRAIN", aPod(1, scaledIn), worker.Unprotected, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worker.Worker{
+				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(test.state)), Pod: test.pod, Host: anUncordonedNode,
+				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: test.protection,
+			}
+			if got := worker.Next(w); got.WantJobs != test.asks || got.Delete {
+				t.Errorf("asks %t, deletes %t", got.WantJobs, got.Delete)
+			}
+			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the link says so by the state
+			if got := worker.Next(w); got.Delete {
+				t.Error("it goes")
+			}
+		})
+	}
+}
+
 // Of many that are scaled in, most would be written to just before they go.
 func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 	w := worker.Worker{

@@ -283,6 +283,30 @@ func ours() []mutation {
 			caught: "TestPartitionsLinger",
 		},
 		{
+			name:   "a flag of a newer Slurm counts for no job",
+			edits:  []edit{{"internal/slurm/node/question.go", "if busy == No && !s.Certain() {", "if busy == No && !s.Based() {"}},
+			suite:  "internal/slurm/node",
+			caught: "TestQuestions/a_flag_from_the_future_may_mean_jobs",
+		},
+		{
+			name:   "a flag of a newer Slurm makes its node uncertain for ever",
+			edits:  []edit{{"internal/link/snapshot.go", "if jobs, known := s.Jobs(name); known == node.Yes && len(jobs) == 0 {", "if jobs, known := s.Jobs(name); known == node.Yes && jobs == nil && s.Trust != Fresh {"}},
+			suite:  "internal/link",
+			caught: "TestANodeWithAFlagThatIsNotKnownIsFreeWhenTheListOfJobsSaysSo/without_jobs",
+		},
+		{
+			name:   "a node with a flag of a newer Slurm is free although the list of jobs has one",
+			edits:  []edit{{"internal/link/snapshot.go", "known == node.Yes && len(jobs) == 0 {", "known == node.Yes && len(jobs) >= 0 {"}},
+			suite:  "internal/link",
+			caught: "TestANodeWithAFlagThatIsNotKnownIsFreeWhenTheListOfJobsSaysSo/with_a_suspended_job",
+		},
+		{
+			name:   "the jobs of a node with a flag of a newer Slurm are not asked for",
+			edits:  []edit{{"internal/worker/protection.go", "quiet := w.State.Busy() == node.No || w.State.Doubtful()", "quiet := w.State.Busy() == node.No"}},
+			suite:  "internal/worker",
+			caught: "TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor",
+		},
+		{
 			name:   "Confirm believes a slurmctld whose clock was set back that nothing changed",
 			edits:  []edit{{"internal/link/confirm.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
 			suite:  "internal/link",

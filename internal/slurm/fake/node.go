@@ -119,7 +119,13 @@ func (s *Slurm) state(n *node) []string {
 			state = append(state, flag.name)
 		}
 	}
-	return append(state, "DYNAMIC_NORM")
+	return append(append(state, n.flags...), "DYNAMIC_NORM")
+}
+
+// Flag lets a node have these words in its state as well, as that of another release of Slurm may.
+func (s *Slurm) Flag(name string, words ...string) {
+	defer s.lock()()
+	s.nodes[name].flags, s.nodeTime = slices.Clone(words), s.clock
 }
 
 // allocated counts the CPUs that are not free: those of completing jobs are not free yet.

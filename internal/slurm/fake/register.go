@@ -235,6 +235,7 @@ type node struct {
 	weight     int  // as it was changed last
 	comment    string
 	active     []string // features
+	flags      []string // words of its state that come from nowhere else
 	reason     string
 	reasonUser string
 	reasonTime time.Time

@@ -26,11 +26,11 @@ type named struct {
 }
 
 // Conditions are the types of the pod conditions that are true for the state: one for the base, then one for each flag
-// that has one, in a fixed order. An uncertain state (see Certain) shows as Unknown instead of Idle, Down, Error or Future;
-// Allocated and Mixed stay, since a node on which Slurm sees jobs is busy whatever else is unclear.
+// that has one, in a fixed order. A state that is not Based shows as Unknown instead of Idle, Down, Error or Future, and one that is
+// Doubtful as Unknown instead of Idle; Allocated and Mixed stay, since a node on which Slurm sees jobs is busy whatever else is unclear.
 func (s State) Conditions() []string {
 	base := s.Base()
-	if !s.Certain() && base != Allocated && base != Mixed {
+	if !s.Based() && base != Allocated && base != Mixed || s.Doubtful() && base == Idle {
 		base = UnknownState
 	}
 	var types []string

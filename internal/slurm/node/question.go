@@ -8,16 +8,20 @@ func (s State) says(w Word) Answer {
 	switch {
 	case s.Has(w):
 		return Yes
-	case s.Certain():
+	case s.Based():
 		return No
 	}
 	return Unknown
 }
 
 // Busy answers whether jobs run on the node or are still being cleaned up: ALLOCATED, MIXED or COMPLETING. One of these
-// words is enough, whatever stands beside it.
+// words is enough, whatever stands beside it. A flag that is not recognised may mean jobs, too.
 func (s State) Busy() Answer {
-	return s.says(Allocated).Or(s.says(Mixed)).Or(s.says(Completing))
+	busy := s.says(Allocated).Or(s.says(Mixed)).Or(s.says(Completing))
+	if busy == No && !s.Certain() {
+		return Unknown
+	}
+	return busy
 }
 
 // Drain answers whether Slurm keeps new jobs off the node: DRAIN without UNDRAIN, which asks for the opposite. Both

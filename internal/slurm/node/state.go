@@ -77,8 +77,7 @@ type State struct {
 	words []Word // upper case, sorted, without repetitions
 }
 
-// Parse reads the words of a state in any order and case. It keeps the ones it does not know: they make the state
-// uncertain, see Certain.
+// Parse reads the words of a state in any order and case. It keeps the ones it does not know, see Certain.
 func Parse(words []string) State {
 	var s State
 	for _, w := range words {
@@ -121,10 +120,21 @@ func (s State) Unrecognised() []Word {
 	return words
 }
 
-// Certain reports whether the absence of a word means anything: there is exactly one base and it is not UNKNOWN, INVALID
-// is not among the flags, and every word is recognised. What an uncertain state does say (ALLOCATED, DRAIN) still holds.
-func (s State) Certain() bool {
-	return s.Base() != UnknownState && !s.Has(Invalid) && len(s.Unrecognised()) == 0
+// Based reports whether the absence of a word means that it does not hold: there is exactly one base and it is not UNKNOWN, and INVALID
+// is not among the flags. A word that is not recognised is a flag then, since a node has one base, and it is none of those that are.
+func (s State) Based() bool { return s.Base() != UnknownState && !s.Has(Invalid) }
+
+// Certain reports whether all is known: the state is Based, and every word is recognised. What an uncertain state does say (ALLOCATED,
+// DRAIN) still holds.
+func (s State) Certain() bool { return s.Based() && len(s.Unrecognised()) == 0 }
+
+// Doubtful says that jobs may be on the node only as far as a flag that is not recognised could mean them, as COMPLETING does. Only the
+// list of jobs tells.
+func (s State) Doubtful() bool { return s.Based() && s.Busy() == Unknown }
+
+// Recognised is the state without the words that are not recognised, for whoever knows that they do not mean jobs.
+func (s State) Recognised() State {
+	return State{words: slices.DeleteFunc(slices.Clone(s.words), func(w Word) bool { return !w.isBase() && !w.isFlag() })}
 }
 
 // Equal reports whether two states say the same.

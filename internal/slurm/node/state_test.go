@@ -42,8 +42,11 @@ func TestQuestions(t *testing.T) {
 		{"flags without a base neither", "DRAIN", answers{Drain: Yes}},
 		{"two bases contradict each other", "IDLE DOWN DRAIN", answers{Drain: Yes, Down: Yes}},
 		{"but a base with jobs holds", "IDLE ALLOCATED DRAIN", answers{Busy: Yes, Drain: Yes, Drained: No, Draining: Yes}},
-		{"a word from the future makes idle doubtful", "IDLE DRAIN HIBERNATING", answers{Drain: Yes}},
-		{"but not busy", "ALLOCATED HIBERNATING", answers{Busy: Yes, Drained: No}},
+		{"a flag from the future may mean jobs", "IDLE DRAIN HIBERNATING", answers{Unknown, Yes, Unknown, Unknown, No, No}},
+		{"and is none of those that are known", "IDLE HIBERNATING", answers{Unknown, No, No, No, No, No}},
+		{"a node that is down may have jobs by it", "DOWN NOT_RESPONDING HIBERNATING", answers{Unknown, No, No, No, Yes, Yes}},
+		{"it makes no busy node doubtful", "ALLOCATED HIBERNATING", answers{Yes, No, No, No, No, No}},
+		{"a base from the future says nothing", "HIBERNATING DRAIN", answers{Drain: Yes}},
 		{"INVALID makes idle doubtful", "IDLE INVALID DRAIN", answers{Drain: Yes}},
 	}
 	for _, tt := range tests {
@@ -104,6 +107,7 @@ func TestConditions(t *testing.T) {
 		{"flags too, in a fixed order", "NOT_RESPONDING DOWN DRAIN FAIL", []string{"SlurmNodeStateDown", "SlurmNodeStateDrain", "SlurmNodeStateFail", "SlurmNodeStateNotResponding"}},
 		{"an empty state is unknown", "", []string{"SlurmNodeStateUnknown"}},
 		{"an unrecognised word makes idle unknown", "IDLE HIBERNATING DRAIN", []string{"SlurmNodeStateUnknown", "SlurmNodeStateDrain"}},
+		{"but leaves down", "DOWN HIBERNATING", []string{"SlurmNodeStateDown"}},
 		{"but leaves mixed", "MIXED HIBERNATING", []string{"SlurmNodeStateMixed"}},
 		{"two bases are unknown", "IDLE MIXED", []string{"SlurmNodeStateUnknown"}},
 		{"all flags that have one", "ERROR COMPLETING DRAIN FAIL INVALID INVALID_REG MAINTENANCE NOT_RESPONDING UNDRAIN POWERED_DOWN",
@@ -148,8 +152,15 @@ func TestUnknownIsNotIdle(t *testing.T) {
 				t.Fatalf("%v shows as idle", s)
 			}
 		}
-		if worse := Parse(append(words, "HIBERNATING")); worse.Drained() == Yes || worse.Busy() == No {
+		worse := Parse(append(words, "HIBERNATING"))
+		if worse.Drained() == Yes || worse.Busy() == No {
 			t.Fatalf("%v: an unknown word makes nothing certain", worse)
+		}
+		if worse.Drain() != s.Drain() || worse.Down() != s.Down() || worse.NotResponding() != s.NotResponding() {
+			t.Fatalf("%v: an unknown word changes what has nothing to do with jobs", worse)
+		}
+		if known := Parse(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "HIBERNATING" })); !worse.Recognised().Equal(known) {
+			t.Fatalf("%v is recognised as %v", worse, worse.Recognised())
 		}
 	})
 }

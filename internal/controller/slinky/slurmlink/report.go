@@ -6,6 +6,7 @@ package slurmlink
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // bearable is how long a link may be without trust before that is reported: slurmctld restarts in less.
 const bearable = 15 * time.Second
+
+// maxWordsShown is how many words of states that are not known are told.
+const maxWordsShown = 8
 
 // facts are what is known of the link of one Controller.
 type facts struct {
@@ -47,7 +51,7 @@ func reachable(f facts) (c metav1.Condition, again time.Time) {
 	const consequence = "; until that changes no worker is drained, undrained or deleted for what only Slurm knows"
 	s := f.Snapshot
 	if s.Trust == link.Fresh {
-		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, "slurmrestd answers, and what it says fits what it said before"), time.Time{}
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, "slurmrestd answers, and what it says fits what it said before"+unrecognised(s)), time.Time{}
 	}
 	if until := s.Since.Add(bearable); f.Now.Before(until) {
 		if f.Last != nil && (f.Last.Status == metav1.ConditionTrue || f.Last.Reason == slinkyv1beta1.ReasonConnecting) {
@@ -65,6 +69,16 @@ func reachable(f facts) (c metav1.Condition, again time.Time) {
 			"slurmctld does not accept tokens signed with the key in spec.jwtKeyRef; restart it if the key was replaced: "+s.Why+consequence), time.Time{}
 	}
 	return is(metav1.ConditionFalse, slinkyv1beta1.ReasonNotAnswering, s.Why+consequence), time.Time{}
+}
+
+// unrecognised says which words of states Slurm uses that this release does not know.
+func unrecognised(s *link.Snapshot) string {
+	if len(s.Unrecognised) == 0 {
+		return ""
+	}
+	words := fmt.Sprint(s.Unrecognised[:min(len(s.Unrecognised), maxWordsShown)])
+	return "; states of nodes have words that this release does not know: " + strings.Trim(words, "[]") +
+		". Such a node counts as free only when the list of jobs has none there"
 }
 
 // paused decides the condition DestructiveActionsPaused, and when to decide again although nothing happens.

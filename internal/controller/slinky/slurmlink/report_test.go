@@ -4,6 +4,7 @@
 package slurmlink
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -86,6 +88,15 @@ func TestReachable(t *testing.T) {
 				t.Errorf("the event is %+v, want %q", e, test.event)
 			}
 		})
+	}
+}
+
+func TestWordsThatAreNotKnownAreTold(t *testing.T) {
+	s := snapshot(link.Fresh, 0)
+	s.Unrecognised = []node.Word{"FROZEN", "HIBERNATING"}
+	c, _ := reachable(facts{Now: now, Snapshot: s})
+	if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "does not know: FROZEN HIBERNATING. ") {
+		t.Errorf("%s %q", c.Status, c.Message)
 	}
 }
 
