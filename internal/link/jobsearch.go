@@ -21,9 +21,14 @@ type jobSearch struct {
 	// needed are the partitions that have to stay, and holders the jobs for which they do.
 	needed  map[string]bool
 	holders []int64
-	// listed says that ids are the jobs that are to be read yet.
+	// listed says that ids are those of the last list that are to be read yet. read are all that were to be read so far.
 	listed bool
 	ids    []int64
+	read   map[int64]bool
+}
+
+func newJobSearch(client *rest.Client, names []string) *jobSearch {
+	return &jobSearch{client: client, names: names, needed: map[string]bool{}, read: map[int64]bool{}}
 }
 
 // maxJobsLookedAt is how many jobs are looked at one by one, 12 kB each.
@@ -43,38 +48,42 @@ func (s *jobSearch) open() []string {
 }
 
 // goOn searches until it is known which of the partitions no job needs, or until the limit of the load ends it for now. With many jobs
-// that is none.
+// that is none. Meanwhile the next task of an array may have become a job of its own. So a search ends with a list in which all jobs
+// have been read.
 func (p *leavingPartitions) goOn(ctx context.Context, s *jobSearch) (free []string, err error) {
-	if !s.listed {
-		if err := p.list(ctx, s); err != nil {
-			return nil, err
+	for {
+		if !s.listed {
+			if err := p.list(ctx, s); err != nil {
+				return nil, err
+			}
+			if len(s.ids) == 0 {
+				break
+			}
 		}
-	}
-	for len(s.ids) > 0 && len(s.open()) > 0 {
-		if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
-			return nil, errLoadLimit
+		for len(s.ids) > 0 && len(s.open()) > 0 {
+			if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
+				return nil, errLoadLimit
+			}
+			if err := p.readJob(ctx, s, s.ids[0]); err != nil {
+				return nil, err
+			}
+			s.ids = s.ids[1:]
 		}
-		if err := p.read(ctx, s, s.ids[0]); err != nil {
-			return nil, err
+		if len(s.open()) == 0 {
+			break
 		}
-		s.ids = s.ids[1:]
+		s.listed = false
 	}
 	p.holders = s.holders
-	if len(s.open()) > 0 { // somebody may have let one take jobs meanwhile
-		if err := p.checkDrained(ctx, s); err != nil {
-			return nil, err
-		}
-	}
 	return s.open(), nil
 }
 
-// list finds out which jobs are to be read. Those come first for which partitions stayed the last time: as long as they are there, the
+// list finds out which jobs are to be read yet. Those come first for which partitions stayed the last time: as long as they are there, the
 // others are not read.
 func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
 	if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
 		return errLoadLimit
 	}
-	s.needed = map[string]bool{}
 	if err := p.checkDrained(ctx, s); err != nil {
 		return err
 	}
@@ -90,7 +99,11 @@ func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
 	if len(s.ids) > maxJobsLookedAt {
 		s.names = nil
 	}
-	s.ids, s.listed = unique(p.holders, s.ids), true
+	s.ids = slices.DeleteFunc(unique(p.holders, s.ids), func(id int64) bool { return s.read[id] })
+	for _, id := range s.ids {
+		s.read[id] = true
+	}
+	s.listed = true
 	return nil
 }
 
@@ -106,8 +119,8 @@ func (p *leavingPartitions) checkDrained(ctx context.Context, s *jobSearch) erro
 	return err
 }
 
-// read looks which partitions a job needs.
-func (p *leavingPartitions) read(ctx context.Context, s *jobSearch, id int64) error {
+// readJob looks which partitions a job needs.
+func (p *leavingPartitions) readJob(ctx context.Context, s *jobSearch, id int64) error {
 	job, err := s.client.Job(ctx, id)
 	p.took(aboutJobs, getJob)
 	switch {

@@ -97,7 +97,7 @@ func (p *leavingPartitions) poll(ctx context.Context) {
 			p.note(client, free)
 			return
 		}
-		p.search = &jobSearch{client: client, names: names} // a slurmrestd before 26.05
+		p.search = newJobSearch(client, names) // a slurmrestd before 26.05
 	}
 	free, err := p.goOn(ctx, p.search)
 	if errors.Is(err, errLoadLimit) {

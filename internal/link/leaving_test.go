@@ -135,8 +135,8 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 			}
 		}
 		after(10 * time.Minute)
-		if got := questions(); got != jobs+1 || !l.FreePartitions()["other"] {
-			t.Errorf("it is free: %t, after %d questions, want one for each job, and one for their states", l.FreePartitions()["other"], got)
+		if got := questions(); got != jobs+2 || !l.FreePartitions()["other"] {
+			t.Errorf("it is free: %t, after %d questions, want one for each job, and two for their states", l.FreePartitions()["other"], got)
 		}
 		l.LeavePartitions("main") // one job is enough to know that it is needed, and the same is read again
 		s.SetPartition("main", "DRAIN")
@@ -145,6 +145,33 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 		after(10 * time.Minute)
 		if calls := s.Counters().Calls; calls["GET job"] != calls["GET jobs/state"] || l.FreePartitions()["main"] {
 			t.Errorf("it is free: %t; the questions are %v", l.FreePartitions()["main"], calls)
+		}
+	})
+}
+
+// A task of an array that starts is a job of its own, with a number that no list before had.
+func TestATaskThatStartsWhileJobsAreLookedForKeepsItsPartition(t *testing.T) {
+	leavesOf(t, fake.Slurm2411, func(t *testing.T, s *fake.Slurm, l *Link) {
+		for range 100 {
+			s.Submit(fake.Job{Partition: "main", NodeList: []string{"worker-0"}})
+		}
+		last := s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		slowly(s, 50*time.Millisecond, "/job/", "/jobs/state")
+		s.SetPartition("other", "DRAIN")
+		l.LeavePartitions("other")
+		after(time.Minute)
+		s.SetPartition("other", "UP")
+		task := s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		s.SetPartition("other", "DRAIN")
+		s.Cancel(last)
+		after(time.Hour)
+		if l.FreePartitions()["other"] {
+			t.Error("it is free with a job")
+		}
+		s.Cancel(task)
+		after(time.Hour)
+		if !l.FreePartitions()["other"] {
+			t.Error("it is not free without one")
 		}
 	})
 }
