@@ -125,6 +125,8 @@ type composer struct {
 	gres       map[string][]gresLine
 	// populateImage fills the jail.
 	populateImage string
+	// filled is the digest of the volume of the jail that is filled, or that a Job is for; empty if there is none.
+	filled string
 	// shared is the jail in which the jobs of the cluster run; nil for none.
 	shared *slinkyv1beta1.Jail
 	out    Output
@@ -136,6 +138,7 @@ func newComposer(in Input) *composer {
 		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets), images: in.Images, installed: in.Observed.Installed,
 		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
 	}
+	c.filled = cmp.Or(recordedJail(in.Cluster).Volume, runOf(in.Observed.Populate.Job).Volume)
 	c.keepImages = in.Images.KeepSoperators
 	slices.SortFunc(c.nodeSets, func(a, b nebiusv1alpha1.NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	c.readVolumeSources()

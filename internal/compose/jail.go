@@ -84,12 +84,14 @@ func inJail(mounts []mount) []mount {
 func (c *composer) controllerJail() *slinkyv1beta1.Jail {
 	own := c.jail(c.spec.SlurmNodes.Controller.Volumes.Jail, controllerPath+".volumes.jail")
 	without := ""
+	first, _ := c.jailNodeSet()
+	named := own != nil
 	for _, set := range c.out.Components.NodeSets {
 		switch {
 		case c.held(set):
 		case set.Spec.Jail == nil:
 			without = set.Name
-		case own == nil:
+		case own == nil, !named && first != "" && set.Labels[LabelNodeSet] == first:
 			own = set.Spec.Jail
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
@@ -26,8 +27,16 @@ const (
 	snapshotDir = "/jail"
 )
 
-// jailVolume is the volume that is filled: that of the cluster, or else the first that a NodeSet has as its own. It is nil when
-// nothing has a jail.
+// JailClaim is the name of the claim that is the jail of a cluster; empty if its jail is no claim.
+func JailClaim(cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet, job *batchv1.Job) string {
+	c := newComposer(Input{Cluster: cluster, NodeSets: nodeSets, Observed: Observed{Populate: ObservedPopulate{Job: job}}})
+	if volume := c.jailVolume(); volume != nil && volume.PersistentVolumeClaim != nil {
+		return volume.PersistentVolumeClaim.ClaimName
+	}
+	return ""
+}
+
+// jailVolume is the volume that is filled: that of the cluster, or else that of jailNodeSet. It is nil when nothing has a jail.
 func (c *composer) jailVolume() *corev1.VolumeSource {
 	if name := c.clusterJail(); name != "" {
 		if source, ok := c.sources[name]; ok {
@@ -35,15 +44,34 @@ func (c *composer) jailVolume() *corev1.VolumeSource {
 		}
 		return nil // where a source is named that does not exist, the mistake is told
 	}
-	for i := range c.nodeSets {
-		if jail := c.nodeSets[i].Spec.Slurmd.Volumes.Jail; jail != nil {
-			var f findings // its mistakes are the NodeSet's
-			if source := f.volumeSource(jail, ""); source != nil {
-				return source
-			}
+	_, volume := c.jailNodeSet()
+	return volume
+}
+
+// jailNodeSet is the NodeSet whose jail is the one that is filled, and whose users slurmctld knows, where the cluster has none of its own,
+// with that volume. A jail that is filled stays the one, and of several others it is that of the oldest NodeSet: a new NodeSet takes
+// nobody's jail, whatever its name. Both are empty without one.
+func (c *composer) jailNodeSet() (name string, volume *corev1.VolumeSource) {
+	sets := slices.Clone(c.nodeSets)
+	slices.SortStableFunc(sets, func(a, b nebiusv1alpha1.NodeSet) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for i := range sets {
+		jail := sets[i].Spec.Slurmd.Volumes.Jail
+		if jail == nil {
+			continue
+		}
+		var f findings // its mistakes are the NodeSet's
+		source := f.volumeSource(jail, "")
+		if source == nil {
+			continue
+		}
+		if digestOf(source) == c.filled {
+			return sets[i].Name, source
+		}
+		if volume == nil {
+			name, volume = sets[i].Name, source
 		}
 	}
-	return nil
+	return name, volume
 }
 
 // jailMountPoints are the directories of the jail on which pods mount what the spec says.

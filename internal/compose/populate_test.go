@@ -7,14 +7,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -145,6 +148,105 @@ func TestTheJobThatFillsTheJail(t *testing.T) {
 				t.Errorf("workers are composed: %v", hasWorkers)
 			}
 		})
+	}
+}
+
+// TestAJailIsKnownByItsVolume is about what a Job, or the condition, says of another volume than the one that is the jail now.
+func TestAJailIsKnownByItsVolume(t *testing.T) {
+	const maintenance = nebiusv1.MaintenanceDownscaleAndDeletePopulateJail
+	claimed := func(name string) *nebiusv1.SlurmCluster {
+		c := jailedCluster()
+		c.Spec.VolumeSources[0].RawExtension = embedded.From(map[string]any{"persistentVolumeClaim": map[string]any{"claimName": name}})
+		return c
+	}
+	for name, test := range map[string]struct {
+		// before has been filled by a Job that ended, with the claim UID before; then comes what after says.
+		before, after string
+		claim         types.UID
+		jobGone       bool
+		mode          nebiusv1.MaintenanceMode
+		recorded      bool
+		awaited, made bool
+	}{
+		"the same claim":                             {before: "a", after: "a", claim: "1", recorded: true},
+		"the same claim, and the Job is gone":        {before: "a", after: "a", claim: "1", recorded: true, jobGone: true, made: true},
+		"another claim":                              {before: "a", after: "b", claim: "2", recorded: true, awaited: true, made: true},
+		"another claim, and the Job is gone":         {before: "a", after: "b", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
+		"a claim that was made again":                {before: "a", after: "a", claim: "2", recorded: true, awaited: true, made: true},
+		"a claim that was made again without a Job":  {before: "a", after: "a", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
+		"a claim that is gone":                       {before: "a", after: "a", recorded: true, awaited: true, made: true},
+		"skipped, whatever the claim":                {before: "a", after: "b", claim: "2", recorded: true, mode: nebiusv1.MaintenanceSkipPopulateJail},
+		"nothing recorded by the operator of before": {before: "a", after: "a", claim: "1", jobGone: true, made: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := claimed(test.before)
+			job := ended(t, c, batchv1.JobComplete)
+			filled := compose(c, ObservedPopulate{Job: job, Claim: "1"})
+			if filled.Jail.Filled == nil || filled.Jail.Filled.ClaimUID != "1" || filled.Jail.Awaited {
+				t.Fatalf("the first jail is not filled: %+v", filled.Jail)
+			}
+			rested := claimed(test.before)
+			rested.Status.Conditions = []metav1.Condition{*filled.Jail.Condition}
+			if test.recorded {
+				rested.Status.PopulatedJail = filled.Jail.Filled
+			}
+			if test.jobGone {
+				job = nil
+				rested.Spec.Maintenance = maintenance
+				rested.Status.Conditions = []metav1.Condition{*compose(rested, ObservedPopulate{Claim: "1"}).Jail.Condition}
+			}
+			status := rested.Status
+			c = claimed(test.after)
+			c.Status, c.Spec.Maintenance = status, test.mode
+			out := compose(c, ObservedPopulate{Job: job, Claim: test.claim})
+			if out.Jail.Awaited != test.awaited || (jobIn(out) != nil) != test.made || (out.Jail.Filled == nil) != test.awaited {
+				t.Errorf("awaited %t, made %t, filled %v", out.Jail.Awaited, jobIn(out) != nil, out.Jail.Filled)
+			}
+			if made := jobIn(out); made != nil {
+				made.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+				if out := compose(c, ObservedPopulate{Job: made, Claim: test.claim}); test.claim != "" && (out.Jail.Awaited || jobIn(out) != nil) {
+					t.Errorf("after its Job: awaited %t, made %t", out.Jail.Awaited, jobIn(out) != nil)
+				}
+			}
+		})
+	}
+}
+
+// TestANewNodeSetTakesNobodysJail is about NodeSets with jails of their own in a cluster that names none.
+func TestANewNodeSetTakesNobodysJail(t *testing.T) {
+	d := load(t)
+	cluster := d.cluster(t, `{}`).Cluster
+	set := func(name, path string, age int) nebiusv1alpha1.NodeSet {
+		set := d.cluster(t, `{}`, name+` {slurmd: {volumes: {jail: {nfs: {server: nas, path: `+path+`}}}}}`).NodeSets[0]
+		if age > 0 {
+			set.CreationTimestamp = metav1.NewTime(time.Unix(1_800_000_000-int64(age), 0))
+		}
+		return set
+	}
+	jails := func(job *batchv1.Job, sets ...nebiusv1alpha1.NodeSet) (Output, string) {
+		out := Cluster(Input{Cluster: cluster, NodeSets: sets, Observed: Observed{Populate: ObservedPopulate{Job: job}}})
+		if job := jobIn(out); job != nil {
+			return out, job.Spec.Template.Spec.Volumes[0].NFS.Path
+		}
+		return out, "none"
+	}
+	out, filled := jails(nil, set("m", "/m", 100))
+	if filled != "/m" {
+		t.Fatalf("%s is filled", filled)
+	}
+	before := string(out.Components.Controller.Spec.Jail.VolumeSource.Raw)
+	job := jobIn(out)
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	for name, sets := range map[string][]nebiusv1alpha1.NodeSet{
+		"a newer one that comes first": {set("a", "/a", 50), set("m", "/m", 100)},
+		"an older one":                 {set("a", "/a", 200), set("m", "/m", 100)},
+	} {
+		if out, filled := jails(job, sets...); filled != "none" || out.Jail.Awaited || string(out.Components.Controller.Spec.Jail.VolumeSource.Raw) != before {
+			t.Errorf("%s: %s is filled, the workers wait: %t, and slurmctld has %s", name, filled, out.Jail.Awaited, out.Components.Controller.Spec.Jail.VolumeSource.Raw)
+		}
+	}
+	if _, filled := jails(nil, set("a", "/a", 50), set("m", "/m", 100)); filled != "/m" {
+		t.Errorf("without a Job %s is filled, and not that of the oldest", filled)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
@@ -33,6 +34,8 @@ type ObservedPopulate struct {
 	Job *batchv1.Job
 	// Log is what its pod that failed last wrote last.
 	Log string
+	// Claim is the UID of the claim that JailClaim names; empty if there is none.
+	Claim types.UID
 	// Users is how many login and worker pods have the jail mounted. It is counted when Overwrites says so.
 	Users int
 	// Writers is how many pods of sconfigcontroller have it mounted. It is counted with Users.
@@ -49,6 +52,8 @@ type Jail struct {
 	Awaited bool
 	// Job is left alone, for it is what it should be; nil if a composed one takes its place, or none is to be.
 	Job *batchv1.Job
+	// Filled is the volume of a jail that is filled, or taken to be; nil while it is not.
+	Filled *nebiusv1.PopulatedJail
 	// ForPods says that the jail is to be overwritten and that pods use it.
 	ForPods bool
 	// Paused says that no files of JailedConfigs are written while the jail is overwritten.
@@ -57,8 +62,10 @@ type Jail struct {
 
 // populateRun says of a Job what it is for, in digests.
 type populateRun struct {
-	Volume      string `json:"volume"`
-	MountPoints string `json:"mountPoints"`
+	Volume string `json:"volume"`
+	// Claim is empty where the volume is no claim, or where there was none yet. Programs before this one left it empty.
+	Claim       types.UID `json:"claim,omitempty"`
+	MountPoints string    `json:"mountPoints"`
 	// Overwrites says that the run copies over what is there. Overwritten is what has been copied so last, by this run or before.
 	Overwrites  bool   `json:"overwrites,omitempty"`
 	Overwritten string `json:"overwritten,omitempty"`
@@ -79,6 +86,27 @@ func runOf(job *batchv1.Job) (run populateRun) {
 		return populateRun{}
 	}
 	return run
+}
+
+// recordedJail is the volume that the status of a cluster says is filled; the zero value for none.
+func recordedJail(cluster *nebiusv1.SlurmCluster) nebiusv1.PopulatedJail {
+	if cluster.Status.PopulatedJail == nil {
+		return nebiusv1.PopulatedJail{}
+	}
+	return *cluster.Status.PopulatedJail
+}
+
+// fills says whether a volume that has been filled is the one that is wanted.
+func fills(filled, wanted nebiusv1.PopulatedJail) bool {
+	return filled.Volume == wanted.Volume && (filled.ClaimUID == "" || filled.ClaimUID == wanted.ClaimUID)
+}
+
+// jail is the volume of a run. Which claim a run had that does not say so is known if condition JailPopulated has spoken of it.
+func (r populateRun) jail(recorded nebiusv1.PopulatedJail) nebiusv1.PopulatedJail {
+	if r.Claim == "" && r.Volume == recorded.Volume {
+		return recorded
+	}
+	return nebiusv1.PopulatedJail{Volume: r.Volume, ClaimUID: r.Claim}
 }
 
 func digestOf(value any) string {
@@ -136,8 +164,13 @@ func (c *composer) populate(observed *Observed) {
 		seen: seen, users: observed.jailUsers(), cluster: c.cluster.PopulateJailName(), live: runOf(seen.Job),
 		complete: jobHas(seen.Job, batchv1.JobComplete), failed: jobHas(seen.Job, batchv1.JobFailed),
 	}
-	p.want = populateRun{Volume: digestOf(volume), MountPoints: digestOf(c.jailMountPoints())}
-	known := meta.IsStatusConditionTrue(c.cluster.Status.Conditions, nebiusv1.ConditionJailPopulated) && (seen.Job == nil || p.live.Volume == p.want.Volume)
+	p.want = populateRun{Volume: digestOf(volume), Claim: seen.Claim, MountPoints: digestOf(c.jailMountPoints())}
+	wanted := nebiusv1.PopulatedJail{Volume: p.want.Volume, ClaimUID: p.want.Claim}
+	recorded := recordedJail(c.cluster)
+	p.ofVolume = fills(p.live.jail(recorded), wanted)
+	// Operators before this one recorded no volume.
+	known := meta.IsStatusConditionTrue(c.cluster.Status.Conditions, nebiusv1.ConditionJailPopulated) &&
+		(recorded.Volume == "" || fills(recorded, wanted)) && (seen.Job == nil || p.ofVolume)
 	half := unfinished(c.cluster, seen.Job)
 	p.awaits = p.runs() && (half || !known)
 	image := digestOf([]any{c.populateImage, spec.JailSnapshotVolume})
@@ -151,9 +184,12 @@ func (c *composer) populate(observed *Observed) {
 	p.want.Template = digestOf(pod)
 	makes := p.decide(mode, modeChanges(c.cluster))
 	half = half || makes && p.want.Overwrites
-	p.ready = skipped && !p.awaits || !half && (known || p.complete && p.live.Volume == p.want.Volume)
+	p.ready = skipped && !p.awaits || !half && (known || p.complete && p.ofVolume)
 
 	jail := &c.out.Jail
+	if p.ready {
+		jail.Filled = &wanted
+	}
 	jail.Awaited = !p.ready && !p.pauses && !mode.Downscaled() // while it pauses, nobody comes either
 	jail.Condition, jail.ForPods, jail.Paused = p.condition(), p.forPods, p.pauses
 	jail.Overwritten = p.overwritten(half)
@@ -176,6 +212,8 @@ type populating struct {
 	cluster          string
 	live, want       populateRun
 	complete, failed bool
+	// ofVolume says that the Job which is there is about the volume that is the jail.
+	ofVolume bool
 	// ready says that pods may have the jail.
 	ready bool
 	// keeps says that the Job which is there stays, and forPods that it would not if no pods used the jail.
@@ -265,7 +303,7 @@ func (p *populating) needed(mode nebiusv1.MaintenanceMode) bool {
 	case mode == nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail:
 		return false // it has been done in this mode
 	}
-	return p.live.Volume != p.want.Volume || p.live.MountPoints != p.want.MountPoints || p.want.Overwrites
+	return !p.ofVolume || p.live.MountPoints != p.want.MountPoints || p.want.Overwrites
 }
 
 func (p *populating) waits(message string) { p.reason, p.message = nebiusv1.ReasonWaiting, message }

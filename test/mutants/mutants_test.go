@@ -265,6 +265,18 @@ func ours() []mutation {
 			caught: "TestNoRelabelingChangesWhatPrometheusScrapes",
 		},
 		{
+			name:   "workers start on a claim that nothing has filled",
+			edits:  []edit{{"internal/compose/populaterun.go", `(recorded.Volume == "" || fills(recorded, wanted))`, `(recorded.Volume == "" || fills(recorded, recorded))`}},
+			suite:  "internal/compose",
+			caught: "TestAJailIsKnownByItsVolume",
+		},
+		{
+			name:   "a NodeSet takes the place of the jail by its name",
+			edits:  []edit{{"internal/compose/populate.go", "return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)", "return 0 * a.CreationTimestamp.Compare(b.CreationTimestamp.Time)"}},
+			suite:  "internal/compose",
+			caught: "TestANewNodeSetTakesNobodysJail",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

@@ -5,6 +5,7 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // SlurmClusterStatus is what is known of a SlurmCluster.
@@ -23,6 +24,10 @@ type SlurmClusterStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// PopulatedJail is the volume of which condition JailPopulated was True last. Another volume is not filled by that.
+	// +optional
+	PopulatedJail *PopulatedJail `json:"populatedJail,omitempty"`
+
 	// ReadyWorkers is the number of ready workers, those of NodeSets of the cluster included.
 	// +optional
 	ReadyWorkers *int32 `json:"readyWorkers,omitempty"`
@@ -34,6 +39,17 @@ type SlurmClusterStatus struct {
 	// ReadySConfigController is the number of ready pods of the config writer.
 	// +optional
 	ReadySConfigController *int32 `json:"readySConfigController,omitempty"`
+}
+
+// PopulatedJail is a volume that has been filled.
+type PopulatedJail struct {
+	// Volume is a digest of the volume source.
+	Volume string `json:"volume"`
+
+	// ClaimUID is the UID of the PersistentVolumeClaim that the source names; empty for a source of another kind. A claim
+	// that was deleted and made again under its name has another one.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
 }
 
 // Phase sums up how a SlurmCluster is.

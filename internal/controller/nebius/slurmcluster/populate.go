@@ -15,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
@@ -34,7 +36,7 @@ const maxLog = 600
 
 // populate reads what is known of the Job that fills the jail. Pods are asked for only when they matter: the cache has none of
 // the Job, and not those of login.
-func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluster) (compose.ObservedPopulate, error) {
+func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) (compose.ObservedPopulate, error) {
 	var out compose.ObservedPopulate
 	job := &batchv1.Job{}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.PopulateJailName()}
@@ -45,6 +47,9 @@ func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluste
 		return out, fmt.Errorf("reading Job %s: %w", key, err)
 	}
 	var err error
+	if out.Claim, err = r.claimUID(ctx, cluster.Namespace, compose.JailClaim(cluster, nodeSets, out.Job)); err != nil {
+		return out, err
+	}
 	if out.Job != nil && job.Status.Failed > 0 && job.Status.Succeeded == 0 {
 		if out.Log, err = r.lastWords(ctx, job); err != nil {
 			return out, err
@@ -54,6 +59,20 @@ func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluste
 		out.Users, out.Writers, err = r.jailUsers(ctx, cluster)
 	}
 	return out, err
+}
+
+// claimUID asks the server for the UID of a claim, which is a user's; empty if there is none.
+func (r *reconciler) claimUID(ctx context.Context, namespace, name string) (types.UID, error) {
+	if name == "" {
+		return "", nil
+	}
+	var claim metav1.PartialObjectMetadata
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+	}
+	return claim.UID, nil
 }
 
 // lastWords are the last lines of the pod of a Job that failed last.
@@ -110,6 +129,9 @@ func (r *reconciler) jailUsers(ctx context.Context, cluster *nebiusv1.SlurmClust
 // jail writes the conditions about the jail.
 func (s *status) jail(now time.Time) {
 	jail := &s.composed.Jail
+	if jail.Filled != nil {
+		s.cluster.Status.PopulatedJail = jail.Filled
+	}
 	if jail.Overwritten == nil {
 		s.report.Drop = append(s.report.Drop, nebiusv1.ConditionJailOverwritten)
 	} else {

@@ -41,7 +41,7 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -83,7 +83,7 @@ func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster)
 	if observed.Rest, err = r.rest(ctx, cluster); err != nil {
 		return facts{}, err
 	}
-	observed.Populate, err = r.populate(ctx, cluster)
+	observed.Populate, err = r.populate(ctx, cluster, nodeSets)
 	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, Observed: observed, Images: r.Images}}, err
 }
 
