@@ -39,7 +39,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, invocation{Name: os.Args[0], Args: os.Args[1:], Environment: environment(os.Environ()), Now: time.Now(), Stdout: os.Stdout, Stderr: os.Stderr})
+	code := run(ctx, invocation{Name: os.Args[0], Args: os.Args[1:], Environment: environment(os.Environ()), Now: time.Now(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Ask: askJail, Patience: jailPatience})
 	stop()
 	os.Exit(code)
 }
@@ -60,6 +61,9 @@ type invocation struct {
 	Environment    map[string]string
 	Now            time.Time
 	Stdout, Stderr io.Writer
+	// Ask returns when the file system of the jail answers, which may take as long as Patience.
+	Ask      func(options) error
+	Patience time.Duration
 }
 
 const usage = `The Coxswain check-runner runs the checks of a node before and after jobs.
@@ -89,7 +93,7 @@ func (o options) environment(given map[string]string) map[string]string {
 }
 
 // run is the program. What goes wrong in it lets the job run, and is told.
-func run(ctx context.Context, in invocation) (code int) {
+func run(ctx context.Context, in invocation) int {
 	o, err := parse(in)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -104,6 +108,11 @@ func run(ctx context.Context, in invocation) (code int) {
 		return validate(o, in)
 	}
 	checkContext, _ := passivecheck.ParseContext(o.command)
+	return guarded(ctx, in, o, checkContext, func(ctx context.Context) int { return inContext(ctx, in, o, checkContext, err) })
+}
+
+// inContext runs the checks of a context. mistake is what is wrong with the command line.
+func inContext(ctx context.Context, in invocation, o options, checkContext passivecheck.Context, mistake error) (code int) {
 	job, jobErr := passivecheck.JobOf(in.Environment)
 	m, openErr := machine.Open(machine.Options{Root: o.root, Jail: o.jail, Environment: o.environment(in.Environment), Context: checkContext, Job: job, Now: in.Now})
 	if openErr != nil {
@@ -129,12 +138,12 @@ func run(ctx context.Context, in invocation) (code int) {
 			code = 0
 		}
 	}()
-	for _, fault := range []error{err, logErr, jobErr} {
+	for _, fault := range []error{mistake, logErr, jobErr} {
 		if fault != nil {
 			r.Fault("", fault)
 		}
 	}
-	if err != nil || jobErr != nil {
+	if mistake != nil || jobErr != nil {
 		return 0
 	}
 	return checks(ctx, r, o)

@@ -62,7 +62,35 @@ func (w *worker) call(name string, args ...string) int {
 	w.stdout.Reset()
 	w.stderr.Reset()
 	args = append([]string{"--root", w.root}, args...)
-	return run(w.t.Context(), invocation{Name: name, Args: args, Environment: w.environment, Now: time.Now(), Stdout: &w.stdout, Stderr: &w.stderr})
+	return run(w.t.Context(), w.invocation(name, args...))
+}
+
+func (w *worker) invocation(name string, args ...string) invocation {
+	return invocation{Name: name, Args: args, Environment: w.environment, Now: time.Now(), Stdout: &w.stdout, Stderr: &w.stderr, Ask: askJail, Patience: jailPatience}
+}
+
+// TestAJailThatHangsTakesNoNodeOut has a file system of the jail that does not answer any more while a check runs, which would fail.
+func TestAJailThatHangsTakesNoNodeOut(t *testing.T) {
+	w := newWorker(t)
+	w.write("opt/slurm_scripts/checks.json", `[{"name": "a", "command": "sleep 20; exit 1", "on_fail": "drain"}]`)
+	in := w.invocation("check-runner", "--root", w.root, "prolog")
+	asked := make(chan struct{}, 100)
+	in.Patience = 200 * time.Millisecond
+	in.Ask = func(o options) error {
+		if asked <- struct{}{}; len(asked) > 1 {
+			<-t.Context().Done()
+		}
+		return askJail(o)
+	}
+	if code := run(t.Context(), in); code != 0 || !strings.Contains(w.stderr.String(), "does not answer") || w.stdout.String() != "" {
+		t.Errorf("exit code %d, it says %q and %q", code, w.stdout.String(), w.stderr.String())
+	}
+	if got := w.read("run/check-runner/" + runner.CounterFile); !strings.Contains(got, `{context="prolog",check=""} 1`) {
+		t.Errorf("the counters are %q", got)
+	}
+	if calls := w.read("calls"); calls != "" {
+		t.Errorf("slurmctld was told %q", calls)
+	}
 }
 
 const outputs = "mnt/jail/opt/soperator-outputs/slurm_scripts/worker-0."

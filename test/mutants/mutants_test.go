@@ -277,6 +277,12 @@ func ours() []mutation {
 			caught: "TestANewNodeSetTakesNobodysJail",
 		},
 		{
+			name:   "a jail that hangs takes nodes out",
+			edits:  []edit{{"cmd/check-runner/hang.go", "\t\t\tclose(hangs)\n", ""}},
+			suite:  "cmd/check-runner",
+			caught: "TestAJailThatHangsTakesNoNodeOut",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",
