@@ -283,6 +283,12 @@ func ours() []mutation {
 			caught: "TestAJailThatHangsTakesNoNodeOut",
 		},
 		{
+			name:   "health-checker writes through a link of a user",
+			edits:  []edit{{"internal/passivecheck/builtin/gpu.go", `"--tests-stdout-path", output)`, `"--tests-stdout-path", path.Join(outputsDir, healthOutputs))`}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestHealthCheckerWritesWhereNoUserCan",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

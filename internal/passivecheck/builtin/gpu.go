@@ -46,11 +46,8 @@ func allocGPUsBusy(ctx context.Context, m *machine.Machine) (passivecheck.Result
 	return passed("no processes compute on GPUs")
 }
 
-// healthChecker is the program's name, and healthOutputs the directory in the jail for the output of its tests.
-const (
-	healthChecker = "health-checker"
-	healthOutputs = "/opt/soperator-outputs/health_checker_cmd_stdout"
-)
+// healthChecker is the program's name.
+const healthChecker = "health-checker"
 
 // gpuHealth runs health-checker, which is the jail's, with the jail as its root directory.
 func gpuHealth(ctx context.Context, m *machine.Machine) (passivecheck.Result, error) {
@@ -66,13 +63,18 @@ func gpuHealth(ctx context.Context, m *machine.Machine) (passivecheck.Result, er
 	if m.Context == passivecheck.Epilog {
 		tests += ",dcgmi_diag_r1"
 	}
+	output, err := makeHealthDir(m)
+	if err != nil {
+		return passivecheck.Result{}, fmt.Errorf("making a directory for the output of health-checker: %w", err)
+	}
 	command := exec.CommandContext(ctx, program, "run", "-e", "soperator", "-p", platform.Tag(), "-n", tests, "-f", "json-partial", //nolint:gosec // see healthProgram
-		"--tests-stdout-path", healthOutputs)
+		"--tests-stdout-path", output)
 	command.Dir = "/"
 	if root := m.JailRoot(); root != "" {
 		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 	}
 	text, runErr := m.Output(ctx, command)
+	lost := keepHealthOutput(m, output)
 	failures, err := failedTests([]byte(text))
 	switch {
 	case err != nil && runErr != nil:
@@ -81,6 +83,8 @@ func gpuHealth(ctx context.Context, m *machine.Machine) (passivecheck.Result, er
 		return passivecheck.Result{}, fmt.Errorf("reading what health-checker says: %w", err)
 	case len(failures) > 0:
 		return failed("%s", strings.Join(failures, "; "))
+	case lost != nil:
+		return passed("health-checker finds nothing; its output could not be kept: %v", lost)
 	}
 	return passed("health-checker finds nothing")
 }

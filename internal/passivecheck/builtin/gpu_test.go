@@ -118,9 +118,54 @@ func TestHealthCheckerIsAskedForThePlatformAndTheContext(t *testing.T) {
 	}
 	w.expect("gpu_health_check", passivecheck.Epilog, job(0), passivecheck.Failed, "t.c: bad")
 	want := "health-checker run -e soperator -p 1xH100 -n module,nvidia_smi,nvidia_smi_nvlink,nvidia_smi_topo,dmesg,ib_link,dcgmi_diag_r1 -f json-partial" +
-		" --tests-stdout-path /opt/soperator-outputs/health_checker_cmd_stdout\n"
+		" --tests-stdout-path /run/check-runner/health-worker-0." + strconv.Itoa(os.Getpid()) + "\n"
 	if got := w.calls(); got != want {
 		t.Errorf("called %q", got)
+	}
+}
+
+// TestHealthCheckerWritesWhereNoUserCan has links of a user in the directory in which people look for the output.
+func TestHealthCheckerWritesWhereNoUserCan(t *testing.T) {
+	const outputs = "/opt/soperator-outputs/health_checker_cmd_stdout"
+	for name, test := range map[string]struct{ link, kept, details string }{
+		"no link":                       {kept: "said\n", details: "finds nothing"},
+		"in the place of a file":        {link: outputs + "/x.1.out", kept: "said\n", details: "finds nothing"},
+		"in the place of the directory": {link: outputs, details: "could not be kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := os.Remove(w.path("/mnt/jail")); err != nil {
+				t.Fatal(err)
+			}
+			w.write("/precious/x.1.out", "precious")
+			w.write("/proc/driver/nvidia/gpus/0000:00:01.0/information", "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 1\n")
+			w.program("health-checker", `for last; do :; done; echo said >"`+w.dir+`$last/x.1.out"; echo '{}'`)
+			w.mkdir("/usr")
+			if err := os.Rename(w.path("/bin"), w.path("/usr/bin")); err != nil {
+				t.Fatal(err)
+			}
+			w.mkdir("/opt/soperator-outputs")
+			if test.link == outputs {
+				if err := os.Symlink("/precious", w.path(outputs)); err != nil {
+					t.Fatal(err)
+				}
+			} else if test.link != "" {
+				w.mkdir(outputs)
+				if err := os.Symlink("/precious/x.1.out", w.path(test.link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.expect("gpu_health_check", passivecheck.Prolog, job(0), passivecheck.Passed, test.details)
+			if got := w.read("/precious/x.1.out"); got != "precious" {
+				t.Errorf("root wrote %q through a link", got)
+			}
+			if test.kept != "" && w.read(outputs+"/x.1.out") != test.kept {
+				t.Errorf("the output is %q", w.read(outputs+"/x.1.out"))
+			}
+			if left, err := os.ReadDir(w.path(healthDir)); err != nil || len(left) > 0 {
+				t.Errorf("there are %v left, %v", left, err)
+			}
+		})
 	}
 }
 
