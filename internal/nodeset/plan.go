@@ -47,6 +47,8 @@ type Input struct {
 	JobsWantedSince time.Time
 	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
 	Others []Pod
+	// SlurmctldSince is since when the slurmctld that answers has run without a break; zero when that is not known.
+	SlurmctldSince time.Time
 	// Lost says that Slurm was found to have lost its state, and that workers have been missing there since.
 	Lost bool
 }
@@ -90,7 +92,8 @@ type Plan struct {
 	Unretire []string
 	// WantJobs are workers of which it has to be known when their jobs end.
 	WantJobs []string
-	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them.
+	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them. Those that it
+	// has never had do not count.
 	Lost int
 	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that some are absent.
 	Relist bool

@@ -119,7 +119,8 @@ func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan)
 		case unsettled:
 		}
 	}
-	if plan.Lost = in.lost(); plan.Lost > 0 {
+	var unclear bool
+	if plan.Lost, unclear = in.lost(); unclear {
 		return
 	}
 	slices.SortStableFunc(absent, func(a, b *Pod) int { return -boolean(a.Retired == Unregistered, b.Retired == Unregistered) })
@@ -156,27 +157,57 @@ func (p *Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registr
 // of the cluster are missing, or when one has vanished with most of them. Single records are deleted by people, and with care; a
 // state is lost as a whole. It counts as lost until no worker is missing, since those that are made anew register, and would soon
 // outnumber those that still run what Slurm has forgotten.
-func (in *Input) lost() int {
-	registered, missing, ours := 0, 0, 0
+//
+// Workers that Slurm has never had are no sign of a loss, and not lost. When they are so many that it looks like one, none is made anew: the
+// next one would not register either. That is unclear.
+func (in *Input) lost() (ours int, unclear bool) {
+	registered, missing, never, ourNever := 0, 0, 0, 0
 	lost := in.Lost
 	for i := range len(in.Pods) + len(in.Others) {
 		p := in.workerOfCluster(i)
 		forgotten := p.forgotten()
+		mine := 0
+		if i < len(in.Pods) {
+			mine = 1
+		}
+		absent := p.Registered == node.No && (forgotten || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating)
 		switch {
 		case p.Registered == node.Yes, p.Elsewhere != "":
 			registered++
-		case p.Registered == node.No && (forgotten || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating):
+		case !absent:
+		case !forgotten && in.neverHad(p):
+			never++
+			ourNever += mine
+		default:
 			missing++
-			if i < len(in.Pods) {
-				ours++
-			}
+			ours += mine
 		}
 		lost = lost || forgotten
 	}
 	if lost || missing > registered {
-		return ours
+		return ours, ours+ourNever > 0
 	}
-	return 0
+	return 0, ourNever > 0 && missing+never > registered
+}
+
+// maxClockDifference is how much the clocks may differ by which Kubernetes says when pods were made and containers started.
+const maxClockDifference = time.Minute
+
+// neverHad says that Slurm has never had a worker that it does not have: nobody has seen it there, and the slurmctld that answers has run
+// since before the worker was made, so that it has lost nothing of it. An operator that was away may have missed that it registered; it
+// knows better only by the latter.
+func (in *Input) neverHad(p *Pod) bool {
+	return !p.Was && !in.SlurmctldSince.IsZero() && p.Created.After(in.SlurmctldSince.Add(maxClockDifference))
+}
+
+// Unregistered says that a worker of the cluster is not registered and should be, as far as it has never been seen there.
+func (in *Input) Unregistered() bool {
+	for i := range len(in.Pods) + len(in.Others) {
+		if p := in.workerOfCluster(i); p.Registered == node.No && !p.Was && in.overdue(p, in.Listed) {
+			return true
+		}
+	}
+	return false
 }
 
 // workerOfCluster is one of Pods and, after those, of Others.

@@ -100,6 +100,46 @@ func TestRepair(t *testing.T) {
 	})
 }
 
+func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
+	missing, there, was := known(node.No), known(node.Yes), func(p *nodeset.Pod) { p.Was = true }
+	never := []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)} // made an hour ago
+	tests := []struct {
+		name   string
+		since  time.Duration // for which slurmctld has run; zero is not known
+		lost   bool
+		pods   []nodeset.Pod
+		others []nodeset.Pod
+		want   nodeset.Plan
+	}{
+		{name: "when slurmctld has run for longer than they", since: 2 * time.Hour, pods: never},
+		{name: "even if they were taken for lost", since: 2 * time.Hour, lost: true, pods: never},
+		{name: "but when it has started since, or that is not known, they may be", pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "as after they were made", since: time.Minute, pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "or at about the same time, by clocks that differ", since: time.Hour + 30*time.Second, pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "and one that was seen there is", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, want: nodeset.Plan{Lost: 1}},
+		{name: "they are no sign that it is", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, others: []nodeset.Pod{aPod(7, there)}},
+		{name: "a few of them are made anew", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)},
+			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-0")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := nodeset.Input{
+				Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
+			}
+			if tt.since > 0 {
+				in.SlurmctldSince = noon.Add(-tt.since)
+			}
+			check(t, in, tt.want)
+		})
+	}
+	for name, want := range map[string]bool{"w-0": true, "w-1": false, "w-2": false, "w-3": false} {
+		pods := map[string]nodeset.Pod{"w-0": aPod(0, missing), "w-1": aPod(1, missing, was), "w-2": aPod(2, there), "w-3": aPod(3, missing, readyFor(time.Second))}
+		if in := (nodeset.Input{Now: noon, Asked: noon, Listed: noon, Pods: []nodeset.Pod{pods[name]}}); in.Unregistered() != want {
+			t.Errorf("%s: since when slurmctld runs is asked for: %t", name, !want)
+		}
+	}
+}
+
 // However a state is lost, and whatever comes back of it in whatever order, no worker is made anew that has been missing since,
 // and otherwise never more than may be unavailable.
 func TestNoLossOfStateTakesWorkers(t *testing.T) {

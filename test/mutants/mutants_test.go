@@ -307,6 +307,18 @@ func ours() []mutation {
 			caught: "TestPartitionsLinger",
 		},
 		{
+			name:   "a NodeSet of which no worker ever registered cannot be deleted",
+			edits:  []edit{{"internal/nodeset/repair.go", "case !forgotten && in.neverHad(p):", "case !forgotten && in.neverHad(p) && p.Was:"}},
+			suite:  "internal/nodeset",
+			caught: "TestWorkersThatSlurmHasNeverHadAreNotLost",
+		},
+		{
+			name:   "an operator that was away takes workers for such that never registered",
+			edits:  []edit{{"internal/nodeset/repair.go", "return !p.Was && !in.SlurmctldSince.IsZero() && p.Created", "return !p.Was && p.Created"}},
+			suite:  "internal/nodeset",
+			caught: "TestWorkersThatSlurmHasNeverHadAreNotLost",
+		},
+		{
 			name:   "a flag of a newer Slurm counts for no job",
 			edits:  []edit{{"internal/slurm/node/question.go", "if busy == No && !s.Certain() {", "if busy == No && !s.Based() {"}},
 			suite:  "internal/slurm/node",

@@ -260,7 +260,7 @@ const (
 const (
 	// ReasonStateLost (True): workers run that Slurm does not have, and it lacked most of those of the cluster.
 	ReasonStateLost = "StateLost"
-	// ReasonWorkersKnown (False): Slurm has all workers that run.
+	// ReasonWorkersKnown (False): Slurm has all workers that run, but for those that it never had.
 	ReasonWorkersKnown = "WorkersKnown"
 )
 

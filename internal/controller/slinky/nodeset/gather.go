@@ -84,7 +84,10 @@ func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
 		return err
 	}
 	r.absences.recall(f.set.UID, &f.workers)
-	return nil
+	if f.workers.Unregistered() {
+		f.workers.SlurmctldSince, err = r.slurmctldSince(ctx, f.set)
+	}
+	return err
 }
 
 // input reads what workers are rendered from.

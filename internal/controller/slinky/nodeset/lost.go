@@ -8,13 +8,18 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
@@ -25,7 +30,7 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav
 	}
 	c = metav1.Condition{
 		Type: slinkyv1beta1.ConditionWorkersUnknown, Status: metav1.ConditionFalse,
-		Reason: slinkyv1beta1.ReasonWorkersKnown, Message: "Slurm has all workers that run",
+		Reason: slinkyv1beta1.ReasonWorkersKnown, Message: "Slurm has all workers that run, but for those that it never had",
 	}
 	if plan.Lost > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost
@@ -33,6 +38,33 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav
 			"Jobs may still run there, so nothing is deleted; bring the state back, or delete the pods to have them register anew", plan.Lost)
 	}
 	return c, plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil
+}
+
+// slurmctldSince is since when the slurmctld of a NodeSet has run without a break; zero when nobody knows.
+func (r *reconciler) slurmctldSince(ctx context.Context, n *slinkyv1beta1.NodeSet) (time.Time, error) {
+	var c slinkyv1beta1.Controller
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}, &c); err != nil {
+		return time.Time{}, client.IgnoreNotFound(err)
+	}
+	var p corev1.Pod // the cache leaves out since when containers run
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.PodName(0)}, &p); err != nil {
+		return time.Time{}, client.IgnoreNotFound(err)
+	}
+	return runsSince(&c, &p), nil
+}
+
+// runsSince is since when a pod has run the slurmctld of a Controller. It is zero where others may have been in charge since, as of a
+// slurmctld that is no pod or has backups, and for a pod of which Kubernetes does not hear.
+func runsSince(c *slinkyv1beta1.Controller, p *corev1.Pod) time.Time {
+	if ready := workerpod.Condition(p, corev1.PodReady); c.Replicas() != 1 || ready == nil || ready.Status != corev1.ConditionTrue {
+		return time.Time{}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == slinkyv1beta1.NameSlurmctld && s.State.Running != nil {
+			return s.State.Running.StartedAt.Time
+		}
+	}
+	return time.Time{}
 }
 
 // rememberLeaving notes whether Slurm has lost its state while a NodeSet is being deleted, and says when to look again.
