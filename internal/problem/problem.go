@@ -48,13 +48,41 @@ func Waitingf(path, reason, format string, args ...any) Problem {
 // List is the problems of one object, in the order in which they were found.
 type List []Problem
 
-// Sorted returns the list ordered by path and message, without repetitions, so that a message made of it is stable.
+// Sorted returns the list ordered by path and message, without repetitions, so that a message made of it is stable. Numbers in them
+// count as numbers: line 5 comes before line 134.
 func (l List) Sorted() List {
 	out := slices.Clone(l)
 	slices.SortFunc(out, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(compare(a.Path, b.Path), compare(a.Message, b.Message), cmp.Compare(a.Reason, b.Reason))
 	})
 	return slices.Compact(out)
+}
+
+// compare orders texts, and the numbers in them by what they say.
+func compare(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		m, n := digits(x), digits(y)
+		if m == 0 || n == 0 {
+			if x[0] != y[0] {
+				break
+			}
+			x, y = x[1:], y[1:]
+			continue
+		}
+		// Of numbers without leading zeros the longer one is the greater one.
+		one, other := strings.TrimLeft(x[:m], "0"), strings.TrimLeft(y[:n], "0")
+		if order := cmp.Or(cmp.Compare(len(one), len(other)), cmp.Compare(one, other)); order != 0 {
+			return order
+		}
+		x, y = x[m:], y[n:]
+	}
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+}
+
+// digits is how many digits a text begins with.
+func digits(text string) int {
+	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }
 
 // Reason is the reason to show for the whole list: that of the first problem that needs a person, else of the first.

@@ -44,6 +44,39 @@ func TestListReasonAndMessage(t *testing.T) {
 	}
 }
 
+func TestListIsInTheOrderOfNumbers(t *testing.T) {
+	list := List{
+		Errorf("spec.users[10]", "Invalid", "a"), Errorf("spec.extraConf", "Invalid", "line 134: b"), Errorf("spec.users[9]", "Invalid", "a"),
+		Errorf("spec.extraConf", "Invalid", "line 5: z"), Errorf("spec.extraConf", "Invalid", "line 05: z"), Errorf("spec.extraConf", "Invalid", "line: y"),
+		Errorf("spec.extraConf", "Invalid", "line 5: b"), Errorf("spec.extraConf", "Invalid", "line 99999999999999999999: b"),
+	}
+	want := []string{
+		"spec.extraConf: line 5: b", "spec.extraConf: line 05: z", "spec.extraConf: line 5: z", "spec.extraConf: line 134: b",
+		"spec.extraConf: line 99999999999999999999: b", "spec.extraConf: line: y", "spec.users[9]: a", "spec.users[10]: a",
+	}
+	var got []string
+	for _, p := range list.Sorted() {
+		got = append(got, p.Error())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An order that contradicts itself would make messages differ from one look to the next.
+func FuzzCompare(f *testing.F) {
+	f.Add("line 5", "line 134", "line 05")
+	f.Add("a1b", "a01b", "a1")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		if compare(a, b) != -compare(b, a) || (compare(a, b) == 0) != (a == b) {
+			t.Errorf("%q and %q: %d, and the other way round %d", a, b, compare(a, b), compare(b, a))
+		}
+		if compare(a, b) <= 0 && compare(b, c) <= 0 && compare(a, c) > 0 {
+			t.Errorf("%q, %q and %q have no order", a, b, c)
+		}
+	})
+}
+
 func TestMessageOfManyProblemsIsBounded(t *testing.T) {
 	var list List
 	for i := range 1000 {
