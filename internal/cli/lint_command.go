@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ import (
 
 const lintHelp = `Checks manifests of slurm.nebius.ai and slinky.slurm.net, without a cluster: by schema and CEL rules of the CRDs, as the API server does,
 and by what the webhook asks, slurm.conf and partitions included. All files are looked at together. Objects of other groups are only
-looked up, such as a ConfigMap with a file of Slurm.
+looked up, such as a ConfigMap with a file of Slurm. A key of slurm.conf with which slurmctld of the release --slurm-version ends is wrong.
 
 It prints FILE: KIND/NAME: FIELD: MESSAGE. A warning need not be wrong, such as a reference to what no file has.
 
@@ -35,14 +36,18 @@ const lintExamples = `  # All .yaml, .yml and .json files below a directory
 func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 	var output format
 	var files []string
+	var release string
 	command := &cobra.Command{
 		Use: "lint -f FILE|DIR|-", Short: "Check manifests without a cluster", Long: lintHelp, Example: lintExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if !releasePattern.MatchString(release) {
+				return fmt.Errorf("%.40q is no release of Slurm, such as %s", release, lint.NewestRelease)
+			}
 			sources, err := s.readAll(files)
 			if err != nil {
 				return err
 			}
-			problems, err := lint.Check(ctx, s.lintNamespace(), sources)
+			problems, err := lint.Check(ctx, s.lintNamespace(), release, sources)
 			if err != nil {
 				return err
 			}
@@ -51,9 +56,13 @@ func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 	}
 	output.addTo(command)
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "File, directory, or - for standard input. Required; can be given several times.")
+	command.Flags().StringVar(&release, "slurm-version", lint.NewestRelease, "Release of the Slurm that is to read slurm.conf, such as 24.11.")
 	_ = command.MarkFlagRequired("filename")
 	return command
 }
+
+// releasePattern is a release of Slurm, with or without its patch level.
+var releasePattern = regexp.MustCompile(`^\d{2}\.\d{2}(\.\d+)?$`)
 
 // lintNamespace is that of objects without one: --namespace, as with kubectl apply, but no kubeconfig is needed.
 func (s *session) lintNamespace() string {

@@ -23,6 +23,11 @@ func TestLint(t *testing.T) {
 		"a_directory":                   {[]string{"lint", "-f", "testdata/manifests"}, 2},
 		"a_file":                        {[]string{"lint", "-f", "testdata/manifests/controller.yaml", "-n", "other"}, 2},
 		"a_file_yaml":                   {[]string{"lint", "-f", "testdata/manifests/twice.yaml", "-o", "yaml"}, 2},
+		"keys_of_the_newest_release":    {[]string{"lint", "-f", "testdata/keys.yaml"}, 2},
+		"keys_of_an_older_release":      {[]string{"lint", "-f", "testdata/keys.yaml", "--slurm-version", "24.11.5"}, 2},
+		"keys_of_a_release_to_come":     {[]string{"lint", "-f", "testdata/keys.yaml", "--slurm-version", "27.05"}, 2},
+		"what_is_no_release":            {[]string{"lint", "-f", "testdata/keys.yaml", "--slurm-version", "v26"}, 1},
+		"samples_of_an_older_release":   {[]string{"lint", "-f", "../../config/samples", "--slurm-version", "24.11"}, 0},
 		"samples":                       {[]string{"lint", "-f", "../../config/samples"}, 0},
 		"samples_json":                  {[]string{"lint", "-f", "../../config/samples", "-o", "json"}, 0},
 		"a_file_that_is_not_there":      {[]string{"lint", "-f", "testdata/nothing.yaml"}, 1},
@@ -64,7 +69,7 @@ func TestFilesAreLookedAtTogether(t *testing.T) {
 // check is what lint says of files, a line each.
 func check(t testing.TB, sources ...lint.Source) string {
 	t.Helper()
-	problems, err := lint.Check(t.Context(), "default", sources)
+	problems, err := lint.Check(t.Context(), "default", "26.05", sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +86,7 @@ func FuzzLint(f *testing.F) {
 	f.Add(readFile(f, "testdata/manifests/more/schema.yml"))
 	f.Add("kind: List\nitems: [1, {apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: 3, spec: []}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		problems, err := lint.Check(t.Context(), "default", []lint.Source{{Name: "FILE", Content: []byte(text)}})
+		problems, err := lint.Check(t.Context(), "default", "26.05", []lint.Source{{Name: "FILE", Content: []byte(text)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,6 +42,8 @@ type Input struct {
 	Observed Observed
 	// Images are used where the spec names none.
 	Images image.Set
+	// Release is that of the Slurm for which the configuration is looked at, when that is certain; else it is empty.
+	Release string
 }
 
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
@@ -115,6 +117,7 @@ type composer struct {
 	spec     *nebiusv1.SlurmClusterSpec
 	nodeSets []nebiusv1alpha1.NodeSet
 	images   image.Set
+	release  string
 	// installed says which kinds of others there are.
 	installed Installed
 	// What follows is decoded or parsed once: spec.volumeSources by name, the affinities of spec.k8sNodeFilters that are in use by
@@ -135,7 +138,8 @@ type composer struct {
 // newComposer makes a composer that has read the volumes of a cluster.
 func newComposer(in Input) *composer {
 	c := &composer{
-		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets), images: in.Images, installed: in.Observed.Installed,
+		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets), images: in.Images, release: in.Release,
+		installed:  in.Observed.Installed,
 		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
 	}
 	c.filled = cmp.Or(recordedJail(in.Cluster).Volume, runOf(in.Observed.Populate.Job).Volume)

@@ -192,7 +192,7 @@ func checkGres(options []conf.Option) error {
 	if err := trial.Check(); err != nil {
 		return err
 	}
-	for _, unknown := range trial.Unknown() {
+	for _, unknown := range trial.Unknown("") {
 		// Anything else may come from a newer Slurm, which only the Controller knows.
 		if unknown.Meant != "" {
 			return unknown

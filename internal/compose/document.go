@@ -27,7 +27,7 @@ func (d *document) set(key, value, path string, options ...conf.Option) {
 	for _, m := range trial.CheckValues() {
 		d.fail(path, "%s: %s", m.Key, m.Message)
 	}
-	for _, u := range trial.Unknown() {
+	for _, u := range trial.Unknown("") {
 		if u.Meant != "" {
 			d.fail(path, "%s: %s", u.Key, u.Message)
 		}

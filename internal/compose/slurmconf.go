@@ -44,7 +44,7 @@ func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *s
 // checkCustomConfig finds the lines of the user's text that cannot be used, with their numbers. The Controller's renderer
 // is asked, since it decides which keys are the operator's; merged with ours, the lines would lose their numbers.
 func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) {
-	in := rendercontroller.Input{Controller: controller, Accounting: accounting}
+	in := rendercontroller.Input{Controller: controller, Accounting: accounting, Release: c.release}
 	user := rendercontroller.Texts{ExtraConf: c.custom, Files: map[string]config.Text{}}
 	for _, name := range docs.names() {
 		file := rendercontroller.File{Name: name}

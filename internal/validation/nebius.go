@@ -22,7 +22,7 @@ func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (Fin
 	if err != nil {
 		return f, err
 	}
-	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}})
+	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release})
 	f.add(out.Output)
 	f.Warnings = append(f.Warnings, out.Unresolved...)
 	return f, nil

@@ -28,7 +28,10 @@ import (
 )
 
 // lookup finds mistakes in objects, by rendering them and by what they refer to.
-type lookup struct{ live client.Reader }
+type lookup struct {
+	live    client.Reader
+	release string
+}
 
 // What is rendered here is thrown away, so any image and any domain will do.
 func images() image.Set { return image.Set{Registry: "any", Tag: "any"} }
@@ -59,9 +62,13 @@ func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (Fi
 	if err := controller.CheckClusterName(c); err != nil && c.Spec.AccountingRef == nil {
 		f.Warnings = append(f.Warnings, err.Error())
 	}
-	in := controller.Input{Controller: c, Images: images()}
+	in := controller.Input{Controller: c, Images: images(), Release: l.release}
 	err := errors.Join(l.files(ctx, c, &in.Files, &f), l.sharedClaim(ctx, c, &f))
-	f.add(controller.Render(in).Output)
+	out := controller.Render(in)
+	f.add(out.Output)
+	for _, doubt := range out.Doubts {
+		f.Warnings = append(f.Warnings, doubt.Error())
+	}
 	return f, err
 }
 

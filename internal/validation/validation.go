@@ -27,15 +27,16 @@ type Findings struct {
 }
 
 // Find looks at an object as the operator reads it, without what is empty in it, and at what live has beside it. The object stays as it
-// is. The error says what did not answer, not what is wrong with the object. Of a kind that nobody looks at there are no findings.
-func Find(ctx context.Context, live client.Reader, obj client.Object) (Findings, error) {
+// is. The error says what did not answer, not what is wrong with the object. Of a kind that nobody looks at there are no findings. release is
+// that of the Slurm that is to read slurm.conf, when that is certain; else it is empty.
+func Find(ctx context.Context, live client.Reader, obj client.Object, release string) (Findings, error) {
 	if read, ok := obj.DeepCopyObject().(client.Object); ok {
 		obj = read
 	}
 	if o, ok := obj.(interface{ DropEmpty() }); ok {
 		o.DropEmpty()
 	}
-	look := lookup{live: live}
+	look := lookup{live: live, release: release}
 	switch o := obj.(type) {
 	case *slinkyv1beta1.Controller:
 		return look.controller(ctx, o)

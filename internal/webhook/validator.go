@@ -33,7 +33,7 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 	if v.exempt(obj) {
 		return nil, nil
 	}
-	found, err := validation.Find(ctx, v.live, obj)
+	found, err := validation.Find(ctx, v.live, obj, "")
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
@@ -46,12 +46,12 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 	if v.exempt(obj) || old.GetGeneration() == obj.GetGeneration() {
 		return nil, nil
 	}
-	found, err := validation.Find(ctx, v.live, obj)
+	found, err := validation.Find(ctx, v.live, obj, "")
 	if err != nil {
 		return unchecked(ctx, err), nil
 	}
 	if len(found.Mistakes) > 0 {
-		before, err := validation.Find(ctx, v.live, old)
+		before, err := validation.Find(ctx, v.live, old, "")
 		if err != nil {
 			return unchecked(ctx, err), nil
 		}

@@ -288,7 +288,7 @@ func (w *world) judgeConfiguration(c call) {
 			continue
 		}
 		document, problems := conf.Parse(conf.Slurm, text)
-		for _, key := range document.Unknown() {
+		for _, key := range document.Unknown("") {
 			problems = append(problems, key.Problem)
 		}
 		problems = append(append(problems, document.CheckNames()...), document.CheckValues()...)

@@ -28,8 +28,12 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/validation"
 )
+
+// NewestRelease is the newest release of Slurm whose keys are known.
+const NewestRelease = conf.NewestRelease
 
 // Source is a file with manifests.
 type Source struct {
@@ -84,15 +88,15 @@ type placed struct {
 	object client.Object
 }
 
-// Check finds the problems of all objects of both API groups, in the order of the files. Objects without a namespace are in the one given.
-// The error says what could not be looked at.
-func Check(ctx context.Context, namespace string, sources []Source) ([]Problem, error) {
+// Check finds the problems of all objects of both API groups, in the order of the files. Objects without a namespace are in the one given,
+// and Slurm is of the given release. The error says what could not be looked at.
+func Check(ctx context.Context, namespace, release string, sources []Source) ([]Problem, error) {
 	l, err := read(ctx, namespace, sources)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range l.of {
-		if err := l.find(ctx, p); err != nil {
+		if err := l.find(ctx, p, release); err != nil {
 			return nil, err
 		}
 	}
@@ -289,8 +293,8 @@ func (l *linter) remember(u *unstructured.Unstructured) {
 }
 
 // find asks what the webhook asks.
-func (l *linter) find(ctx context.Context, p placed) error {
-	found, err := validation.Find(ctx, l.memory, p.object)
+func (l *linter) find(ctx context.Context, p placed, release string) error {
+	found, err := validation.Find(ctx, l.memory, p.object, release)
 	if err != nil {
 		return fmt.Errorf("looking at %s %s: %w", p.place.Kind, p.place.Name, err)
 	}

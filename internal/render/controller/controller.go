@@ -52,6 +52,9 @@ type Input struct {
 	// MungeKeyDigest is that of the munge key, where munged runs.
 	MungeKeyDigest string
 	Images         image.Set
+	// Release is that of the Slurm for which the configuration is looked at, when that is certain; empty is the one of the status, and another
+	// may come with this very edit.
+	Release string
 }
 
 // Files are the contents of referenced ConfigMaps, by name and key.

@@ -29,9 +29,9 @@ func (out *Output) linger(in Input, doc *conf.Document) {
 	}
 	out.WantedDigest = out.ConfigDigest
 	flight := preflight{in: in}
-	included := map[string]bool{}
+	included, names := map[string]bool{}, flight.included(doc)
 	for _, f := range in.Files.Config {
-		if kind, ok := flight.kindOf(f.Name, doc); ok && kind == conf.Slurm {
+		if kind, ok := kindOf(f.Name, names); ok && kind == conf.Slurm {
 			for _, name := range flight.parsed(f, kind).Document.Partitions() {
 				included[name] = true
 			}

@@ -54,6 +54,15 @@ func TestMistakes(t *testing.T) {
 				`spec.configFileRefs: ConfigMap mine, more.conf: line 2: SlurmUser: it is set by the operator and cannot be set to something else; remove the line`,
 				`spec.configFileRefs: ConfigMap mine, more.conf: line 3: MaxJobCount: "x" is not a number`,
 			}},
+		{name: "a file that one that is included includes, and one that nobody brings",
+			spec: `{extraConf: "include more.conf", configFileRefs: [{name: mine}]}`,
+			with: func(_ testing.TB, in *controller.Input) {
+				in.Files.Config = []controller.File{{"mine", "even.conf", "KillWait=x\ninclude more.conf"}, {"mine", "more.conf", "include even.conf\ninclude most.conf"}}
+			},
+			want: []string{
+				`spec.configFileRefs: ConfigMap mine, even.conf: line 1: KillWait: "x" is not a number`,
+				"spec.configFileRefs: ConfigMap mine, more.conf: line 2: include: no ConfigMap that the spec refers to has a file most.conf",
+			}},
 		{name: "files that nobody brings", spec: `{extraConf: "include more.conf\nPrologSlurmctld=/etc/slurm/start.sh"}`,
 			want: []string{
 				"spec.extraConf: line 1: include: no ConfigMap that the spec refers to has a file more.conf",
@@ -175,17 +184,22 @@ func TestConfigurationThatNoConfigMapHoldsIsRefused(t *testing.T) {
 // Keys of next year pass as long as slurmctld may know them.
 func TestUnknownKeys(t *testing.T) {
 	for _, tt := range []struct {
-		name, release, key string
-		refused, doubted   bool
+		name, release, certain, key string
+		refused, doubted            bool
 	}{
 		{name: "before slurmctld has told its release, a strange key passes with a doubt", key: "KeyOfNextYear", doubted: true},
 		{name: "and one that is nearly another one is refused", key: "KillWeit", refused: true},
 		{name: "a release whose keys are known refuses all others", release: "26.05.3", key: "KeyOfNextYear", refused: true},
 		{name: "a newer one may know them", release: "26.11.0", key: "KillWeit", doubted: true},
+		{name: "with a key of a newer release that release may come", release: "24.11.5", key: "MetricsType", doubted: true},
+		{name: "unless it is certain which one there is", release: "26.05.5", certain: "24.11", key: "MetricsType", refused: true},
+		{name: "a key that is gone does not come back", release: "26.05.5", key: "AccountingStorageLoc", refused: true},
+		{name: "what is looked at for a release that nobody runs is strict as well", certain: "26.05", key: "CheckpointType", refused: true},
+		{name: "as it is for one that is too new to be known", certain: "27.05", key: "CheckpointType", doubted: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, `{extraConf: "`+tt.key+`=1"}`)
-			in.Controller.Status.SlurmVersion = tt.release
+			in.Controller.Status.SlurmVersion, in.Release = tt.release, tt.certain
 			out := controller.Render(in)
 			if (len(out.Problems) > 0) != tt.refused || (len(out.Doubts) > 0) != tt.doubted {
 				t.Errorf("problems %v, doubts %v", out.Problems, out.Doubts)

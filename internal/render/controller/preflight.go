@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -14,9 +15,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
-
-// newestRelease is the Slurm release up to which package conf knows all keys.
-const newestRelease = "26.05"
 
 // preflight collects what slurmctld would say to the configuration. A slurmctld that reads one that it does not accept
 // ends, also when it is only told to reconfigure; so nothing of that kind may reach it.
@@ -39,25 +37,50 @@ func (p *preflight) check(d *conf.Document) {
 			// A NodeSet may come after the partition that is made of it.
 			p.problems = append(p.problems, problem.Waitingf(p.origin(mistake), slinkyv1beta1.ReasonInvalidConfiguration, "%s", mistake.Error()))
 		}
-		p.paths(d)
+		p.paths(d, p.origin)
 		p.checkTable(d)
 		p.checkHealthCheck(d)
 	}
+	included := p.included(d)
 	for _, f := range p.in.Files.Config {
-		if kind, ok := p.kindOf(f.Name, d); ok {
+		if kind, ok := kindOf(f.Name, included); ok {
 			p.file(p.parsed(f, kind), kind)
 		}
 	}
 }
 
+// included are the names of the files in /etc/slurm that slurm.conf includes, and those that these include.
+func (p *preflight) included(d *conf.Document) []string {
+	var names []string
+	var add func(d *conf.Document)
+	add = func(d *conf.Document) {
+		for _, e := range d.Entries() {
+			name := inEtc(e.Value)
+			if e.Kind != conf.Include || name == "" || slices.Contains(names, name) {
+				continue
+			}
+			names = append(names, name)
+			for _, f := range p.in.Files.Config {
+				if f.Name == name {
+					add(p.parsed(f, conf.Slurm).Document)
+				}
+			}
+		}
+	}
+	if d != nil {
+		add(d)
+	}
+	return names
+}
+
 // kindOf says as what Slurm reads a file, if it is one of those that are checked.
-func (p *preflight) kindOf(name string, d *conf.Document) (conf.File, bool) {
+func kindOf(name string, included []string) (conf.File, bool) {
 	switch {
 	case name == cgroupConfFile:
 		return conf.Cgroup, true
 	case name == "gres.conf":
 		return conf.Gres, true
-	case d != nil && slices.ContainsFunc(d.Entries(), func(e conf.Entry) bool { return e.Kind == conf.Include && inEtc(e.Value) == name }):
+	case slices.Contains(included, name):
 		return conf.Slurm, true
 	}
 	return conf.Plain, false
@@ -81,7 +104,11 @@ func (p *preflight) file(text config.Text, kind conf.File) {
 	for _, m := range mistakes {
 		p.refuse(text.Path, m)
 	}
-	p.values(text.Document, func(conf.Problem) string { return text.Path })
+	where := func(conf.Problem) string { return text.Path }
+	p.values(text.Document, where)
+	if kind == conf.Slurm {
+		p.paths(text.Document, where)
+	}
 }
 
 // values checks keys and values of a document.
@@ -89,7 +116,7 @@ func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
 	for _, mistake := range d.CheckValues() {
 		p.refuse(where(mistake), mistake)
 	}
-	for _, unknown := range d.Unknown() {
+	for _, unknown := range d.Unknown(p.release()) {
 		found := problem.Errorf(where(unknown.Problem), slinkyv1beta1.ReasonInvalidConfiguration, "%s", unknown.Error())
 		if p.mayKnow(unknown) {
 			p.doubts = append(p.doubts, found)
@@ -99,20 +126,25 @@ func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
 	}
 }
 
+// release is that of slurmctld; empty while nobody knows it.
+func (p *preflight) release() string {
+	return cmp.Or(p.in.Release, p.in.Controller.Status.SlurmVersion)
+}
+
 // mayKnow says whether slurmctld may know a key that package conf does not: it may be newer, or not have said yet what
-// it is. A key that is nearly a known one is more likely a typing error in the latter case.
+// it is. A key that is nearly a known one is more likely a typing error in the latter case. With a key of a newer Slurm the edit may bring
+// that Slurm as well.
 func (p *preflight) mayKnow(unknown conf.UnknownKey) bool {
-	release := p.in.Controller.Status.SlurmVersion
-	if release == "" {
+	if p.release() == "" {
 		return unknown.Meant == ""
 	}
-	return conf.CompareReleases(release, newestRelease) > 0
+	return unknown.Newer && p.in.Release == "" || conf.CompareReleases(p.release(), conf.NewestRelease) > 0
 }
 
 // checkHealthCheck tells of a HealthCheckTimeout that is too long. The operator sets none itself: slurmds and login nodes, whose images may be
 // of an older release, get the same slurm.conf, and end with a key that they do not know.
 func (p *preflight) checkHealthCheck(d *conf.Document) {
-	release := p.in.Controller.Status.SlurmVersion
+	release := p.release()
 	if release == "" || conf.CompareReleases(release, conf.HealthCheckRelease) < 0 {
 		return
 	}
@@ -122,7 +154,7 @@ func (p *preflight) checkHealthCheck(d *conf.Document) {
 }
 
 // paths checks that the files that slurmctld needs from /etc/slurm are there.
-func (p *preflight) paths(d *conf.Document) {
+func (p *preflight) paths(d *conf.Document, where func(conf.Problem) string) {
 	for _, e := range d.Entries() {
 		name := ""
 		switch {
@@ -135,7 +167,7 @@ func (p *preflight) paths(d *conf.Document) {
 		}
 		if name != "" && !p.in.Files.have(name) {
 			mistake := conf.Problem{Line: e.Line, Key: e.Key, Message: "no ConfigMap that the spec refers to has a file " + name}
-			p.refuse(p.origin(mistake), mistake)
+			p.refuse(where(mistake), mistake)
 		}
 	}
 }

@@ -37,10 +37,10 @@ func TestCheckAgreesWithSlurmctld(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		verdict, lines, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		d, mistakes := Parse(Slurm, running+strings.ReplaceAll(lines, "|", "\n")+"\n")
-		found := len(mistakes) > 0 || len(checked(d, nil)) > 0 || len(d.Unknown()) > 0
+		found := len(mistakes) > 0 || len(checked(d, nil)) > 0 || len(d.Unknown("")) > 0
 		switch {
 		case verdict == "accepted" && found:
-			t.Errorf("%s is accepted by slurmctld, and here: %v %v %v", lines, mistakes, checked(d, nil), d.Unknown())
+			t.Errorf("%s is accepted by slurmctld, and here: %v %v %v", lines, mistakes, checked(d, nil), d.Unknown(""))
 		case verdict == "refused":
 			refused++
 			if found {

@@ -30,10 +30,10 @@ const (
 	Epilog EpilogSlurmctld Prolog PrologSlurmctld SlurmctldHost`
 
 	slurmScalars = `
-	AccountingStorageBackupHost AccountingStorageHost AccountingStoragePass AccountingStoragePort
-	AccountingStorageType AccountingStorageUser AcctGatherEnergyType AcctGatherFilesystemType
-	AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthType BackupAddr
-	BackupController BatchStartTimeout BcastExclude BurstBufferType CertgenType CertmgrType ClusterName CompleteWait
+	AccountingStorageBackupHost AccountingStorageHost AccountingStorageLoc AccountingStoragePass AccountingStoragePort
+	AccountingStorageType AccountingStorageUser AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
+	AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthType BackupAddr
+	BackupController BatchStartTimeout BcastExclude BurstBufferParameters BurstBufferType CertgenType CertmgrType ClusterName CompleteWait
 	ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef CpuFreqGovernors CredType CryptoType DataParserParameters
 	DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode DisableRootJobs EioTimeout EnforcePartLimits EpilogMsgTime
 	EpilogTimeout ExtSensorsFreq ExtSensorsType FairShareDampeningFactor FastSchedule FirstJobId GetEnvTimeout
@@ -41,7 +41,7 @@ const (
 	HealthCheckProgram HealthCheckTimeout HttpParserType InactiveLimit InteractiveStepOptions JobAcctGatherFrequency
 	JobAcctGatherType JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType
 	JobCompUser JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend JobRequeue
-	KillOnBadExit KillWait LaunchType Licenses LogTimeFormat MailDomain MailProg MaxArraySize MaxBatchRequeue
+	KeepAliveTime KillOnBadExit KillWait LaunchType Licenses LogTimeFormat MailDomain MailProg MaxArraySize MaxBatchRequeue
 	MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode MaxNodeCount MaxStepCount MaxTasksPerNode MCSPlugin
 	MessageTimeout MetricsType MinJobAge MpiDefault NamespaceType OverTimeLimit PluginDir PlugStackConfig
 	PowerPlugin PreemptExemptTime PreemptMode PreemptType PrEpParameters PriorityCalcPeriod PriorityDecayHalfLife
@@ -50,7 +50,7 @@ const (
 	PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS ProctrackType PrologEpilogTimeout PrologTimeout
 	PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept RebootProgram RequeueExit
 	RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog
-	ReturnToService RoutePlugin SallocDefaultCommand SchedulerTimeSlice SchedulerType SelectType SlurmctldAddr
+	ReturnToService RoutePlugin SallocDefaultCommand SbcastParameters SchedulerTimeSlice SchedulerType SelectType SlurmctldAddr
 	SlurmctldDebug SlurmctldLogFile SlurmctldPidFile SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg
 	SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdPidFile SlurmdPort SlurmdSpoolDir
 	SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile SlurmSchedLogLevel SlurmUser SrunEpilog
@@ -109,7 +109,7 @@ func (f File) optionsOf(key string) string {
 	case key == "partitionname":
 		return partitionOptions
 	case key == "nodename":
-		return nodeKeys + " Feature"
+		return nodeKeys + " Feature GresConf SuspendTime TRESWeights"
 	case key == "nodeset":
 		return "Feature Nodes"
 	}

@@ -140,7 +140,7 @@ func TestParseOptions(t *testing.T) {
 func TestUnknownSuggestsWhatWasMeant(t *testing.T) {
 	d, _ := Parse(Slurm, "ClusterName=c\nPartitionNme=p Nodes=ALL\nZzz=1\nslurmctldtimeout=3\ninclude x")
 	var got []string
-	for _, p := range d.Unknown() {
+	for _, p := range d.Unknown("") {
 		got = append(got, p.Error())
 	}
 	want := []string{
@@ -174,7 +174,7 @@ func FuzzParse(f *testing.F) {
 		if diff := cmp.Diff(d.Entries(), again.Entries(), withoutLines); diff != "" {
 			t.Fatalf("%s\n%s", b, diff)
 		}
-		d.Unknown()
+		d.Unknown("")
 	})
 }
 
@@ -198,7 +198,7 @@ func TestUnknownLooksAtOptionsAndOtherFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, p := range parsed(t, tt.file, tt.text).Unknown() {
+			for _, p := range parsed(t, tt.file, tt.text).Unknown("") {
 				got = append(got, p.Error())
 			}
 			slices.Sort(got)

@@ -24,17 +24,23 @@ func withSlurmctlds(t *testing.T, test func(t *testing.T, read slurmctld)) {
 			box := realslurm.Open(t, root, "")
 			test(t, func(t *testing.T, text string) string {
 				t.Helper()
-				if err := os.WriteFile(box.Path("tried.conf"), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				out, err := box.Try("slurmctld", "-D", "-f", "/mnt/tried.conf")
-				if err == nil {
-					t.Fatalf("slurmctld went on behind a bad BcastExclude:\n%s", out)
-				}
-				return out
+				return tried(t, box, text)
 			})
 		})
 	}
+}
+
+// tried is what the slurmctld of a box says to a text with a bad BcastExclude.
+func tried(t *testing.T, box *realslurm.Box, text string) string {
+	t.Helper()
+	if err := os.WriteFile(box.Path("tried.conf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := box.Try("slurmctld", "-D", "-f", "/mnt/tried.conf")
+	if err == nil {
+		t.Fatalf("slurmctld went on behind a bad BcastExclude:\n%s", out)
+	}
+	return out
 }
 
 func minimal() *Document {

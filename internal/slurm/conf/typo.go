@@ -4,48 +4,62 @@
 package conf
 
 import (
-	"cmp"
 	"iter"
-	"strconv"
 	"strings"
 )
 
-// An UnknownKey is a key, or an option behind one, that a file does not have in any version known to this package. It may
-// be a typing error, for which slurmctld would not start, or come from a newer Slurm.
+// An UnknownKey is a key, or an option behind one, that a file does not have, in any version known to this package or in that of a
+// release. slurmctld ends with it, unless it is a newer one.
 type UnknownKey struct {
 	Problem
 	// Meant is the key that was probably meant; empty if none is similar.
 	Meant string
+	// Newer says that a newer release than the one that was asked for has it.
+	Newer bool
 }
 
-// Unknown reports the unknown keys of slurm.conf, cgroup.conf and gres.conf. Other files report nothing.
-func (d *Document) Unknown() []UnknownKey {
+// Unknown reports the keys of slurm.conf, cgroup.conf and gres.conf that no release has, and those that Slurm of the given release does
+// not have, such as 26.05.5; an empty one is any. Other files report nothing.
+func (d *Document) Unknown(release string) []UnknownKey {
 	var unknown []UnknownKey
+	look := func(e Entry, owner, key, keys string) bool {
+		why, newer := d.file.elsewhere(owner, key, release)
+		switch {
+		case keys == "" || listed(key, keys) && why == "":
+			return true
+		case why == "":
+			unknown = append(unknown, d.unknownKey(e, owner, key, keys))
+		default:
+			unknown = append(unknown, UnknownKey{Problem: Problem{Line: e.Line, Key: e.named(owner, key), Message: why}, Newer: newer})
+		}
+		return false
+	}
 	for _, e := range d.entries {
-		if e.Key == "" || e.Kind == Include {
+		if e.Key == "" || e.Kind == Include || !look(e, "", e.Key, keysOf(d.file)) {
 			continue
 		}
-		if keys := keysOf(d.file); keys != "" && !listed(e.Key, keys) {
-			unknown = append(unknown, unknownKey(e, e.Key, keys, d.file.String()))
-			continue
-		}
-		keys := d.file.optionsOf(e.Key)
 		for _, o := range e.Options {
-			if keys != "" && !listed(o.Key, keys) {
-				unknown = append(unknown, unknownKey(e, o.Key, keys, e.Key))
-			}
+			look(e, e.Key, o.Key, d.file.optionsOf(e.Key))
 		}
 	}
 	return unknown
 }
 
-func unknownKey(e Entry, key, keys, owner string) UnknownKey {
+// named is how problems name a key of an entry, or an option behind it.
+func (e Entry) named(owner, key string) string {
+	if owner == "" {
+		return key
+	}
+	return e.Key + "=" + e.Value + " " + key
+}
+
+func (d *Document) unknownKey(e Entry, owner, key, keys string) UnknownKey {
 	u := UnknownKey{
-		Problem: Problem{Line: e.Line, Key: key, Message: owner + " is not known to have this key"},
+		Problem: Problem{Line: e.Line, Key: e.named(owner, key), Message: d.file.String() + " is not known to have this key"},
 		Meant:   similar(key, strings.FieldsSeq(keys), 2),
 	}
-	if owner == e.Key {
-		u.Key, u.Message = e.Key+"="+e.Value+" "+key, owner+" is not known to have this option"
+	if owner != "" {
+		u.Message = owner + " is not known to have this option"
 	}
 	if u.Meant != "" {
 		u.Message += "; did you mean " + u.Meant + "?"
@@ -53,27 +67,11 @@ func unknownKey(e Entry, key, keys, owner string) UnknownKey {
 	return u
 }
 
-// CompareReleases compares the first two numbers of two Slurm releases such as 26.05.5; it is negative when a is the older
-// one. Numbers that are missing or no numbers count as zero.
-func CompareReleases(a, b string) int {
-	ma, na := numbers(a)
-	mb, nb := numbers(b)
-	return cmp.Or(cmp.Compare(ma, mb), cmp.Compare(na, nb))
-}
-
-func numbers(release string) (major, minor int) {
-	first, rest, _ := strings.Cut(release, ".")
-	second, _, _ := strings.Cut(rest, ".")
-	major, _ = strconv.Atoi(first)
-	minor, _ = strconv.Atoi(second)
-	return major, minor
-}
-
 // partitionOptions are what may follow PartitionName on its line, slurm.conf(5) PARTITION CONFIGURATION, of all versions.
 const partitionOptions = `
 	AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind Default DefaultTime DefCpuPerGPU DefMemPerCPU
-	DefMemPerGPU DefMemPerNode DenyAccounts DenyQos DisableRootJobs ExclusiveTopo ExclusiveUser GraceTime Hidden LLN
-	MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU MaxMemPerGPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes
+	DefMemPerGPU DefMemPerNode DenyAccounts DenyQos DisableRootJobs Exclusive ExclusiveTopo ExclusiveUser GraceTime Hidden LLN
+	MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes
 	OverSubscribe OverTimeLimit PartitionName PowerDownOnIdle PreemptMode Priority PriorityJobFactor PriorityTier QOS
 	ReqResv ResumeTimeout RootOnly SelectTypeParameters Shared State SuspendTime SuspendTimeout Topology
 	TRESBillingWeights`
