@@ -44,7 +44,7 @@ type mutation struct {
 }
 
 func mutations() []mutation {
-	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), files(), healths())
+	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), files(), healths(), partitions(), refusals())
 }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).
@@ -301,12 +301,6 @@ func ours() []mutation {
 			caught: "TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid",
 		},
 		{
-			name:   "a partition that is to go takes new jobs",
-			edits:  []edit{{"internal/slurm/conf/linger.go", `Option{"State", "DRAIN"}`, `Option{"State", "UP"}`}},
-			suite:  "internal/slurm/conf",
-			caught: "TestPartitionsLinger",
-		},
-		{
 			name:   "a NodeSet of which no worker ever registered cannot be deleted",
 			edits:  []edit{{"internal/nodeset/repair.go", "case !forgotten && in.neverHad(p):", "case !forgotten && in.neverHad(p) && p.Was:"}},
 			suite:  "internal/nodeset",
@@ -361,36 +355,6 @@ func ours() []mutation {
 			caught: "TestJobsAreListedWhenTheClockWasSetBack",
 		},
 		{
-			name:   "a partition goes while a job needs it",
-			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
-			suite:  "internal/link",
-			caught: "TestAPartitionIsFreeWhenItsLastJobHasEnded/26.05.5",
-		},
-		{
-			name:   "the jobs that are read for a partition count for nothing",
-			edits:  []edit{{"internal/link/jobsearch.go", "p.took(aboutJobs, getJob)", ""}},
-			suite:  "internal/link",
-			caught: "TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs",
-		},
-		{
-			name:   "the lists of partitions count for nothing",
-			edits:  []edit{{"internal/link/jobsearch.go", "p.took(aboutDaemons, listPartitions)", ""}},
-			suite:  "internal/link",
-			caught: "TestPartitionsAreAskedForWithinTheShareOfDaemons/24.11.5",
-		},
-		{
-			name:   "a partition goes although a task of an array started while its jobs were looked for",
-			edits:  []edit{{"internal/link/jobsearch.go", "\t\ts.listed = false\n", "\t\tbreak\n"}},
-			suite:  "internal/link",
-			caught: "TestATaskThatStartsWhileJobsAreLookedForKeepsItsPartition",
-		},
-		{
-			name:   "a partition stands in slurm.conf and in a file that it includes",
-			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
-			suite:  "internal/render/controller",
-			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
-		},
-		{
 			name:   "two workers with long host names are one pod",
 			edits:  []edit{{"api/slinky/v1beta1/names.go", "const digits = 10", "const digits = 5"}},
 			suite:  "api/slinky/v1beta1",
@@ -413,48 +377,6 @@ func ours() []mutation {
 			edits:  []edit{{"internal/nodeset/orphaned_nodes.go", "exists && (f.hostNetwork || kube.Hostname == f.Name)", "exists && kube.Hostname == f.Name"}},
 			suite:  "internal/nodeset",
 			caught: "TestWhichOrphanedNodesAreDeleted",
-		},
-		{
-			name:   "a worker goes without its claim",
-			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "now.Sparing(refused.stay)", "now.Sparing(nil)"}},
-			suite:  "test/integration/nodeset",
-			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
-		},
-		{
-			name:   "a claim is looked at again only when something else happens",
-			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "return refused.again, errors.Join(", "return time.Time{}, errors.Join("}},
-			suite:  "internal/controller/slinky/nodeset",
-			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
-		},
-		{
-			name:   "a claim that was refused is asked for in each pass",
-			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", "return now.Before(c.until) && c", "return now.IsZero() && c"}},
-			suite:  "internal/controller/slinky/nodeset",
-			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
-		},
-		{
-			name:   "a refused claim that somebody has changed waits for its minute",
-			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", " && c.version == claim.ResourceVersion", ""}},
-			suite:  "internal/controller/slinky/nodeset",
-			caught: "TestARefusedClaimIsTriedAgainAtOnceWhenItOrItsOwnerIsAnother",
-		},
-		{
-			name:   "a change of a refused claim wakes nobody",
-			edits:  []edit{{"internal/controller/slinky/nodeset/nodes.go", "return refused || len(", "return refused && len("}},
-			suite:  "test/integration/nodeset",
-			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
-		},
-		{
-			name:   "half of a change takes effect when the rest cannot be written",
-			edits:  []edit{{"internal/kube/apply.go", "refused = refused || conflict || immutable", "refused = refused && (conflict || immutable)"}},
-			suite:  "internal/kube",
-			caught: "TestObjectsOfOthersAreNotTouched/an_object_without_owner_and_labels",
-		},
-		{
-			name:   "the server is asked for a change that is known to be refused",
-			edits:  []edit{{"internal/kube/apply.go", "if s.refused != nil {", "if s.refused != nil && s.live == nil {"}},
-			suite:  "internal/kube",
-			caught: "TestAStatefulSetIsRecreatedWithoutItsPods",
 		},
 		{
 			name:   "users' jobs may read slurmd's log and write into it",

@@ -1,0 +1,46 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// partitions are bugs of who lets partitions go.
+func partitions() []mutation {
+	return []mutation{
+		{
+			name:   "a partition that is to go takes new jobs",
+			edits:  []edit{{"internal/slurm/conf/linger.go", `Option{"State", "DRAIN"}`, `Option{"State", "UP"}`}},
+			suite:  "internal/slurm/conf",
+			caught: "TestPartitionsLinger",
+		},
+		{
+			name:   "a partition goes while a job needs it",
+			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
+			suite:  "internal/link",
+			caught: "TestAPartitionIsFreeWhenItsLastJobHasEnded/26.05.5",
+		},
+		{
+			name:   "the jobs that are read for a partition count for nothing",
+			edits:  []edit{{"internal/link/jobsearch.go", "p.took(aboutJobs, getJob)", ""}},
+			suite:  "internal/link",
+			caught: "TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs",
+		},
+		{
+			name:   "the lists of partitions count for nothing",
+			edits:  []edit{{"internal/link/jobsearch.go", "p.took(aboutDaemons, listPartitions)", ""}},
+			suite:  "internal/link",
+			caught: "TestPartitionsAreAskedForWithinTheShareOfDaemons/24.11.5",
+		},
+		{
+			name:   "a partition goes although a task of an array started while its jobs were looked for",
+			edits:  []edit{{"internal/link/jobsearch.go", "\t\ts.listed = false\n", "\t\tbreak\n"}},
+			suite:  "internal/link",
+			caught: "TestATaskThatStartsWhileJobsAreLookedForKeepsItsPartition",
+		},
+		{
+			name:   "a partition stands in slurm.conf and in a file that it includes",
+			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
+			suite:  "internal/render/controller",
+			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
+		},
+	}
+}
