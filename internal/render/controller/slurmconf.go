@@ -74,6 +74,7 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	if c.Spec.External {
 		return d, nil
 	}
+	timeouts(d, user.ExtraConf.Document)
 	scripts(d, in.Files)
 	err := nodeSets(d, in.NodeSets)
 	owned := ownedKeys
@@ -163,6 +164,26 @@ func plugins(d *conf.Document, c *slinkyv1beta1.Controller, cgroups bool) {
 	}
 	if c.Spec.Metrics.Enabled {
 		d.Add("MetricsType", "metrics/openmetrics")
+	}
+}
+
+// Slurm waits for a prolog or an epilog for ever where nobody says how long. So a job whose epilog hangs stays COMPLETING, and its node is
+// neither free nor drained. One that runs longer is ended, and its node is drained; so it is longer than a script takes that works.
+const scriptSeconds = 3600
+
+// unkillableSeconds is how long processes of a job may outlive it before Slurm drains the node. Slurm's default, a minute, drains nodes whose
+// file server was away for a moment.
+const unkillableSeconds = 180
+
+// timeouts bounds how long a job may be COMPLETING, where the user does not say it himself.
+func timeouts(d, user *conf.Document) {
+	d.Section("TIMEOUTS")
+	// All releases have this one. Beside PrologTimeout and EpilogTimeout of 26.05 it counts for what they leave open.
+	d.Add("PrologEpilogTimeout", strconv.Itoa(scriptSeconds))
+	// slurm.conf(5) wants it to be five times MessageTimeout at least. Where that is longer Slurm's own default follows it.
+	text, _ := user.Get("MessageTimeout")
+	if message, err := strconv.Atoi(text); text == "" || err == nil && 5*message <= unkillableSeconds {
+		d.Add("UnkillableStepTimeout", strconv.Itoa(unkillableSeconds))
 	}
 }
 

@@ -1,0 +1,64 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// configurations are those about slurm.conf.
+func configurations() []mutation {
+	return []mutation{
+		{
+			name:   "a partition that is to go takes new jobs",
+			edits:  []edit{{"internal/slurm/conf/linger.go", `Option{"State", "DRAIN"}`, `Option{"State", "UP"}`}},
+			suite:  "internal/slurm/conf",
+			caught: "TestPartitionsLinger",
+		},
+		{
+			name:   "a partition goes while a job needs it",
+			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
+			suite:  "internal/link",
+			caught: "TestAPartitionIsFreeWhenItsLastJobHasEnded/26.05.5",
+		},
+		{
+			name:   "a partition stands in slurm.conf and in a file that it includes",
+			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
+			suite:  "internal/render/controller",
+			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
+		},
+		{
+			name:   "a key that Slurm no longer has is thought to be known",
+			edits:  []edit{{"internal/slurm/conf/release.go", "listed(key, until)", "listed(key, since)"}},
+			suite:  "internal/slurm/conf",
+			caught: "TestUnknownKnowsWhatAReleaseHas",
+		},
+		{
+			name:   "a key of a newer Slurm is refused while its image may be on the way",
+			edits:  []edit{{"internal/render/controller/preflight.go", `unknown.Newer && p.in.Release == ""`, `unknown.Newer && p.in.Release != ""`}},
+			suite:  "internal/render/controller",
+			caught: "TestUnknownKeys",
+		},
+		{
+			name:   "a file that an included file includes is not looked at",
+			edits:  []edit{{"internal/render/controller/preflight.go", "if f.Name == name {", "if false {"}},
+			suite:  "internal/render/controller",
+			caught: "TestMistakes",
+		},
+		{
+			name:   "line 134 comes before line 5",
+			edits:  []edit{{"internal/problem/problem.go", "cmp.Compare(len(one), len(other)), ", ""}},
+			suite:  "internal/problem",
+			caught: "TestListIsInTheOrderOfNumbers",
+		},
+		{
+			name:   "a job whose epilog hangs is COMPLETING for ever",
+			edits:  []edit{{"internal/render/controller/slurmconf.go", `d.Add("PrologEpilogTimeout", strconv.Itoa(scriptSeconds))`, "_ = scriptSeconds"}},
+			suite:  "internal/render/controller",
+			caught: "TestNoJobCompletesForEver",
+		},
+		{
+			name:   "processes are given up sooner than slurmctld takes the time for messages",
+			edits:  []edit{{"internal/render/controller/slurmconf.go", "err == nil && 5*message <= unkillableSeconds", "err == nil"}},
+			suite:  "internal/render/controller",
+			caught: "TestNoJobCompletesForEver",
+		},
+	}
+}
