@@ -7,24 +7,6 @@ package mutants
 func configurations() []mutation {
 	return []mutation{
 		{
-			name:   "a partition that is to go takes new jobs",
-			edits:  []edit{{"internal/slurm/conf/linger.go", `Option{"State", "DRAIN"}`, `Option{"State", "UP"}`}},
-			suite:  "internal/slurm/conf",
-			caught: "TestPartitionsLinger",
-		},
-		{
-			name:   "a partition goes while a job needs it",
-			edits:  []edit{{"internal/link/leaving.go", "refusal.Code != rest.CodePartitionInUse:", "refusal.Code == rest.CodePartitionInUse:\n\t\t\tfree = append(free, name)\n\t\tcase !refused:"}},
-			suite:  "internal/link",
-			caught: "TestAPartitionIsFreeWhenItsLastJobHasEnded/26.05.5",
-		},
-		{
-			name:   "a partition stands in slurm.conf and in a file that it includes",
-			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
-			suite:  "internal/render/controller",
-			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
-		},
-		{
 			name:   "a key that Slurm no longer has is thought to be known",
 			edits:  []edit{{"internal/slurm/conf/release.go", "listed(key, until)", "listed(key, since)"}},
 			suite:  "internal/slurm/conf",
