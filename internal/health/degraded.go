@@ -175,7 +175,7 @@ func (n *Node) counts(w *Worker) bool {
 func (n *Node) drained() bool {
 	for i := range n.Workers {
 		switch w := &n.Workers[i]; {
-		case w.Reason.OfKillTask() && n.counts(w), w.Protected, w.Known == node.Unknown, w.Known == node.Yes && w.State.Drained() != node.Yes:
+		case w.Reason.OfKillTask() && n.counts(w), w.Protected, w.Known == node.Unknown, w.Known == node.Yes && w.State.Drained().And(w.Jobless) != node.Yes:
 			return false
 		}
 	}

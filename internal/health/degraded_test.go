@@ -24,7 +24,7 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 // aWorker is a worker whose pod is a day old, as Slurm shows it for five minutes.
 func aWorker(name, state, reason string) health.Worker {
 	return health.Worker{
-		Slurm: name, Created: ago(24 * time.Hour), Known: node.Yes, State: node.Parse(strings.Fields(state)),
+		Slurm: name, Created: ago(24 * time.Hour), Known: node.Yes, State: node.Parse(strings.Fields(state)), Jobless: node.Yes,
 		Reason: node.Reason{Text: reason, At: ago(5 * time.Minute)},
 	}
 }
@@ -72,7 +72,9 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 	movedAfter.Reason.Text = afterKill
 	protected, silent, absent := drained[1], drained[1], drained[1]
 	protected.Protected, silent.Known, silent.State = true, node.Unknown, node.State{}
-	absent.Known, absent.State = node.No, node.State{}
+	absent.Known, absent.State, absent.Jobless = node.No, node.State{}, node.Unknown
+	suspended, unasked := drained[1], drained[1]
+	suspended.Jobless, unasked.Jobless = node.No, node.Unknown
 	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
 	degraded, asked := aCondition(yes, "SlurmNodeDegraded", time.Minute), aCondition(yes, "NodeNeedReboot", time.Minute)
 	for _, tt := range []struct {
@@ -104,6 +106,8 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 
 		{"jobs of its workers are awaited", health.Node{Workers: []health.Worker{drained[0], drains}, Rebooter: ready, Degraded: degraded}, ""},
 		{"and workers that are still protected", health.Node{Workers: []health.Worker{drained[0], protected}, Rebooter: ready, Degraded: degraded}, ""},
+		{"and jobs that are suspended", health.Node{Workers: []health.Worker{drained[0], suspended}, Rebooter: ready, Degraded: degraded}, ""},
+		{"and until Slurm has said that none are", health.Node{Workers: []health.Worker{drained[0], unasked}, Rebooter: ready, Degraded: degraded}, ""},
 		{"and that the drain has become ours, which the pod may take to another machine", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "Kill task failed"), drained[1]}, Rebooter: ready, Degraded: degraded}, ""},
 		{"and an answer of Slurm", health.Node{Workers: []health.Worker{drained[0], silent}, Rebooter: ready, Degraded: degraded}, ""},
 		{"not a worker that Slurm does not have and nobody protects", health.Node{Workers: []health.Worker{drained[0], absent}, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},

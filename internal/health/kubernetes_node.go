@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
@@ -128,8 +129,9 @@ type Rebooter struct {
 
 // Worker is a worker on a Kubernetes node.
 type Worker struct {
-	// Slurm is the name of its Slurm node.
-	Slurm string
+	// Slurm is the name of its Slurm node, and Cluster that of the Controller.
+	Slurm   string
+	Cluster types.NamespacedName
 	// Created is when its pod was made, and Leaving says that the pod is being deleted.
 	Created time.Time
 	Leaving bool
@@ -139,6 +141,9 @@ type Worker struct {
 	Known  node.Answer
 	State  node.State
 	Reason node.Reason
+	// Jobless says whether the node has no job, not even a suspended one, which its state does not show. It is Unknown until somebody who
+	// wants to know was answered: WantsJobs.
+	Jobless node.Answer
 }
 
 // Step is what to do about a Kubernetes node next. The zero value is nothing.
@@ -185,6 +190,13 @@ func (s Step) Begins() bool {
 // WaitsForOthers says that Others matter.
 func (n *Node) WaitsForOthers() bool {
 	return n.Reboots && !n.Degraded.is(corev1.ConditionTrue) && n.cause() != nil || n.late() || n.suspect() != nil
+}
+
+// WantsJobs says whether it has to be known that a worker of the node has no jobs: its state shows none, and what waits for that is a reboot
+// or the deletion of the Node.
+func (n *Node) WantsJobs(w *Worker) bool {
+	waits := n.Reboots && n.Degraded.is(corev1.ConditionTrue) || n.Replaces && n.announced() || n.late()
+	return waits && w.Known == node.Yes && w.ends() == node.Yes
 }
 
 // mayBegin says whether a node may become one of those of which a tenth, and at least one, may be at once.

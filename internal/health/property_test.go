@@ -122,7 +122,7 @@ func (w *world) decide(h *host) {
 	for _, p := range w.podsOn(h) {
 		seen := health.Worker{Slurm: p.name, Created: p.made, Protected: p.protected(), Known: node.Unknown}
 		if !p.silent {
-			seen.Known, seen.State, seen.Reason = node.Yes, p.state(), p.reason
+			seen.Known, seen.State, seen.Reason, seen.Jobless = node.Yes, p.state(), p.reason, node.AnswerOf(!p.job)
 		}
 		facts.Workers = append(facts.Workers, seen)
 	}

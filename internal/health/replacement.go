@@ -124,8 +124,8 @@ func (n *Node) free() bool {
 	return !slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.free() })
 }
 
-// free says that no job is on the worker, and that none will start there: it drains, or Slurm has given it up. The protection of a pod also
-// stands for jobs that are suspended, which the state of the node does not show. Nobody changes it any more once the pod is being deleted.
+// free says that no job is on the worker, and that none will start there. The protection of a pod also stands for jobs that may start there.
+// Nobody changes it any more once the pod is being deleted.
 func (w *Worker) free() bool {
 	switch {
 	case w.Protected && !w.Leaving, w.Known == node.Unknown:
@@ -133,5 +133,10 @@ func (w *Worker) free() bool {
 	case w.Known == node.No:
 		return true
 	}
-	return w.State.Drain().Or(w.State.Down()).And(w.State.Busy().Not()) == node.Yes
+	return w.ends().And(w.Jobless) == node.Yes
+}
+
+// ends says that no job starts on the worker, since it drains or Slurm has given it up, and that its state shows none.
+func (w *Worker) ends() node.Answer {
+	return w.State.Drain().Or(w.State.Down()).And(w.State.Busy().Not())
 }

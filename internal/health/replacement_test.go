@@ -23,7 +23,9 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 	protected, silent, going, absent := drained, drained, busy, busy
 	protected.Protected, silent.Known, silent.State = true, node.Unknown, node.State{}
 	going.State, going.Protected, going.Leaving = drained.State, true, true
-	absent.Known, absent.State = node.No, node.State{}
+	absent.Known, absent.State, absent.Jobless = node.No, node.State{}, node.Unknown
+	suspended, unasked := drained, drained
+	suspended.Jobless, unasked.Jobless = node.No, node.Unknown
 	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
 	draining, needsDrain := aCondition(yes, "NodeDraining", time.Minute), aCondition(yes, "NodeNeedDrain", time.Minute)
 	nodeDrained := aCondition(yes, "NodeDrained", time.Minute)
@@ -38,6 +40,8 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 		{"a node without workers is not ours, whatever is announced", health.Node{Maintenance: announced, Rebooter: ready, Drain: nodeDrained}, ""},
 		{"jobs end first", health.Node{Maintenance: announced, Workers: with(drained, busy), Rebooter: ready}, ""},
 		{"a protected pod may have suspended jobs", health.Node{Maintenance: announced, Workers: with(protected), Rebooter: ready}, ""},
+		{"one without protection as well", health.Node{Maintenance: announced, Workers: with(drained, suspended), Rebooter: ready}, ""},
+		{"it has to be known that no job is suspended", health.Node{Maintenance: announced, Workers: with(unasked), Rebooter: ready}, ""},
 		{"not one that is being deleted already", health.Node{Maintenance: announced, Workers: with(going), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
 		{"a Slurm that does not answer is waited for", health.Node{Maintenance: announced, Workers: with(silent), Rebooter: ready}, ""},
 		{"a check's drain becomes ours first", health.Node{Maintenance: health.Maintenance{Type: "HardwareIssuesSuspected", Suspected: true}, Suspected: aCondition(yes, "GPUHealthCheckFailedSoperator", time.Minute), Workers: with(aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu: Xid 79")), Rebooter: ready}, ""},

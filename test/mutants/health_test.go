@@ -13,6 +13,24 @@ func healths() []mutation {
 	)
 	return []mutation{
 		{
+			name:   "a Node is deleted while a job is suspended there",
+			edits:  []edit{{"internal/health/replacement.go", "w.ends().And(w.Jobless) == node.Yes", "w.ends() == node.Yes"}},
+			suite:  "internal/health",
+			caught: "TestWhenTheNodeOfAMachineIsDeleted",
+		},
+		{
+			name:   "a machine is rebooted while a job is suspended there",
+			edits:  []edit{{"internal/health/degraded.go", "w.State.Drained().And(w.Jobless) != node.Yes", "w.State.Drained() != node.Yes"}},
+			suite:  "internal/health",
+			caught: "TestWhatIsWrittenAboutADegradedNode",
+		},
+		{
+			name:   "nobody asks for the jobs on a node that is to go",
+			edits:  []edit{{"internal/controller/kubernetesnode/kubernetesnode.go", "r.wantJobs(node.Name, facts)", ""}},
+			suite:  "test/integration/kubernetesnode",
+			caught: "TestANodeStaysWhileAJobIsSuspendedThere",
+		},
+		{
 			name: "of several conditions that announce maintenance the last one counts",
 			edits: []edit{
 				{maintenance, `case !c.announces(kind), condition.Status == corev1.ConditionFalse:`, "case !c.announces(kind):\n\t\tcase condition.Status == corev1.ConditionFalse:\n\t\t\tout = Maintenance{}"},

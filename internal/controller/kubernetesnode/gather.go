@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
@@ -81,9 +82,10 @@ func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.P
 // worker is what Slurm says of a worker. Of a snapshot that is not to be trusted nothing counts.
 func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	w := health.Worker{
-		Slurm: workerpod.SlurmNode(pod), Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
+		Slurm: workerpod.SlurmNode(pod), Cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]},
+		Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 	}
-	l, ok := r.links.Get(link.Key{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]})
+	l, ok := r.links.Get(link.Key(w.Cluster))
 	if !ok {
 		return w
 	}
@@ -93,6 +95,9 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	}
 	said, known := snapshot.Node(w.Slurm)
 	w.Known, w.State = known, snapshot.State(w.Slurm)
+	if jobs, known := snapshot.Jobs(w.Slurm); known == node.Yes {
+		w.Jobless = node.AnswerOf(len(jobs) == 0)
+	}
 	if said != nil {
 		w.Reason = link.ReasonOf(said)
 		w.Reason.At = snapshot.Ours(said.Name, said.ReasonTime)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -35,11 +36,13 @@ type reconciler struct {
 	// begun is the node that was the last to become degraded, not ready or suspected, as it was written. Until the cache shows it, no other
 	// one becomes so.
 	begun *corev1.Node
+	// asked are the clusters that are asked about jobs for a node, by its name.
+	asked map[string][]types.NamespacedName
 }
 
 // Setup registers the controller of Kubernetes nodes. The controller of worker pods adds the indexes that it uses.
 func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, conditions health.Conditions) error {
-	r := &reconciler{Base: base, links: links, health: conditions, told: map[string]health.Event{}}
+	r := &reconciler{Base: base, links: links, health: conditions, told: map[string]health.Event{}, asked: map[string][]types.NamespacedName{}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, rebooterIndex, rebooterOn); err != nil {
 		return fmt.Errorf("indexing rebooters by Kubernetes node: %w", err)
 	}
@@ -62,6 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &node, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			delete(r.told, req.Name)
+			r.wantJobs(req.Name, health.Node{})
 			if r.begun != nil && r.begun.Name == req.Name {
 				r.begun = nil
 			}
@@ -97,6 +101,7 @@ func (r *reconciler) decide(ctx context.Context, node *corev1.Node) (*health.Ste
 	if err != nil {
 		return nil, facts, err
 	}
+	r.wantJobs(node.Name, facts)
 	if facts.WaitsForOthers() {
 		others, behind, err := r.countOthers(ctx, node)
 		if err != nil || behind {

@@ -164,3 +164,25 @@ func TestANodeThatIsNotReadyIsReplacedWhenNoJobIsThere(t *testing.T) {
 		t.Errorf("a Node without workers is gone: %v", err)
 	}
 }
+
+// The state of a node does not show a suspended job, and without the protection of its pod nothing else in Kubernetes does.
+func TestANodeStaysWhileAJobIsSuspendedThere(t *testing.T) {
+	o, name := operator.StartWorkersOnOne(t, 2, `partition: {enabled: true}, workloadDisruptionProtection: false`)
+	grant(t, o, "kubernetes-nodes")
+	grant(t, o, "node-replacement")
+	job := o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1})
+	o.ExpectNode("w-1", "MIXED+DYNAMIC_NORM ")
+	o.Slurm.Suspend(job)
+	o.ExpectNode("w-1", "IDLE+DYNAMIC_NORM ")
+	o.NotReadyTimeout = time.Second
+	o.Restart()
+	o.SetKubeNodeCondition(name, "Ready", corev1.ConditionUnknown)
+	expectCondition(t, o, name, health.NodeNotReady, "True/NodeNotReady")
+	o.ExpectNode("w-1", "IDLE+DRAIN+DYNAMIC_NORM "+node.MaintenanceReason+": SlurmNodeNotReady")
+	o.ExpectNothingWritten(o.Restart)
+	if err := o.User.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Node{}); err != nil {
+		t.Fatalf("the Node is gone, with a job: %v", err)
+	}
+	o.Slurm.Cancel(job)
+	expectNoNode(t, o, name)
+}
