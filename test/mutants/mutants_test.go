@@ -307,6 +307,11 @@ func ours() []mutation {
 			caught: "TestWorkersThatSlurmHasNeverHadAreNotLost",
 		},
 		{
+			name:   "nobody looks since when slurmctld has run",
+			edits:  []edit{{"internal/controller/slinky/nodeset/gather.go", "if f.workers.Unregistered() {", "if f.workers.Unregistered() && f.set == nil {"}},
+			caught: "TestANodeSetOfWhichNoWorkerEverRegisteredGoes/when_slurmctld_has_run_since_before_it_was_made",
+		},
+		{
 			name:   "an operator that was away takes workers for such that never registered",
 			edits:  []edit{{"internal/nodeset/repair.go", "return !p.Was && !in.SlurmctldSince.IsZero() && p.Created", "return !p.Was && p.Created"}},
 			suite:  "internal/nodeset",
