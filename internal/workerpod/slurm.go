@@ -28,16 +28,20 @@ type Slurm interface {
 }
 
 // Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is looked
-// for. It has the pod's address and is not another worker's. It is empty when there is none. A host network has the host names of
-// machines, which need not be those of Kubernetes nodes.
+// for. It has the pod's address, or the host name that only this pod has, and is not another worker's. It is empty when there is none. A
+// host network has the host names of machines, which need not be those of Kubernetes nodes. In a network of its own a pod registers by
+// another name when its image or spec.slurmd.args says so.
 func Elsewhere(p *corev1.Pod, slurm Slurm) string {
-	if !p.Spec.HostNetwork || p.Status.PodIP == "" {
+	if p.Status.PodIP == "" {
 		return ""
+	}
+	here := func(n *rest.Node) bool {
+		return n.Address == p.Status.PodIP || !p.Spec.HostNetwork && n.Hostname == SlurmNode(p)
 	}
 	for found := range slurm.Nodes() {
 		state := node.Parse(found.State)
 		comment, ok := node.ParseComment(found.Comment)
-		if found.Address == p.Status.PodIP && found.Name != SlurmNode(p) && state.NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
+		if here(found) && found.Name != SlurmNode(p) && state.NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
 			return found.Name
 		}
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
+	podNetwork := func(p *corev1.Pod) { p.Spec.HostNetwork = false }
 	tests := []struct {
 		name string
 		node rest.Node
@@ -26,8 +27,11 @@ func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
 		{name: "another worker's node is not it", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}},
 		{name: "nor one that does not respond", node: rest.Node{Name: "old", State: []string{"DOWN", "NOT_RESPONDING"}}},
 		{name: "nor one at another address", node: rest.Node{Name: "other", Address: "10.0.0.2", State: []string{"IDLE"}}},
-		{name: "a pod with a network of its own has the name that we gave it", node: rest.Node{Name: "other", State: []string{"IDLE"}},
-			pod: func(p *corev1.Pod) { p.Spec.HostNetwork = false }},
+		{name: "from a network of its own", node: rest.Node{Name: "other", State: []string{"IDLE"}}, pod: podNetwork, want: "other"},
+		{name: "and from its host name, by an address of another family", node: rest.Node{Name: "other", Hostname: "w-0", Address: "fd00::1", State: []string{"IDLE"}},
+			pod: podNetwork, want: "other"},
+		{name: "host names of machines are not only a pod's", node: rest.Node{Name: "other", Hostname: "ip-10-0-0-1.ec2.internal", Address: "10.0.0.2", State: []string{"IDLE"}}},
+		{name: "nor is another worker's node that has got its address", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}, pod: podNetwork},
 		{name: "a pod without an address is nowhere", node: rest.Node{Name: "other", State: []string{"IDLE"}},
 			pod: func(p *corev1.Pod) { p.Status.PodIP = "" }},
 	}

@@ -201,7 +201,14 @@ func (w *world) preStop(pod *unstructured.Unstructured) {
 
 // register lets a worker's slurmd register. Its name is that of the pod's host.
 func (w *world) register(pod *unstructured.Unstructured) {
-	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: slurmName(pod), CPUs: 4, Partitions: []string{"main", "hidden"}, Boot: saves(pod)})
+	name, other := w.registersAs[slurmName(pod)]
+	switch {
+	case other && name == "":
+		return
+	case !other:
+		name = slurmName(pod)
+	}
+	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: name, Hostname: slurmName(pod), CPUs: 4, Partitions: []string{"main", "hidden"}, Boot: saves(pod)})
 	w.recall(slurmName(pod))
 }
 
@@ -231,6 +238,7 @@ func (w *world) setReady(pod *unstructured.Unstructured, phase, status string) {
 		_ = unstructured.SetNestedField(p.Object, phase, "status", "phase")
 		if host, _, _ := unstructured.NestedString(p.Object, "spec", "nodeName"); host != "" {
 			_ = unstructured.SetNestedField(p.Object, host, "status", "hostIP") // a name does as well
+			_ = unstructured.SetNestedField(p.Object, p.GetName(), "status", "podIP")
 		}
 		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
 		conditions = slices.DeleteFunc(conditions, func(c any) bool {

@@ -19,6 +19,18 @@ func records() []mutation {
 			caught: "TestAMismatchOfNamesAloneTakesNoWorker",
 		},
 		{
+			name:   "a worker of the pod network that has registered by another name is made anew with its jobs",
+			edits:  []edit{{"internal/workerpod/slurm.go", `if p.Status.PodIP == "" {`, `if p.Status.PodIP == "" || !p.Spec.HostNetwork {`}},
+			suite:  "internal/workerpod",
+			caught: "TestUnderWhichNameAWorkerHasRegistered",
+		},
+		{
+			name:   "the machine of a worker that has registered by another name is rebooted under its jobs",
+			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", `workerpod.Elsewhere(pod, snapshot) != "" {`, `workerpod.Elsewhere(pod, snapshot) == "none" {`}},
+			suite:  "internal/controller/kubernetesnode",
+			caught: "TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree",
+		},
+		{
 			name:   "slurmd in the network of its Kubernetes node takes the host name of the machine",
 			edits:  []edit{{"internal/render/worker/hostnetwork.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
 			suite:  "internal/render/worker",

@@ -89,11 +89,19 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	if !ok {
 		return w
 	}
-	snapshot := l.Snapshot()
+	take(&w, pod, l.Snapshot())
+	return w
+}
+
+// take reads a worker out of a snapshot. One that is registered under another name is not known to be free.
+func take(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
 	if snapshot.Trust != link.Fresh || snapshot.Deleted(w.Slurm) {
-		return w
+		return
 	}
 	said, known := snapshot.Node(w.Slurm)
+	if known == node.No && workerpod.Elsewhere(pod, snapshot) != "" {
+		return
+	}
 	w.Known, w.State = known, snapshot.State(w.Slurm)
 	if jobs, known := snapshot.Jobs(w.Slurm); known == node.Yes {
 		w.Jobless = node.AnswerOf(len(jobs) == 0)
@@ -102,7 +110,6 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 		w.Reason = link.ReasonOf(said)
 		w.Reason.At = snapshot.Ours(said.Name, said.ReasonTime)
 	}
-	return w
 }
 
 // countOthers counts the other Kubernetes nodes with workers. It says when the cache does not show the last one that was told to be

@@ -6,6 +6,7 @@ package kubernetesnode
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // cache is one that has one Node.
@@ -32,6 +37,17 @@ func (c *cache) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 }
 
 func (c *cache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
+	for name, want := range map[string]node.Answer{"10.0.0.1": node.Unknown, "10.0.0.2": node.No} {
+		w := health.Worker{Slurm: "w-0", Known: node.Unknown}
+		take(&w, pod, link.NewSnapshot(time.Now(), link.Fresh, rest.Node{Name: "other", Address: name, State: []string{"ALLOCATED"}}))
+		if w.Known != want {
+			t.Errorf("with another node at %s Slurm has it: %s", name, w.Known)
+		}
+	}
+}
 
 func TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid(t *testing.T) {
 	version := func(v string) corev1.Node {
