@@ -172,7 +172,10 @@ func (o *options) bindStorage(fs *flag.FlagSet) {
 	fs.DurationVar(&kubelet.RequestTimeout, "kubelet-request-timeout", podstorage.DefaultRequestTimeout, "time within which a kubelet must answer")
 	fs.StringVar(&kubelet.CAFile, "kubelet-ca-file", "", "`file` with the authorities of kubelets' serving certificates; default: those of the API server's")
 	fs.BoolVar(&kubelet.InsecureSkipTLSVerify, "kubelet-insecure-skip-tls-verify", false,
-		"take any serving certificate of a kubelet: whoever answers at the address of a node gets the operator's token")
+		"take any serving certificate of a kubelet: whoever answers at the address of a node gets the token")
+	fs.StringVar(&kubelet.Account.Name, "kubelet-service-account", "",
+		"`name` of the ServiceAccount as which kubelets are asked, of which the operator may create tokens; default: the operator's own, whose token kubelets then see")
+	fs.StringVar(&kubelet.Account.Namespace, "kubelet-service-account-namespace", "", "`namespace` of that ServiceAccount")
 }
 
 // minNotReadyTimeout is the shortest time-out: a kubelet is missed after 40 s, and one that is restarted is back within a minute.

@@ -173,7 +173,7 @@ func measuring(mgr ctrl.Manager, links *link.Registry, brakes *brake.Brakes, o *
 	if o == nil {
 		return nil, nil //nolint:nilnil // a nil Meter knows nothing
 	}
-	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), links, brakes, clock.RealClock{})
+	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), mgr.GetClient(), links, brakes, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -32,8 +34,11 @@ type KubeletOptions struct {
 	// CAFile has the certificates of the authorities that sign kubelets' serving certificates; empty is those that the API server is
 	// verified with.
 	CAFile string
-	// InsecureSkipTLSVerify takes any certificate. Whoever answers at the address of a node then gets the operator's token.
+	// InsecureSkipTLSVerify takes any certificate. Whoever answers at the address of a node then gets the token.
 	InsecureSkipTLSVerify bool
+	// Account is the ServiceAccount as which kubelets are asked, by tokens of ten minutes. Without a name it is the operator's own
+	// account, and its token, with all its rights, is shown to each kubelet.
+	Account types.NamespacedName
 }
 
 // Validate says what is wrong with the options, by their flags.
@@ -41,6 +46,9 @@ func (o KubeletOptions) Validate() error {
 	var errs []error
 	if o.Port < 1 || o.Port > 65535 {
 		errs = append(errs, fmt.Errorf("--kubelet-port is %d: it must be from 1 to 65535", o.Port))
+	}
+	if (o.Account.Name == "") != (o.Account.Namespace == "") {
+		errs = append(errs, errors.New("--kubelet-service-account and --kubelet-service-account-namespace belong together"))
 	}
 	if o.RequestTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--kubelet-request-timeout is %s: it must be above 0", o.RequestTimeout))
@@ -56,14 +64,17 @@ func (o KubeletOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// kubelets asks kubelets, as the account that the operator is for the API server.
+// kubelets asks kubelets.
 type kubelets struct {
 	options KubeletOptions
 	client  *http.Client
 }
 
-func newKubelets(config *rest.Config, o KubeletOptions) (*kubelets, error) {
+func newKubelets(config *rest.Config, o KubeletOptions, tokens client.SubResourceClientConstructor, now clock.PassiveClock) (*kubelets, error) {
 	c := rest.CopyConfig(config)
+	if o.Account.Name != "" {
+		c = rest.AnonymousClientConfig(config)
+	}
 	c.ServerName = "" // that of the API server
 	// A proxy on the way to the API server is none on the way to nodes.
 	c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // http.Transport's word for no proxy
@@ -75,14 +86,21 @@ func newKubelets(config *rest.Config, o KubeletOptions) (*kubelets, error) {
 	default:
 		c.Insecure = false
 	}
-	client, err := rest.HTTPClientFor(c)
+	asking, err := rest.HTTPClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of kubelets: %w", err)
 	}
-	client.Timeout = o.RequestTimeout
+	asking.Timeout = o.RequestTimeout
+	if o.Account.Name != "" {
+		next := asking.Transport
+		if next == nil {
+			next = http.DefaultTransport
+		}
+		asking.Transport = &account{name: o.Account, client: tokens, clock: now, next: next}
+	}
 	// The token goes with every request, and must not follow a redirect.
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &kubelets{options: o, client: client}, nil
+	asking.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &kubelets{options: o, client: asking}, nil
 }
 
 // use asks the kubelet at an address how many bytes of ephemeral storage its pods use, by their UIDs.

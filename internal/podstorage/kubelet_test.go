@@ -4,6 +4,9 @@
 package podstorage
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,7 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/internal/testing/tlsserver"
 )
@@ -59,7 +67,7 @@ func TestAKubeletIsAsked(t *testing.T) {
 			if c.edit != nil {
 				c.edit(&o)
 			}
-			k, err := newKubelets(&rest.Config{Host: "https://api.example.com", BearerToken: "of-the-operator", TLSClientConfig: rest.TLSClientConfig{ServerName: "api.example.com"}}, o)
+			k, err := newKubelets(&rest.Config{Host: "https://api.example.com", BearerToken: "of-the-operator", TLSClientConfig: rest.TLSClientConfig{ServerName: "api.example.com"}}, o, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +91,61 @@ func TestTheTokenFollowsNoRedirect(t *testing.T) {
 	port, _ := aKubelet(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://127.0.0.1:"+strconv.Itoa(elsewhere)+"/", http.StatusFound)
 	})
-	k, err := newKubelets(&rest.Config{BearerToken: "of-the-operator"}, KubeletOptions{Port: port, InsecureSkipTLSVerify: true, RequestTimeout: 10 * time.Second})
+	k, err := newKubelets(&rest.Config{BearerToken: "of-the-operator"}, KubeletOptions{Port: port, InsecureSkipTLSVerify: true, RequestTimeout: 10 * time.Second}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.use(t.Context(), "127.0.0.1"); err == nil || !strings.Contains(err.Error(), "it answers 302") || asked.Load() != 0 {
 		t.Errorf("%v, and the other place was asked %d times", err, asked.Load())
+	}
+}
+
+// accounts gives out tokens of ServiceAccounts, as an API server does.
+type accounts struct {
+	client.SubResourceClient
+	asked []string
+	err   error
+}
+
+func (a *accounts) SubResource(name string) client.SubResourceClient {
+	a.asked = append(a.asked, name)
+	return a
+}
+
+func (a *accounts) Create(_ context.Context, of, request client.Object, _ ...client.SubResourceCreateOption) error {
+	asked := request.(*authenticationv1.TokenRequest) //nolint:forcetypeassert // a test
+	a.asked = append(a.asked, of.GetNamespace()+"/"+of.GetName()+" for "+strconv.FormatInt(*asked.Spec.ExpirationSeconds, 10)+" s")
+	asked.Status.Token = fmt.Sprintf("short-%d", len(a.asked)/2)
+	return a.err
+}
+
+func TestNoKubeletSeesTheTokenOfTheOperator(t *testing.T) {
+	var shown []string
+	port, caFile := aKubelet(t, func(w http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.Header.Get("Authorization"))
+		_, _ = w.Write([]byte(`{}`))
+	})
+	o := KubeletOptions{Port: port, CAFile: caFile, RequestTimeout: 10 * time.Second, Account: types.NamespacedName{Namespace: "coxswain-system", Name: "kubelet-stats"}}
+	now, server := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)), &accounts{}
+	k, err := newKubelets(&rest.Config{BearerToken: "of-the-operator"}, o, server, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the third comes when the token is to be renewed
+		if _, err := k.use(t.Context(), "127.0.0.1"); err != nil {
+			t.Fatal(err)
+		}
+		now.SetTime(now.Now().Add(3 * time.Minute))
+	}
+	if diff := cmp.Diff([]string{"Bearer short-1", "Bearer short-1", "Bearer short-2"}, shown); diff != "" {
+		t.Errorf("kubelets were shown (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"token", "coxswain-system/kubelet-stats for 600 s", "token", "coxswain-system/kubelet-stats for 600 s"}, server.asked); diff != "" {
+		t.Error(diff)
+	}
+	server.err, shown = errors.New("forbidden"), nil
+	now.SetTime(now.Now().Add(time.Hour))
+	if _, err := k.use(t.Context(), "127.0.0.1"); err == nil || !strings.Contains(err.Error(), "requesting a token of ServiceAccount coxswain-system/kubelet-stats") || len(shown) > 0 {
+		t.Errorf("%v, and the kubelet was shown %q", err, shown)
 	}
 }

@@ -77,8 +77,8 @@ type Meter struct {
 }
 
 // New makes a Meter. It reads worker pods from the cache, and uses the credentials for the API server to ask kubelets.
-func New(config *rest.Config, o Options, pods client.Reader, links *link.Registry, brakes *brake.Brakes, c clock.Clock) (*Meter, error) {
-	kubelets, err := newKubelets(config, o.Kubelet)
+func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *link.Registry, brakes *brake.Brakes, c clock.Clock) (*Meter, error) {
+	kubelets, err := newKubelets(config, o.Kubelet, tokens, c)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func newMeasured(t *testing.T, pods ...client.Object) *measured {
 	}
 	var err error
 	if m.Meter, err = New(&rest.Config{}, o, fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(pods...).Build(),
-		link.NewRegistry(link.Options{}), brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}), clock.RealClock{}); err != nil {
+		nil, link.NewRegistry(link.Options{}), brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}), clock.RealClock{}); err != nil {
 		t.Fatal(err)
 	}
 	m.ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { m.lines = append(m.lines, args) }, funcr.Options{}))

@@ -289,6 +289,12 @@ func ours() []mutation {
 			caught: "TestHealthCheckerWritesWhereNoUserCan",
 		},
 		{
+			name:   "kubelets see the token of the operator",
+			edits:  []edit{{"internal/podstorage/kubelet.go", "asking.Transport = &account{", "_ = &account{"}, {"internal/podstorage/kubelet.go", "c = rest.AnonymousClientConfig(config)", "c.Host = config.Host"}},
+			suite:  "internal/podstorage",
+			caught: "TestNoKubeletSeesTheTokenOfTheOperator",
+		},
+		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
 			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",

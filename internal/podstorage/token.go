@@ -1,0 +1,63 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podstorage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tokenLifetime is how long a token for kubelets is valid, the least that API servers give out. A kubelet has the API server review it, for
+// the API server's own audience, so that no other audience can be asked for.
+const tokenLifetime = 10 * time.Minute
+
+// account authenticates requests by short tokens of a ServiceAccount.
+type account struct {
+	name   types.NamespacedName
+	client client.SubResourceClientConstructor
+	clock  clock.PassiveClock
+	next   http.RoundTripper
+
+	mu    sync.Mutex
+	token string
+	// renew is when another token is asked for.
+	renew time.Time
+}
+
+// RoundTrip is part of http.RoundTripper.
+func (a *account) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := a.current(request.Context())
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+token)
+	return a.next.RoundTrip(request)
+}
+
+// current is a token that is valid for some minutes more. Requests that begin meanwhile wait for it.
+func (a *account) current(ctx context.Context) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.clock.Now().Before(a.renew) {
+		return a.token, nil
+	}
+	of := &corev1.ServiceAccount{}
+	of.Namespace, of.Name = a.name.Namespace, a.name.Name
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))}}
+	if err := a.client.SubResource("token").Create(ctx, of, request); err != nil {
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s for kubelets: %w", a.name, err)
+	}
+	a.token, a.renew = request.Status.Token, a.clock.Now().Add(tokenLifetime/2)
+	return a.token, nil
+}
