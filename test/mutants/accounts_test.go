@@ -1,0 +1,106 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// accounts are bugs by which somebody gets more than he was given, or stops what belongs to others.
+func accounts() []mutation {
+	return []mutation{
+		{
+			name:   "a check drains the worker that took the place of its machine",
+			edits:  []edit{{"internal/passivecheck/machine/slurm.go", "if err == nil && !here {", "if err == nil && !here && here {"}},
+			suite:  "internal/passivecheck/runner",
+			caught: "TestTheWorkerThatTookThePlaceOfThisOneIsNotDrained",
+		},
+		{
+			name:   "another user takes the directory of a job in the tmpfs",
+			edits:  []edit{{"internal/passivecheck/builtin/job.go", "if info.Mode().Perm()&othersWrite == 0 {", "if true {"}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestNobodyTakesTheDirectoryOfAJob",
+		},
+		{
+			name:   "a job starts without the directory that is to be its user's alone",
+			edits:  []edit{{"internal/passivecheck/builtin/job.go", "err := closeMemoryDir(m); err != nil {", "err := closeMemoryDir(m); err != nil && m.Job == nil {"}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestAJobDoesNotStartWhereOthersCanTakeItsDirectory",
+		},
+		{
+			name:   "a directory with the name of a leftover stops what fills the jail",
+			edits:  []edit{{"internal/jail/populate/state.go", "if err != nil && !errors.Is(err, unix.EISDIR) { // no run", "if err != nil { // no run"}},
+			suite:  "internal/jail/populate",
+			caught: "TestADirectoryWithTheNameOfALeftoverStopsNothing",
+		},
+		{
+			name:   "a directory in the place of a temporary file stops what fills the jail",
+			edits:  []edit{{"internal/jail/populate/state.go", "case !errors.Is(err, unix.EISDIR):\n\t\treturn err", "case err != nil:\n\t\treturn err"}},
+			suite:  "internal/jail/populate",
+			caught: "TestADirectoryWithTheNameOfALeftoverStopsNothing",
+		},
+		{
+			name:   "a directory with the name of an old file stops the configuration",
+			edits:  []edit{{"internal/jail/batch/batch.go", "!errors.Is(err, unix.EISDIR) {", "!errors.Is(err, unix.ENOTDIR) {"}},
+			suite:  "internal/jail/batch",
+			caught: "TestADirectoryWithTheNameOfAnOldFileStopsNothing",
+		},
+		{
+			name:   "a home that an administrator closed is given back at the next login",
+			edits:  []edit{{"internal/jail/home/home.go", "stat.Mode&0o7777 == unix.S_ISVTX|homeMode", "stat.Mode&0o777 == homeMode"}},
+			suite:  "internal/jail/home",
+			caught: "TestAHomeThatIsClosedToItsUserStaysClosed",
+		},
+		{
+			name:   "the name of a job forges how much memory it has",
+			edits:  []edit{{"internal/passivecheck/node.go", "if seen && says != memory {", "if seen && says < 0 {"}},
+			suite:  "internal/passivecheck",
+			caught: "TestTheNameOfAJobForgesNoMemory",
+		},
+		{
+			name:   "the name of a job forges a job of another user",
+			edits:  []edit{{"internal/cli/usage.go", "if !marked {", "if !marked && line == mark {"}},
+			suite:  "internal/cli",
+			caught: "TestNoTextOfAPersonPassesForAField",
+		},
+		{
+			name:   "the reason of a node forges its partitions",
+			edits:  []edit{{"internal/cli/usage.go", "` (Reason|Comment|Extra)=.*`", "` (Comment|Extra)=.*`"}},
+			suite:  "internal/cli",
+			caught: "TestNoTextOfAPersonPassesForAField",
+		},
+		{
+			name:   "a tenant has Prometheus scrape something else",
+			edits:  []edit{{"internal/compose/podmonitor.go", "if target := text(\"targetLabel\"); mayBeInternal(target) {", "if target := text(\"targetLabel\"); mayBeInternal(target) && path == \"\" {"}},
+			suite:  "internal/compose",
+			caught: "TestNoRelabelingChangesWhatPrometheusScrapes",
+		},
+		{
+			name:   "workers start on a claim that nothing has filled",
+			edits:  []edit{{"internal/compose/populaterun.go", `(recorded.Volume == "" || fills(recorded, wanted))`, `(recorded.Volume == "" || fills(recorded, recorded))`}},
+			suite:  "internal/compose",
+			caught: "TestAJailIsKnownByItsVolume",
+		},
+		{
+			name:   "a NodeSet takes the place of the jail by its name",
+			edits:  []edit{{"internal/compose/populate.go", "return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)", "return 0 * a.CreationTimestamp.Compare(b.CreationTimestamp.Time)"}},
+			suite:  "internal/compose",
+			caught: "TestANewNodeSetTakesNobodysJail",
+		},
+		{
+			name:   "a jail that hangs takes nodes out",
+			edits:  []edit{{"cmd/check-runner/hang.go", "\t\t\tclose(hangs)\n", ""}},
+			suite:  "cmd/check-runner",
+			caught: "TestAJailThatHangsTakesNoNodeOut",
+		},
+		{
+			name:   "health-checker writes through a link of a user",
+			edits:  []edit{{"internal/passivecheck/builtin/gpu.go", `"--tests-stdout-path", output)`, `"--tests-stdout-path", path.Join(outputsDir, healthOutputs))`}},
+			suite:  "internal/passivecheck/builtin",
+			caught: "TestHealthCheckerWritesWhereNoUserCan",
+		},
+		{
+			name:   "kubelets see the token of the operator",
+			edits:  []edit{{"internal/podstorage/kubelet.go", "asking.Transport = &account{", "_ = &account{"}, {"internal/podstorage/kubelet.go", "c = rest.AnonymousClientConfig(config)", "c.Host = config.Host"}},
+			suite:  "internal/podstorage",
+			caught: "TestNoKubeletSeesTheTokenOfTheOperator",
+		},
+	}
+}
