@@ -133,8 +133,8 @@ func (w *Worker) wasFree() bool {
 // looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
 func (w *Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
 
-// suspects says that it is to be found out whether jobs are suspended on a node that looks idle, or whether a flag that is not recognised
-// means jobs, because the pod is about to go, or its protection to end.
+// suspects says that the jobs of a node have to be known although it does not look busy: the pod is about to go, or its protection to end.
+// Jobs may be suspended there, or a flag that is not recognised may mean jobs.
 func (w *Worker) suspects() bool {
 	quiet := w.State.Busy() == node.No || w.State.Doubtful()
 	switch {
