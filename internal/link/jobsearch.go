@@ -87,15 +87,12 @@ func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
 	if err := p.checkDrained(ctx, s); err != nil {
 		return err
 	}
-	states, err := s.client.JobStates(ctx, func(s rest.JobState) bool { return !rest.Finished(s.State) })
+	ids, err := unfinished(ctx, s.client)
 	p.took(aboutJobs, listJobs)
 	if err != nil {
 		return err
 	}
-	for _, state := range states {
-		s.ids = append(s.ids, state.ID)
-	}
-	s.ids = unique(s.ids)
+	s.ids = ids
 	if len(s.ids) > maxJobsLookedAt {
 		s.names = nil
 	}

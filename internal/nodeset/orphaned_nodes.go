@@ -105,6 +105,39 @@ var orphanDeletions = rule.List[*orphanFacts, bool]{
 	},
 }
 
+//nolint:gochecknoglobals // a constant list
+var departedDeletions = rule.List[*orphanFacts, bool]{
+	Question: "Is the record of a worker deleted when its NodeSet goes?",
+	Rules: []rule.Rule[*orphanFacts, bool]{
+		{
+			Name: "it is not known to be a worker of this very NodeSet", Does: "no", Why: "it is somebody else's",
+			When: func(f *orphanFacts) bool {
+				return f.Comment.NodeSetName != f.nodeSet || f.Comment.NodeSetUID != f.uid || f.Comment.PodName == ""
+			},
+		},
+		{
+			Name: "its pod is there", Does: "no", Why: "whoever deleted the NodeSet wanted to keep it, or another NodeSet has it",
+			When: func(f *orphanFacts) bool { return f.pods(f.Comment.PodName) },
+		},
+		{
+			Name: "jobs are there, or may be", Does: "no", Why: "Slurm deletes no record of a busy node",
+			When: func(f *orphanFacts) bool { return f.State.Busy() != node.No },
+		},
+		{
+			Name: "it is in an active reservation, or somebody else has drained, set down or reserved it", Does: "no",
+			Why:  "what they said about it would go with the record",
+			When: func(f *orphanFacts) bool { return f.inReservation() || f.Held() },
+		},
+		{Name: "otherwise", Does: "yes, unless a job names it", Why: "nobody brings the worker back, and Slurm would show it as down for ever", Then: rule.Is[*orphanFacts](true)},
+	},
+}
+
+// DepartedNodesToDelete are the names of the records to delete when a NodeSet goes, unless a job names them. pods says whether there is a
+// pod of a name.
+func DepartedNodesToDelete(records []OrphanedNode, nodeSet, uid string, pods func(name string) bool) []string {
+	return chosen(&departedDeletions, records, orphanFacts{nodeSet: nodeSet, uid: uid, pods: pods})
+}
+
 // OrphanedNodesToDrain are the names of nodes of a NodeSet to drain. pods says whether there is, or will be, a pod of a name.
 func OrphanedNodesToDrain(records []OrphanedNode, nodeSet string, pods func(name string) bool) []string {
 	return chosen(&orphanDrains, records, orphanFacts{nodeSet: nodeSet, pods: pods})

@@ -256,6 +256,32 @@ func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 	}
 }
 
+func TestWhichNodesOfANodeSetThatGoesAreDeleted(t *testing.T) {
+	record := func(name, reason string, states ...string) nodeset.OrphanedNode {
+		return nodeset.OrphanedNode{
+			Name: name, State: node.Parse(states), Reason: node.Reason{Text: reason},
+			Comment: node.Comment{Namespace: "ns", PodName: name, NodeSetName: "w", NodeSetUID: "u"},
+		}
+	}
+	ours := node.OurReason("Pod is gone")
+	another, reserved, namesake := record("w-7", ours, "IDLE", "DRAIN"), record("w-8", ours, "IDLE", "DRAIN"), record("x-0", ours, "IDLE", "DRAIN")
+	another.Comment.NodeSetUID, reserved.Reserved, namesake.Comment.NodeSetName = "another", true, "x"
+	got := nodeset.DepartedNodesToDelete([]nodeset.OrphanedNode{
+		record("w-10", ours, "IDLE", "DRAIN"),               // nothing is there
+		record("w-2", "Not responding", "DOWN"),             // Slurm has given it up
+		record("w-1", ours, "IDLE", "DRAIN"),                // it has a pod
+		record("w-3", ours, "MIXED", "DRAIN"),               // it has a job
+		record("w-4", ours, "IDLE", "COMPLETING", "DRAIN"),  // a job has not let go of it
+		record("w-5", ours, "IDLE", "DRAIN", "HIBERNATING"), // nobody knows what that means
+		record("w-6", "broken fan", "IDLE", "DRAIN"),        // an administrator has had a say
+		record("w-9", ours, "IDLE", "DRAIN", "MAINTENANCE"), // Slurm would refuse it, and all others with it
+		another, reserved, namesake, // they are somebody else's
+	}, "w", "u", func(pod string) bool { return pod == "w-1" })
+	if diff := cmp.Diff([]string{"w-2", "w-10"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWhichOrphanedNodesAreDrained(t *testing.T) {
 	states := map[node.Answer][]string{node.Yes: {"IDLE"}, node.No: {"IDLE", "DRAIN"}, node.Unknown: {"IDLE", "INVALID"}}
 	record := func(name, set, pod string, open node.Answer) nodeset.OrphanedNode {

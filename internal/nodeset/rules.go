@@ -11,6 +11,6 @@ func Rules() []rule.Description { return rule.Words(lists()) }
 func lists() []rule.Described {
 	return []rule.Described{
 		&podFates, &powerFates, &powerResumes, &recordSteps, &activeSteps, &daemonCauses, &daemonPlaces, &sightings, &scheduledUpdates, &rollingUpdates, &podMarks,
-		&recordFates, &renewals, &orphanDrains, &orphanDeletions, &reservationPlans,
+		&recordFates, &renewals, &orphanDrains, &orphanDeletions, &departedDeletions, &reservationPlans,
 	}
 }

@@ -67,5 +67,23 @@ func retirements() []mutation {
 			suite:  "internal/link",
 			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",
 		},
+		{
+			name:   "the record of a NodeSet that goes is deleted while a job names its node",
+			edits:  []edit{{"internal/link/named.go", "named.Add(name)", "_ = name"}},
+			suite:  "internal/link",
+			caught: "TestANodeThatAJobNamesIsNotUnnamed",
+		},
+		{
+			name:   "what an administrator said of a node goes with its NodeSet",
+			edits:  []edit{{"internal/nodeset/orphaned_nodes.go", "f.inReservation() || f.Held()", "f.inReservation()"}},
+			suite:  "internal/nodeset",
+			caught: "TestWhichNodesOfANodeSetThatGoesAreDeleted",
+		},
+		{
+			name:   "records of a NodeSet that is gone stay in Slurm for ever",
+			edits:  []edit{{"internal/controller/slinky/nodeset/departed_nodes.go", "if err != nil || len(unnamed) == 0 {", "if err != nil || len(unnamed) > 0 {"}},
+			suite:  "test/integration/nodeset",
+			caught: "TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained",
+		},
 	}
 }

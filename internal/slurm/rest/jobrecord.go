@@ -35,6 +35,8 @@ type JobRecord struct {
 	Reason string
 	// Nodes is the hostlist expression of the nodes that the job has or had.
 	Nodes string
+	// Required is the hostlist expression of the nodes that the job was submitted for by name.
+	Required string
 	// CPUs are how many the job has, or waits for, and TRES all that it has, or waits for: "cpu=4,mem=4000M,node=1,billing=4".
 	CPUs int64
 	TRES string
@@ -152,6 +154,8 @@ func (r *reader) jobRecord() JobRecord {
 			requested = r.shared()
 		case "time_limit":
 			limit = r.quantity()
+		case "required_nodes":
+			j.Required = r.text("")
 		case "comment":
 			j.Comment = r.text("")
 		case "job_state":

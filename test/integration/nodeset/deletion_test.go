@@ -50,8 +50,21 @@ func TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained(t *testing.T) {
 	operator.Delete[slinkyv1beta1.NodeSet](o, "w")
 	o.ExpectLeft("w-0")
 	o.ExpectNode("w-0", "MIXED+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
+	o.Slurm.Submit(fake.Job{NodeList: []string{"w-1"}, CPUs: 1}) // it waits, and Slurm would end it when it reads its configuration without w-1
 	o.Slurm.Finish(job)
 	o.ExpectLeft()
+	apiserver.Eventually(t, func() error {
+		if n := operator.Get[slinkyv1beta1.NodeSet](o, "w"); !slices.Equal(n.Finalizers, []string{finalizer}) {
+			return fmt.Errorf("the NodeSet has the finalizers %v", n.Finalizers)
+		}
+		return nil
+	})
+	if _, gone := o.Slurm.Node("w-0"); gone {
+		t.Error("Slurm still has w-0, which nobody needs")
+	}
+	if _, there := o.Slurm.Node("w-1"); !there {
+		t.Error("Slurm has no w-1, which a job names")
+	}
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
 		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == finalizer })
 	})

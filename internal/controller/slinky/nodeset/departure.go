@@ -83,6 +83,11 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 	if d.workers > 0 && !d.orphaned {
 		log.FromContext(ctx).Info("Let a NodeSet go without draining its workers, as there is no Slurm to ask", "workers", d.workers)
 	}
+	if d.workers == 0 && d.controller && d.asked && !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
+		if again, err = r.deleteDepartedNodes(ctx, n); err != nil || !again.IsZero() {
+			return false, again, err
+		}
+	}
 	r.absences.recall(n.UID, &plans.Input{})
 	return true, again, reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }

@@ -44,15 +44,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 	for i := range pods {
 		workers[workerpod.SlurmNode(&pods[i])] = true
 	}
-	var records []plans.OrphanedNode
-	for found := range l.Snapshot().Nodes() {
-		if workers[found.Name] {
-			continue
-		}
-		if record, ok := orphanedNodeOf(found); ok && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
-			records = append(records, record)
-		}
-	}
+	records := recordsOf(l.Snapshot(), n, workers)
 	if len(records) == 0 {
 		return again, nil
 	}
@@ -70,6 +62,16 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 		again = r.Clock.Now().Add(orphanCheckInterval)
 	}
 	return again, err
+}
+
+// recordsOf are the records of nodes that were workers of a NodeSet, but for those that are.
+func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []plans.OrphanedNode) {
+	for found := range snapshot.Nodes() {
+		if record, ok := orphanedNodeOf(found); ok && !workers[found.Name] && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
+			records = append(records, record)
+		}
+	}
+	return records
 }
 
 // deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, and says whether there were any.

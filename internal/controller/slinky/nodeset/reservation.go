@@ -222,6 +222,10 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (ag
 			return again, nil
 		}
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name)
+		// Slurm deletes no node in a reservation.
+		if again, err := r.deleteDepartedNodes(ctx, n); err != nil || !again.IsZero() {
+			return again, err
+		}
 	} else {
 		log.FromContext(ctx).Info("Left the maintenance reservation in Slurm, which cannot be asked", "reservation", name)
 	}
