@@ -68,6 +68,7 @@ func contractKeys() []contractKey {
 			"max_rpc_cnt=100,bf_continue,bf_max_time=60,bf_max_job_test=1000,bf_max_job_part=300,bf_running_job_reserve"),
 		same("HealthCheckInterval", "90"), same("HealthCheckProgram", "/h"), same("HealthCheckNodeState", "IDLE,CYCLE"),
 		same("InactiveLimit", "0"), same("KillOnBadExit", "1"), same("KillWait", "180"), same("UnkillableStepTimeout", "600"),
+		{"PrologEpilogTimeout", "", "3600", "Slurm waits for a hung epilog for ever, and its job holds the node and the removal of its worker"},
 		same("SlurmctldTimeout", "180"), same("SlurmdTimeout", "180"), same("TCPTimeout", "15"), same("WaitTime", "0"),
 		{
 			"SlurmctldParameters", "conmgr_max_connections=1024,conmgr_threads=32,validate_nodeaddr_threads=32,enable_stepmgr",
