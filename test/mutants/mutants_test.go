@@ -210,8 +210,7 @@ func ours() []mutation {
 			suite:  "internal/controller/kubernetesnode",
 			caught: "TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid",
 		},
-		{
-		},
+		{},
 		{
 			name:   "two workers with long host names are one pod",
 			edits:  []edit{{"api/slinky/v1beta1/names.go", "const digits = 10", "const digits = 5"}},
