@@ -58,8 +58,9 @@ type Snapshot struct {
 	// Unrecognised are words in states of nodes that this release does not know, sorted.
 	Unrecognised []node.Word
 
-	nodes map[string]*rest.Node
-	jobs  *jobTable // nil while nobody wants to know, or nothing is known
+	nodes  map[string]*rest.Node
+	places *places
+	jobs   *jobTable // nil while nobody wants to know, or nothing is known
 	// boundExceeded says which bound the last list of jobs exceeded; empty for none.
 	boundExceeded string
 	// changedAt is when the list was there in which a node last differed. unsuspended is when Slurm was asked for the states of all
@@ -83,6 +84,7 @@ func NewSnapshot(taken time.Time, trust Trust, nodes ...rest.Node) *Snapshot {
 	for _, n := range nodes {
 		s.nodes[n.Name] = &n
 	}
+	s.places = &places{nodes: s.nodes}
 	return s
 }
 
@@ -163,6 +165,9 @@ func (s *Snapshot) Len() int { return len(s.nodes) }
 // Nodes goes through all nodes, in no order.
 func (s *Snapshot) Nodes() iter.Seq[*rest.Node] { return maps.Values(s.nodes) }
 
+// At are the nodes that have an address, or a host name, in any order. Nobody may change them.
+func (s *Snapshot) At(place string) []*rest.Node { return s.places.at(place) }
+
 // at returns the snapshot as it is to be seen at now: too old is Stale.
 func (s *Snapshot) at(now time.Time) *Snapshot {
 	if s.Trust != Fresh || s.staleAfter == 0 || now.Sub(s.Taken) <= s.staleAfter {
@@ -195,6 +200,7 @@ func (s *Snapshot) following(asked time.Time, list rest.NodeList, err error) (ne
 			next.Ahead = ahead.Round(time.Second)
 		}
 		next.nodes, changed = merge(s.nodes, list.Nodes)
+		next.places = &places{nodes: next.nodes}
 		next.forgotten = s.forgottenIn(next.nodes)
 		if len(changed) > 0 {
 			next.Unrecognised = unrecognised(next.nodes)

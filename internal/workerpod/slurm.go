@@ -6,7 +6,7 @@ package workerpod
 import (
 	"context"
 	"fmt"
-	"iter"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,8 +21,8 @@ import (
 type Slurm interface {
 	// Node is a node, nil when Slurm does not have it or that is not known.
 	Node(name string) (*rest.Node, node.Answer)
-	// Nodes are all nodes.
-	Nodes() iter.Seq[*rest.Node]
+	// At are the nodes with an address or a host name.
+	At(place string) []*rest.Node
 	// Forgotten says that Slurm had the node, and lost it with most others.
 	Forgotten(name string) bool
 }
@@ -35,13 +35,13 @@ func Elsewhere(p *corev1.Pod, slurm Slurm) string {
 	if p.Status.PodIP == "" {
 		return ""
 	}
-	here := func(n *rest.Node) bool {
-		return n.Address == p.Status.PodIP || !p.Spec.HostNetwork && n.Hostname == SlurmNode(p)
+	here := slurm.At(p.Status.PodIP)
+	if !p.Spec.HostNetwork {
+		here = slices.Concat(here, slurm.At(SlurmNode(p)))
 	}
-	for found := range slurm.Nodes() {
-		state := node.Parse(found.State)
+	for _, found := range here {
 		comment, ok := node.ParseComment(found.Comment)
-		if here(found) && found.Name != SlurmNode(p) && state.NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
+		if found.Name != SlurmNode(p) && node.Parse(found.State).NotResponding() != node.Yes && (!ok || comment.PodName == p.Name) {
 			return found.Name
 		}
 	}
