@@ -52,6 +52,7 @@ type options struct {
 	measureStorage           bool
 	storage                  podstorage.Options
 	rebootDegraded           bool
+	machineNamespaces        []string
 	replaceNodes             bool
 	deleteNotReady           bool
 	notReadyTimeout          time.Duration
@@ -155,6 +156,8 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 		"delete the Node of a machine for which maintenance is announced, when no job runs there and a rebooter has drained it; needs the rights to delete nodes and to patch nodes/status")
 	fs.BoolVar(&o.deleteNotReady, "delete-not-ready-nodes", false,
 		"delete a Node with workers that has not been ready for --not-ready-timeout, when no job runs there; needs the same rights")
+	command.BindList(fs, &o.machineNamespaces, "machine-namespaces",
+		"comma-separated `namespaces` whose workers may have their machines rebooted and replaced; empty means all")
 	fs.DurationVar(&o.notReadyTimeout, "not-ready-timeout", health.DefaultNotReadyTimeout, "how long a Node may not be ready; longer than machines take to reboot")
 	o.bindStorage(fs)
 }
@@ -194,7 +197,7 @@ func (o *options) storageOptions() *podstorage.Options {
 
 // health says which conditions of Kubernetes nodes take workers out of service.
 func (o *options) health() (health.Conditions, error) {
-	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded, ReplaceNodes: o.replaceNodes}
+	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded, ReplaceNodes: o.replaceNodes, Namespaces: o.machineNamespaces}
 	if o.deleteNotReady {
 		out.NotReadyTimeout = o.notReadyTimeout
 	}

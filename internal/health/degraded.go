@@ -150,7 +150,7 @@ func (n *Node) waitForRebooter() Step {
 // cause is a worker for which the machine is to be rebooted; nil for none.
 func (n *Node) cause() *Worker {
 	for i := range n.Workers {
-		if w := &n.Workers[i]; w.State.Drain() == node.Yes && (w.Reason.OfKillTask() || w.Reason.AfterKillTask()) && n.counts(w) {
+		if w := &n.Workers[i]; !w.Foreign && w.State.Drain() == node.Yes && (w.Reason.OfKillTask() || w.Reason.AfterKillTask()) && n.counts(w) {
 			return w
 		}
 	}
@@ -175,7 +175,7 @@ func (n *Node) counts(w *Worker) bool {
 func (n *Node) drained() bool {
 	for i := range n.Workers {
 		switch w := &n.Workers[i]; {
-		case w.Reason.OfKillTask() && n.counts(w), w.Protected, w.Known == node.Unknown, w.Known == node.Yes && w.State.Drained().And(w.Jobless) != node.Yes:
+		case !w.Foreign && w.Reason.OfKillTask() && n.counts(w), w.Protected, w.Known == node.Unknown, w.Known == node.Yes && w.State.Drained().And(w.Jobless) != node.Yes:
 			return false
 		}
 	}

@@ -75,6 +75,9 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 	absent.Known, absent.State, absent.Jobless = node.No, node.State{}, node.Unknown
 	suspended, unasked := drained[1], drained[1]
 	suspended.Jobless, unasked.Jobless = node.No, node.Unknown
+	foreign, foreignBusy := killed, drains
+	foreignDrained := aWorker("w-2", "IDLE DRAIN", "Kill task failed")
+	foreign.Foreign, foreignBusy.Foreign, foreignDrained.Foreign = true, true, true
 	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
 	degraded, asked := aCondition(yes, "SlurmNodeDegraded", time.Minute), aCondition(yes, "NodeNeedReboot", time.Minute)
 	for _, tt := range []struct {
@@ -93,6 +96,7 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 		{"but when only the rebooter was missing", health.Node{Workers: []health.Worker{killed}, Rebooter: ready, Degraded: aCondition(no, "NoRebooter", time.Minute)}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
 		{"not for a pod that brought the drain along from another machine", health.Node{Workers: []health.Worker{moved}, Rebooter: ready}, ""},
 		{"unless the machine is the one that nobody could reboot", health.Node{Workers: []health.Worker{movedAfter}, Rebooter: ready, Degraded: aCondition(no, "NoRebooter", 3*time.Minute)}, "degraded True/SlurmNodeDegraded, event SlurmNodeDegraded"},
+		{"not for a worker for which no machine may be rebooted", health.Node{Workers: []health.Worker{busy, foreign}, Rebooter: ready}, ""},
 		{"not where no rebooter is", health.Node{Workers: []health.Worker{killed}}, ""},
 		{"nor where one is not ready", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true}}, ""},
 		{"nor where one has just become ready, which may end at once", health.Node{Workers: []health.Worker{killed}, Rebooter: health.Rebooter{Exists: true, Ready: ago(4 * time.Second)}}, "again in 6s"},
@@ -109,6 +113,8 @@ func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 		{"and jobs that are suspended", health.Node{Workers: []health.Worker{drained[0], suspended}, Rebooter: ready, Degraded: degraded}, ""},
 		{"and until Slurm has said that none are", health.Node{Workers: []health.Worker{drained[0], unasked}, Rebooter: ready, Degraded: degraded}, ""},
 		{"and that the drain has become ours, which the pod may take to another machine", health.Node{Workers: []health.Worker{aWorker("w-0", "IDLE DRAIN", "Kill task failed"), drained[1]}, Rebooter: ready, Degraded: degraded}, ""},
+		{"also those of a worker for which it would not be rebooted", health.Node{Workers: []health.Worker{drained[0], foreignBusy}, Rebooter: ready, Degraded: degraded}, ""},
+		{"whose own drain keeps nothing", health.Node{Workers: []health.Worker{drained[0], foreignDrained}, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
 		{"and an answer of Slurm", health.Node{Workers: []health.Worker{drained[0], silent}, Rebooter: ready, Degraded: degraded}, ""},
 		{"not a worker that Slurm does not have and nobody protects", health.Node{Workers: []health.Worker{drained[0], absent}, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},
 		{"then the reboot is asked for", health.Node{Workers: drained, Rebooter: ready, Degraded: degraded}, "degraded True/NodeNeedReboot, reboot True/NodeNeedReboot, event NodeNeedReboot"},

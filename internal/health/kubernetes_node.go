@@ -135,6 +135,9 @@ type Worker struct {
 	// Created is when its pod was made, and Leaving says that the pod is being deleted.
 	Created time.Time
 	Leaving bool
+	// Foreign says that it is not for the worker that the machine is rebooted or replaced: no NodeSet has its pod, or whoever installed the
+	// operator does not let its namespace ask for that. Its jobs count all the same.
+	Foreign bool
 	// Protected says that the pod is protected from evictions: a job is there, or may be, or may start there.
 	Protected bool
 	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now. State and Reason are the node's.

@@ -36,6 +36,13 @@ type Conditions struct {
 	ReplaceNodes bool
 	// NotReadyTimeout is how long a Node with workers may not be ready before its machine is replaced; 0 is for ever.
 	NotReadyTimeout time.Duration
+	// Namespaces are those whose workers may have their machines rebooted and replaced; none is all.
+	Namespaces []string
+}
+
+// Asks says that workers of a namespace may have their machines rebooted and replaced.
+func (c Conditions) Asks(namespace string) bool {
+	return len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, namespace)
 }
 
 // Writes says that Nodes are written to, or deleted.

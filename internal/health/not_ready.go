@@ -39,7 +39,7 @@ var absences = rule.List[*Node, Step]{
 		{
 			Name: "it is ready, or has no workers and had none when it was marked", Does: "nothing", Why: "most nodes are in service, and those without workers are not ours",
 			When: func(n *Node) bool {
-				return n.Ready.is(corev1.ConditionTrue) || !n.NotReady.is(corev1.ConditionTrue) && len(n.Workers) == 0
+				return n.Ready.is(corev1.ConditionTrue) || !n.NotReady.is(corev1.ConditionTrue) && !n.asks()
 			},
 		},
 		{

@@ -45,7 +45,7 @@ var replacements = rule.List[*Node, Step]{
 		},
 		{
 			Name: "the node has no workers, and had none when the maintenance began", Does: "nothing", Why: "the node is not ours",
-			When: func(n *Node) bool { return !n.Maintained.is(corev1.ConditionTrue) && len(n.Workers) == 0 },
+			When: func(n *Node) bool { return !n.Maintained.is(corev1.ConditionTrue) && !n.asks() },
 		},
 		{
 			Name: "a job is on one of its workers, or may be, or may start there", Does: "nothing", Why: "the workers drain, and their jobs run to their end",
@@ -117,6 +117,11 @@ func (n *Node) lackRebooter() Step {
 // rebootAsked says that the rebooter has been asked for a reboot, by whomever, and has not said that it is done.
 func (n *Node) rebootAsked() bool {
 	return n.Reboot.unknown() || n.Reboot.is(corev1.ConditionTrue) && n.Reboot.Reason != ReasonNodeRebooted
+}
+
+// asks says that the node has a worker for which its machine may be replaced.
+func (n *Node) asks() bool {
+	return slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.Foreign })
 }
 
 // free says that no job is on any worker of the node, and that none will start there.

@@ -26,6 +26,8 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 	absent.Known, absent.State, absent.Jobless = node.No, node.State{}, node.Unknown
 	suspended, unasked := drained, drained
 	suspended.Jobless, unasked.Jobless = node.No, node.Unknown
+	foreign, foreignBusy := drained, busy
+	foreign.Foreign, foreignBusy.Foreign = true, true
 	ready := health.Rebooter{Exists: true, Ready: ago(time.Hour)}
 	draining, needsDrain := aCondition(yes, "NodeDraining", time.Minute), aCondition(yes, "NodeNeedDrain", time.Minute)
 	nodeDrained := aCondition(yes, "NodeDrained", time.Minute)
@@ -38,6 +40,8 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 		{"a node in service is left alone", health.Node{Workers: with(aWorker("w-0", "IDLE", "")), Rebooter: ready}, ""},
 		{"one that is drained by a person as well", health.Node{Workers: with(aWorker("w-0", "IDLE DRAIN", "bad disk")), Rebooter: ready, Drain: nodeDrained}, ""},
 		{"a node without workers is not ours, whatever is announced", health.Node{Maintenance: announced, Rebooter: ready, Drain: nodeDrained}, ""},
+		{"nor one with workers of others alone, for which it may not be deleted", health.Node{Maintenance: announced, Workers: with(foreign), Rebooter: ready, Drain: nodeDrained}, ""},
+		{"jobs of others end first", health.Node{Maintenance: announced, Workers: with(drained, foreignBusy), Rebooter: ready}, ""},
 		{"jobs end first", health.Node{Maintenance: announced, Workers: with(drained, busy), Rebooter: ready}, ""},
 		{"a protected pod may have suspended jobs", health.Node{Maintenance: announced, Workers: with(protected), Rebooter: ready}, ""},
 		{"one without protection as well", health.Node{Maintenance: announced, Workers: with(drained, suspended), Rebooter: ready}, ""},
@@ -84,7 +88,8 @@ func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	late, marked := aCondition(unknown, "NodeStatusUnknown", 15*time.Minute), aCondition(yes, "NodeNotReady", time.Minute)
 	down, idle := aWorker("w-0", "DOWN NOT_RESPONDING", "Not responding"), aWorker("w-1", "IDLE", "")
-	both := []health.Worker{down, idle}
+	both, foreign := []health.Worker{down, idle}, down
+	foreign.Foreign = true
 	for _, tt := range []struct {
 		name string
 		node health.Node
@@ -94,6 +99,7 @@ func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
 		{"one that does not say so is not known", health.Node{Workers: both}, ""},
 		{"one that is not ready has fifteen minutes", health.Node{Ready: aCondition(no, "KubeletNotReady", 14*time.Minute), Workers: both}, "again in 1m0s"},
 		{"one without workers is not ours", health.Node{Ready: late}, ""},
+		{"nor is one with workers of others alone, for which it may not be deleted", health.Node{Ready: late, Workers: []health.Worker{foreign}}, ""},
 		{"one with a label that is ignored is left alone", health.Node{Ready: late, Ignored: true, Workers: both}, ""},
 		{"then it is marked, so that its workers drain", health.Node{Ready: late, Workers: both}, "not ready True/NodeNotReady, event NodeNotReady"},
 		{"whether Kubernetes says False or Unknown", health.Node{Ready: aCondition(no, "KubeletNotReady", time.Hour), Workers: both}, "not ready True/NodeNotReady, event NodeNotReady"},
@@ -127,7 +133,8 @@ func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
 func TestWhenAMachineIsSuspected(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	broken := aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu_fallen_off: Xid 79")
-	moved, running := broken, broken
+	moved, running, foreign := broken, broken, broken
+	foreign.Foreign = true
 	moved.Created = ago(time.Minute)
 	young := broken
 	young.Created = ago(6 * time.Minute)
@@ -143,6 +150,7 @@ func TestWhenAMachineIsSuspected(t *testing.T) {
 		{"not by a drain that the pod has brought along", health.Node{Workers: []health.Worker{moved}}, ""},
 		{"nor by one that looks a little younger than the pod, by clocks that differ", health.Node{Workers: []health.Worker{young}}, ""},
 		{"not while a job runs there", health.Node{Workers: []health.Worker{running}}, ""},
+		{"not for a worker for which no machine may be replaced", health.Node{Workers: []health.Worker{foreign}}, ""},
 		{"not when it is said already", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(yes, "Cloud", time.Hour)}, ""},
 		{"not when who says it cannot tell", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(unknown, "Cloud", time.Hour)}, ""},
 		{"again after somebody has found nothing before", health.Node{Workers: []health.Worker{broken}, Suspected: aCondition(no, "Cloud", time.Hour)}, "suspected True/GPUHealthCheckFailedSoperator, event HardwareIssuesSuspected"},

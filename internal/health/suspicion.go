@@ -56,8 +56,10 @@ var suspicions = rule.List[*Node, Step]{
 	},
 }
 
-// suspects says that a check has drained the worker because of the hardware of its machine.
-func (w Worker) suspects() bool { return w.State.Drain() == node.Yes && w.Reason.OfHardware() }
+// suspects says that a check has drained the worker because of the hardware of its machine, which may be replaced for it.
+func (w Worker) suspects() bool {
+	return !w.Foreign && w.State.Drain() == node.Yes && w.Reason.OfHardware()
+}
 
 // suspect is a worker for which the hardware of the machine is suspected; nil for none.
 func (n *Node) suspect() *Worker {

@@ -4,11 +4,21 @@
 package workerpod
 
 import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
+
+// OfNodeSet says that a NodeSet has made or adopted a pod.
+func OfNodeSet(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && owner.Kind == "NodeSet" && strings.HasPrefix(owner.APIVersion, slinkyv1beta1.GroupVersion.Group+"/")
+}
 
 // DryRun says that nothing is to be done to the workers of a NodeSet.
 func DryRun(n *slinkyv1beta1.NodeSet) bool {

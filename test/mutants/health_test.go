@@ -19,6 +19,24 @@ func healths() []mutation {
 			caught: "TestWhenTheNodeOfAMachineIsDeleted",
 		},
 		{
+			name:   "a pod that only has the labels of a worker has its machine rebooted",
+			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", "return workerpod.OfNodeSet(pod) && r", "return r"}},
+			suite:  "internal/controller/kubernetesnode",
+			caught: "TestForWhichPodsAMachineMayBeRebootedAndReplaced",
+		},
+		{
+			name:   "a machine is rebooted for a worker of a namespace that may not ask for it",
+			edits:  []edit{{"internal/health/degraded.go", "!w.Foreign && w.State.Drain()", "w.State.Drain()"}},
+			suite:  "internal/health",
+			caught: "TestWhatIsWrittenAboutADegradedNode",
+		},
+		{
+			name:   "a Node is deleted that has workers of namespaces alone that may not ask for it",
+			edits:  []edit{{"internal/health/not_ready.go", "!n.asks()", "len(n.Workers) == 0"}},
+			suite:  "internal/health",
+			caught: "TestWhenANodeThatIsNotReadyIsDeleted",
+		},
+		{
 			name:   "a machine is rebooted while a job is suspended there",
 			edits:  []edit{{"internal/health/degraded.go", "w.State.Drained().And(w.Jobless) != node.Yes", "w.State.Drained() != node.Yes"}},
 			suite:  "internal/health",
@@ -73,13 +91,13 @@ func healths() []mutation {
 		},
 		{
 			name:   "the Node of any machine is deleted for which maintenance is announced",
-			edits:  []edit{{replacement, `return !n.Maintained.is(corev1.ConditionTrue) && len(n.Workers) == 0 },`, `return false },`}},
+			edits:  []edit{{replacement, `return !n.Maintained.is(corev1.ConditionTrue) && !n.asks() },`, `return false },`}},
 			suite:  "internal/health",
 			caught: "TestWhenTheNodeOfAMachineIsDeleted",
 		},
 		{
 			name:   "or that is not ready",
-			edits:  []edit{{notReady, `!n.NotReady.is(corev1.ConditionTrue) && len(n.Workers) == 0`, `false`}},
+			edits:  []edit{{notReady, `!n.NotReady.is(corev1.ConditionTrue) && !n.asks()`, `false`}},
 			suite:  "internal/health",
 			caught: "TestWhenANodeThatIsNotReadyIsDeleted",
 		},

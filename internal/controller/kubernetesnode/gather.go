@@ -83,7 +83,7 @@ func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.P
 func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	w := health.Worker{
 		Slurm: workerpod.SlurmNode(pod), Cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]},
-		Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
+		Foreign: !r.asks(pod), Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 	}
 	l, ok := r.links.Get(link.Key(w.Cluster))
 	if !ok {
@@ -91,6 +91,11 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	}
 	take(&w, pod, l.Snapshot())
 	return w
+}
+
+// asks says that the machine of a pod may be rebooted and replaced for it. Whoever may make pods can give one the label of a worker.
+func (r *reconciler) asks(pod *corev1.Pod) bool {
+	return workerpod.OfNodeSet(pod) && r.health.Asks(pod.Namespace)
 }
 
 // take reads a worker out of a snapshot. One that is registered under another name is not known to be free.
@@ -142,7 +147,7 @@ func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node) (others he
 	return others, false, nil
 }
 
-// nodesWithWorkers are the names of the Kubernetes nodes on which there are workers.
+// nodesWithWorkers are the names of the Kubernetes nodes on which there are workers for which they may be rebooted and replaced.
 func (r *reconciler) nodesWithWorkers(ctx context.Context) (map[string]bool, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.HasLabels{slinkyv1beta1.LabelCluster}, client.UnsafeDisableDeepCopy); err != nil {
@@ -150,7 +155,7 @@ func (r *reconciler) nodesWithWorkers(ctx context.Context) (map[string]bool, err
 	}
 	names := map[string]bool{}
 	for i := range pods.Items {
-		if name := pods.Items[i].Spec.NodeName; name != "" {
+		if name := pods.Items[i].Spec.NodeName; name != "" && r.asks(&pods.Items[i]) {
 			names[name] = true
 		}
 	}

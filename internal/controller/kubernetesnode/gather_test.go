@@ -49,6 +49,35 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree(t *testing.T)
 	}
 }
 
+func TestForWhichPodsAMachineMayBeRebootedAndReplaced(t *testing.T) {
+	ofSet := metav1.OwnerReference{APIVersion: "slinky.slurm.net/v1beta1", Kind: "NodeSet", Name: "w", Controller: new(true)}
+	for name, tt := range map[string]struct {
+		namespaces []string
+		owner      func(*metav1.OwnerReference)
+		want       bool
+	}{
+		"for those of a NodeSet":                           {want: true},
+		"in a namespace that may ask for it":               {namespaces: []string{"a", "slurm"}, want: true},
+		"not in another one":                               {namespaces: []string{"a"}},
+		"not for a pod with the labels of a worker alone":  {owner: func(o *metav1.OwnerReference) { o.Controller = nil }},
+		"not for one of a NodeSet of another API":          {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net.example/v1" }},
+		"not for one of something else than a NodeSet":     {owner: func(o *metav1.OwnerReference) { o.Kind = "LoginSet" }},
+		"for those of a NodeSet in an older version, also": {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net/v1alpha1" }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := ofSet
+			if tt.owner != nil {
+				tt.owner(&owner)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "w-0", OwnerReferences: []metav1.OwnerReference{owner}}}
+			r := &reconciler{health: health.Conditions{Namespaces: tt.namespaces}}
+			if got := r.asks(pod); got != tt.want {
+				t.Errorf("it may be: %t", got)
+			}
+		})
+	}
+}
+
 func TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid(t *testing.T) {
 	version := func(v string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "first", UID: "1", ResourceVersion: v}}
