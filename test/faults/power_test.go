@@ -46,7 +46,7 @@ func saving() []scenario {
 			w.touch()
 			w.sleep(5 * time.Minute)
 		}},
-		{name: "delete while workers are powered down", nodeSet: threePowered, sparse: 2, leaves: (*world).expectDrained, act: func(w *world) {
+		{name: "delete while workers are powered down", nodeSet: threePowered, anyEnd: true, sparse: 2, leaves: (*world).expectDrained, act: func(w *world) {
 			w.powerDown("w-1", "w-2")
 			w.sleep(3 * time.Minute)
 			remove[slinkyv1beta1.NodeSet](w, "w")
