@@ -5,7 +5,6 @@ package podstorage
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +26,7 @@ func (m *Meter) brakeAll(pods []corev1.Pod, facts, last map[types.UID]health.Sto
 		if pods[i].DeletionTimestamp != nil {
 			continue // the next pod of that name may be there already
 		}
-		if owner := metav1.GetControllerOf(&pods[i]); owner != nil && owner.Kind == "NodeSet" {
+		if owner := workerpod.Owner(&pods[i]); owner != nil {
 			key := types.NamespacedName{Namespace: pods[i].Namespace, Name: owner.Name}
 			sets[key] = append(sets[key], &pods[i])
 		}

@@ -14,10 +14,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// OfNodeSet says that a NodeSet has made or adopted a pod.
-func OfNodeSet(p *corev1.Pod) bool {
+// Owner is the NodeSet that has made or adopted a pod; nil for none. Nobody may change it.
+func Owner(p *corev1.Pod) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && owner.Kind == "NodeSet" && strings.HasPrefix(owner.APIVersion, slinkyv1beta1.GroupVersion.Group+"/")
+	if owner == nil || owner.Kind != "NodeSet" || !strings.HasPrefix(owner.APIVersion, slinkyv1beta1.GroupVersion.Group+"/") {
+		return nil
+	}
+	return owner
 }
 
 // DryRun says that nothing is to be done to the workers of a NodeSet.

@@ -20,7 +20,7 @@ func healths() []mutation {
 		},
 		{
 			name:   "a pod that only has the labels of a worker has its machine rebooted",
-			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", "return workerpod.OfNodeSet(pod) && r", "return r"}},
+			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", "return workerpod.Owner(pod) != nil && r", "return r"}},
 			suite:  "internal/controller/kubernetesnode",
 			caught: "TestForWhichPodsAMachineMayBeRebootedAndReplaced",
 		},

@@ -95,7 +95,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 
 // asks says that the machine of a pod may be rebooted and replaced for it. Whoever may make pods can give one the label of a worker.
 func (r *reconciler) asks(pod *corev1.Pod) bool {
-	return workerpod.OfNodeSet(pod) && r.health.Asks(pod.Namespace)
+	return workerpod.Owner(pod) != nil && r.health.Asks(pod.Namespace)
 }
 
 // take reads a worker out of a snapshot. One that is registered under another name is not known to be free.

@@ -123,8 +123,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if behind, err := r.Applier.Behind(ctx, &pod); err != nil || behind || r.memory.awaits(req.NamespacedName) {
 		return ctrl.Result{}, err // an event of that write is on its way
 	}
-	owner := metav1.GetControllerOf(&pod)
-	if owner == nil || owner.Kind != "NodeSet" {
+	owner := workerpod.Owner(&pod)
+	if owner == nil {
 		return ctrl.Result{}, nil
 	}
 	var set slinkyv1beta1.NodeSet

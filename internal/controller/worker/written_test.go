@@ -65,7 +65,7 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	isController := true
 	worker := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0", UID: "1", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{
-			{Kind: "NodeSet", Name: "w", Controller: &isController},
+			{APIVersion: slinkyv1beta1.GroupVersion.String(), Kind: "NodeSet", Name: "w", Controller: &isController},
 		}},
 		Spec: corev1.PodSpec{NodeName: "kube-0"},
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // namesakes are the workers of other NodeSets of a cluster by their host names, which are those of their Slurm nodes. Two slurmds of
@@ -38,8 +39,8 @@ func (r *reconciler) namesakes(ctx context.Context, n *slinkyv1beta1.NodeSet) (n
 	}
 	out := namesakes{}
 	for i := range pods.Items {
-		owner, hostname := metav1.GetControllerOfNoCopy(&pods.Items[i]), pods.Items[i].Labels[slinkyv1beta1.LabelPodHostname]
-		if hostname != "" && owner != nil && owner.Kind == "NodeSet" && owner.UID != n.UID {
+		owner, hostname := workerpod.Owner(&pods.Items[i]), pods.Items[i].Labels[slinkyv1beta1.LabelPodHostname]
+		if hostname != "" && owner != nil && owner.UID != n.UID {
 			out[hostname] = &pods.Items[i]
 		}
 	}
