@@ -34,6 +34,7 @@ type Condition struct {
 //	any other that should be True            2
 //	Reconciling, EditWaits True              1        it goes away by itself
 //	PopulateJailMode                         0        only its reason says something
+//	JobsConfined                             0        Slurm's default is that they are not
 func weight(c metav1.Condition) int {
 	abnormal := c.Status != metav1.ConditionFalse
 	switch c.Type {
@@ -53,7 +54,7 @@ func weight(c metav1.Condition) int {
 			return 2
 		}
 		return 0
-	case nebiusv1.ConditionPopulateJailMode:
+	case nebiusv1.ConditionPopulateJailMode, slinkyv1beta1.ConditionJobsConfined:
 		return 0
 	}
 	if c.Status != metav1.ConditionTrue {

@@ -42,5 +42,29 @@ func configurations() []mutation {
 			suite:  "internal/render/controller",
 			caught: "TestNoJobCompletesForEver",
 		},
+		{
+			name:   "jobs may lock as little memory as a login session",
+			edits:  []edit{{"internal/render/controller/confine.go", `d.Add("PropagateResourceLimitsExcept", "MEMLOCK")`, ""}},
+			suite:  "internal/render/controller",
+			caught: "TestJobsDoNotInheritHowMuchMemoryASessionMayLock",
+		},
+		{
+			name:   "jobs are thought to be confined where no plugin puts them into control groups",
+			edits:  []edit{{"internal/render/controller/confine.go", "if !hasTaskCgroup(slurm) {", "if false {"}},
+			suite:  "internal/render/controller",
+			caught: "TestWhatDoesNotKeepJobsToWhatTheyWereGiven",
+		},
+		{
+			name:   "each worker makes host keys of its own",
+			edits:  []edit{{"internal/render/worker/worker.go", "	addHostKeys(n, &out.Spec)\n", ""}},
+			suite:  "internal/render/worker",
+			caught: "TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave",
+		},
+		{
+			name:   "jobs have no more shared memory than a container runtime gives",
+			edits:  []edit{{"internal/render/worker/worker.go", "	addSharedMemory(&out.Spec)\n", ""}},
+			suite:  "internal/render/worker",
+			caught: "TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave",
+		},
 	}
 }

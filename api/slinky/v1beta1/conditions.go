@@ -30,6 +30,9 @@ const (
 	// ConditionEditWaits, on Controller, is True while partitions that its configuration has no more stay in slurm.conf, since jobs are in
 	// them or may be. They take no new jobs. Else the condition is absent.
 	ConditionEditWaits = "EditWaits"
+	// ConditionJobsConfined, on Controller, is True when slurm.conf and cgroup.conf keep jobs to the cores, the memory and the devices that
+	// they were given; the message names what they lack.
+	ConditionJobsConfined = "JobsConfined"
 	// ConditionHighlyAvailable, on a Controller with spec.ha, is True while a backup could take over from the active
 	// slurmctld.
 	ConditionHighlyAvailable = "HighlyAvailable"
@@ -184,6 +187,14 @@ const (
 	ReasonHealthCheckTimeoutTooLong = "HealthCheckTimeoutTooLong"
 	// ReasonKeysKnown (False): the operator knows all keys.
 	ReasonKeysKnown = "KeysKnown"
+)
+
+// Reasons of ConditionJobsConfined.
+const (
+	// ReasonControlGroupsConfine (True): control groups keep jobs to what they were given.
+	ReasonControlGroupsConfine = "ControlGroupsConfine"
+	// ReasonNotConfined (False): jobs may use more than they were given, as Slurm's defaults let them.
+	ReasonNotConfined = "NotConfined"
 )
 
 // Reasons of ConditionHighlyAvailable.

@@ -93,6 +93,8 @@ type Output struct {
 	// without them.
 	Lingering    []string
 	WantedDigest string
+	// Unconfined is what the configuration lacks to keep jobs to what they were given.
+	Unconfined []string
 	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
 	// checks of which Slurm complains.
 	Doubts problem.List
@@ -260,6 +262,9 @@ func (out *Output) configuration(in Input, user Texts) map[string]string {
 		out.plugstack(in, files)
 	}
 	doc := out.document(in, user)
+	if doc != nil && !in.Controller.Spec.External {
+		out.Unconfined = unconfined(doc, user.cgroup(in.Files))
+	}
 	files[slurmConfFile] = out.text(doc, user)
 	out.ConfigDigest = digest(files, in.Files)
 	if out.linger(in, doc); len(out.Lingering) > 0 {

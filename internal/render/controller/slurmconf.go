@@ -59,9 +59,7 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 		d.Add("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log")
 		d.Add("SlurmdLogFile", "/var/log/slurm/slurmd.log")
 	}
-	cgroups := !slices.ContainsFunc(in.Files.Config, func(f File) bool {
-		return f.Name == cgroupConfFile && CgroupsDisabled(user.Files[f.Path()].Document)
-	})
+	cgroups := !CgroupsDisabled(user.cgroup(in.Files))
 	plugins(d, c, cgroups)
 	gres := gresTypes(in)
 	if len(gres) > 0 {
@@ -75,6 +73,7 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 		return d, nil
 	}
 	timeouts(d, user.ExtraConf.Document)
+	limits(d, user.ExtraConf.Document)
 	scripts(d, in.Files)
 	err := nodeSets(d, in.NodeSets)
 	owned := ownedKeys

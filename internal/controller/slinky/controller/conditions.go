@@ -30,6 +30,19 @@ func doubtful(doubts problem.List) metav1.Condition {
 	return c
 }
 
+// confined tells whether jobs are kept to what they were given. Slurm's own defaults keep them to nothing, and those of the contract are these.
+func confined(lacks []string) metav1.Condition {
+	c := metav1.Condition{
+		Type: slinkyv1beta1.ConditionJobsConfined, Status: metav1.ConditionTrue,
+		Reason: slinkyv1beta1.ReasonControlGroupsConfine, Message: "control groups keep jobs to the cores, the memory and the devices that they were given",
+	}
+	if len(lacks) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, slinkyv1beta1.ReasonNotConfined
+		c.Message = "jobs may use more of a node than they were given; what would keep them from it: " + strings.Join(lacks, ", ")
+	}
+	return c
+}
+
 // editWaits tells of partitions that stay for the jobs that may be in them. before is the condition as it was. While there are problems,
 // nothing of the edit has been carried out.
 func editWaits(out *reconcile.Report, p *plan, before *metav1.Condition) {

@@ -5,9 +5,11 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -54,4 +56,42 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatDoesNotConfineJobsIsToldOfEachSlurmctldOfOurs(t *testing.T) {
+	lacks := []string{"ConstrainCores=yes in cgroup.conf", "ConstrainDevices=yes in cgroup.conf"}
+	for _, tt := range []struct {
+		name     string
+		external bool
+		problem  error
+		lacks    []string
+		status   metav1.ConditionStatus
+		dropped  bool
+	}{
+		{name: "nothing is lacking", status: metav1.ConditionTrue},
+		{name: "two keys are lacking", lacks: lacks, status: metav1.ConditionFalse},
+		{name: "a configuration that is refused says nothing", lacks: lacks, problem: errors.New("x")},
+		{name: "of a slurmctld elsewhere nothing is known", external: true, dropped: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &slinkyv1beta1.Controller{Spec: slinkyv1beta1.ControllerSpec{External: tt.external}}
+			p := &plan{unconfined: tt.lacks}
+			p.Fail("spec", tt.problem)
+			out := report(c, reconcile.Outcome[facts, *plan, observation]{Plan: p})
+			got := meta.FindStatusCondition(out.Conditions, slinkyv1beta1.ConditionJobsConfined)
+			if status := statusOf(got); status != tt.status || slices.Contains(out.Drop, slinkyv1beta1.ConditionJobsConfined) != tt.dropped {
+				t.Errorf("it says %+v and drops %v", got, out.Drop)
+			}
+			if got != nil && len(tt.lacks) > 0 && !strings.HasSuffix(got.Message, ": "+strings.Join(tt.lacks, ", ")) {
+				t.Errorf("the message is %q", got.Message)
+			}
+		})
+	}
+}
+
+func statusOf(c *metav1.Condition) metav1.ConditionStatus {
+	if c == nil {
+		return ""
+	}
+	return c.Status
 }

@@ -21,6 +21,8 @@ type plan struct {
 	reconcile.Plan
 	// doubts are keys that slurmctld may or may not know.
 	doubts problem.List
+	// unconfined is what the configuration lacks to keep jobs to what they were given.
+	unconfined []string
 	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
 	configDigest string
 	// lingering are partitions that stay for the jobs that may be in them, and wantedDigest that of the configuration without them.
@@ -33,7 +35,7 @@ type plan struct {
 
 func decide(f facts) *plan {
 	c, out := f.Controller, rendercontroller.Render(f.Input)
-	p := &plan{Plan: reconcile.Plan{Output: out.Output}, doubts: out.Doubts, configDigest: c.Status.ConfigDigest}
+	p := &plan{Plan: reconcile.Plan{Output: out.Output}, doubts: out.Doubts, unconfined: out.Unconfined, configDigest: c.Status.ConfigDigest}
 	p.Secrets = reference.GeneratedKeys(c)
 	p.Problems = append(p.Problems, f.problems...)
 	p.Fail("spec.accountingRef", f.upgrade(p.Objects).wait())

@@ -58,6 +58,11 @@ func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, obser
 	if suspended, ok := suspension.Condition(); ok {
 		out.Conditions = append(out.Conditions, suspended)
 	}
+	if c.Spec.External {
+		out.Drop = append(out.Drop, slinkyv1beta1.ConditionJobsConfined)
+	} else if len(o.Plan.Problems) == 0 {
+		out.Conditions = append(out.Conditions, confined(o.Plan.unconfined))
+	}
 	editWaits(&out, o.Plan, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits))
 	switch {
 	case c.Spec.External:

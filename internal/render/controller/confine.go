@@ -1,0 +1,76 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/render/config"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+)
+
+// limits says that nobody writes how much a job inherits of the limits of the session that it is submitted from. Slurm's default is all of
+// them, so jobs would have the little locked memory of a login session, with which InfiniBand does not work. Those of slurmd count instead.
+func limits(d, user *conf.Document) {
+	for _, key := range []string{"PropagateResourceLimits", "PropagateResourceLimitsExcept"} {
+		if _, set := user.Get(key); set {
+			return
+		}
+	}
+	d.Section("LIMITS")
+	d.Add("PropagateResourceLimitsExcept", "MEMLOCK")
+}
+
+// cgroup is the user's cgroup.conf, and else the one that the operator writes.
+func (t Texts) cgroup(files Files) *conf.Document {
+	for _, f := range files.Config {
+		if f.Name != cgroupConfFile {
+			continue
+		}
+		if text, ok := t.Files[f.Path()]; ok {
+			return text.Document
+		}
+		return config.Read(conf.Cgroup, f.Content, f.Path()).Document
+	}
+	d, _ := conf.Parse(conf.Cgroup, defaultCgroupConf)
+	return d
+}
+
+// unconfined returns what the configuration lacks to keep jobs to the cores, the memory and the devices that they were given, in the words of
+// cgroup.conf(5) and slurm.conf(5); none when they are kept to all of them.
+func unconfined(slurm, cgroup *conf.Document) []string {
+	if CgroupsDisabled(cgroup) {
+		return []string{"cgroup.conf without CgroupPlugin=disabled"}
+	}
+	var out []string
+	if !hasTaskCgroup(slurm) {
+		out = append(out, "TaskPlugin=task/cgroup in slurm.conf")
+	}
+	for _, key := range []string{"ConstrainCores", "ConstrainRAMSpace", "ConstrainDevices"} {
+		if value, _ := cgroup.Get(key); !yes(value) {
+			out = append(out, key+"=yes in cgroup.conf")
+		}
+	}
+	return out
+}
+
+// hasTaskCgroup reports whether slurmstepd keeps tasks in control groups. No plugin is Slurm's default.
+func hasTaskCgroup(slurm *conf.Document) bool {
+	value, _ := slurm.Get("TaskPlugin")
+	return slices.ContainsFunc(strings.Split(value, ","), func(item string) bool {
+		return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(item)), "task/") == "cgroup"
+	})
+}
+
+// yes reports whether Slurm reads a value as true: yes, up, true or a number other than 0.
+func yes(value string) bool {
+	switch strings.ToLower(value) {
+	case "yes", "up", "true":
+		return true
+	}
+	number, err := strconv.ParseUint(value, 10, 64)
+	return err == nil && number > 0
+}
