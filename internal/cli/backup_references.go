@@ -50,6 +50,12 @@ func (r references) of(u *unstructured.Unstructured) error {
 		})
 	case slinkyv1beta1.GroupVersion.WithKind("LoginSet"):
 		return typed(u, func(l *slinkyv1beta1.LoginSet) { r.add("Secret", l.SSHHostKeysName()) })
+	case slinkyv1beta1.GroupVersion.WithKind("NodeSet"):
+		return typed(u, func(n *slinkyv1beta1.NodeSet) {
+			if n.Spec.SSH.Enabled {
+				r.add("Secret", n.SSHHostKeysName())
+			}
+		})
 	}
 	return nil
 }

@@ -216,6 +216,9 @@ func (n *NodeSet) Key() types.NamespacedName { return key(n.Namespace, n.Name) }
 // SSHConfigName returns N-ssh-config, the ConfigMap with the workers' sshd_config.
 func (n *NodeSet) SSHConfigName() string { return n.Name + "-ssh-config" }
 
+// SSHHostKeysName returns N-ssh-host-keys, the Secret with the host keys that all workers of the NodeSet have.
+func (n *NodeSet) SSHHostKeysName() string { return n.Name + "-ssh-host-keys" }
+
 // PodName returns N-7 for ordinal 7, or N-007 with an ordinalPadding of 3.
 func (n *NodeSet) PodName(ordinal int) string { return n.Name + "-" + n.PaddedOrdinal(ordinal) }
 

@@ -177,6 +177,9 @@ func (m *maker) slurmrestd(ctx context.Context, r *slinkyv1beta1.RestApi) error 
 	}))
 }
 
+// hostKeys stands for the names of host keys.
+const hostKeys = "ssh_host_*"
+
 func (m *maker) login(ctx context.Context, l *slinkyv1beta1.LoginSet) error {
 	c, err := m.controllerOf(ctx, l, l.Spec.ControllerRef)
 	if err != nil || c == nil {
@@ -192,7 +195,7 @@ func (m *maker) login(ctx context.Context, l *slinkyv1beta1.LoginSet) error {
 		return err
 	}
 	out := renderloginset.Render(in)
-	out.Ensure(true, render.Secret{Name: l.SSHHostKeysName(), Key: "ssh_host_*"})
+	out.Ensure(true, render.Secret{Name: l.SSHHostKeysName(), Key: hostKeys})
 	return m.take(l, out)
 }
 
@@ -220,6 +223,9 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	}
 	if n.Spec.SSH.Enabled {
 		out.Add(renderworker.SSHConfig(in))
+		keys, used := renderworker.HostKeys(in)
+		keys.Key = hostKeys
+		out.Ensure(used, keys)
 	}
 	place := m.place(n)
 	if place == nil || len(out.Problems) > 0 {

@@ -78,9 +78,8 @@ func loginContainer(in Input) (corev1.Container, error) {
 	}
 	mounts = append(mounts, sshd.Mounts(sshVolume, sshdFiles(in))...)
 	mounts = append(mounts, corev1.VolumeMount{Name: sshVolume, MountPath: "/root/.ssh/authorized_keys", SubPath: "authorized_keys", ReadOnly: true})
-	for _, file := range sshd.HostKeyFiles() {
-		mounts = append(mounts, corev1.VolumeMount{Name: hostKeyVolume, MountPath: "/etc/ssh/" + file, SubPath: file, ReadOnly: true})
-	}
+	_, hostKeys := sshd.HostKeys(hostKeyVolume, in.LoginSet.SSHHostKeysName())
+	mounts = append(mounts, hostKeys...)
 	if in.LoginSet.Spec.SssdConfRef != nil {
 		mounts = append(mounts, corev1.VolumeMount{Name: sssdVolume, MountPath: "/etc/sssd/sssd.conf", SubPath: "sssd.conf", ReadOnly: true})
 	}
@@ -140,22 +139,13 @@ func withSackdOptions(env []corev1.EnvVar, options string) []corev1.EnvVar {
 }
 
 func volumes(in Input) []corev1.Volume {
-	var hostKeys []corev1.KeyToPath
-	for _, file := range sshd.HostKeyFiles() {
-		mode := new(int32(0o600))
-		if strings.HasSuffix(file, ".pub") {
-			mode = new(int32(0o644))
-		}
-		hostKeys = append(hostKeys, corev1.KeyToPath{Key: file, Path: file, Mode: mode})
-	}
 	l := in.LoginSet
+	hostKeys, _ := sshd.HostKeys(hostKeyVolume, l.SSHHostKeysName())
 	out := []corev1.Volume{
 		pod.EmptyDir(pod.EtcVolume, true),
 		pod.EmptyDir(sackdVolume, true),
 		pod.Projected(configVolume, 0o600, pod.SlurmKey(*in.Controller.AuthSlurmRef())...),
-		{Name: hostKeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: l.SSHHostKeysName(), Items: hostKeys,
-		}}},
+		hostKeys,
 		{Name: sshVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: l.SSHConfigName()}, DefaultMode: new(int32(0o600)),
 		}}},

@@ -47,6 +47,26 @@ func HostKeyFiles() []string {
 
 func hostKey(algorithm string) string { return "ssh_host_" + algorithm + "_key" }
 
+// HostKeys are a volume of that name with the host keys of a Secret, and what mounts them where sshd looks for them.
+func HostKeys(volume, secret string) (corev1.Volume, []corev1.VolumeMount) {
+	var items []corev1.KeyToPath
+	var mounts []corev1.VolumeMount
+	for _, file := range HostKeyFiles() {
+		mode := new(int32(0o600))
+		if strings.HasSuffix(file, ".pub") {
+			mode = new(int32(0o644))
+		}
+		items = append(items, corev1.KeyToPath{Key: file, Path: file, Mode: mode})
+		mounts = append(mounts, corev1.VolumeMount{Name: volume, MountPath: dir + file, SubPath: file, ReadOnly: true})
+	}
+	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: items}}}, mounts
+}
+
+// HoldsHostKeys reports whether a file or directory, by its path, is a host key or that of all host keys.
+func HoldsHostKeys(path string) bool {
+	return path+"/" == dir || slices.ContainsFunc(HostKeyFiles(), func(file string) bool { return path == dir+file })
+}
+
 // Config is what the files are made from, see sshd_config(5). The first value of a keyword wins there.
 type Config struct {
 	// Extra are lines of a user that come before what is generated, since they may want to replace it. A Match block lasts

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -201,15 +202,14 @@ func topologyEnv() []corev1.EnvVar {
 // limit tells the image what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB. Both the
 // limits of the container and those of the pod hold.
 func limit(spec *corev1.PodSpec) {
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == slinkyv1beta1.NameSlurmd })
-	if i < 0 {
+	c := slurmdOf(spec)
+	if c == nil {
 		return
 	}
 	var pod corev1.ResourceList
 	if spec.Resources != nil {
 		pod = spec.Resources.Limits
 	}
-	c := &spec.Containers[i]
 	tell := func(name string, kind corev1.ResourceName, amount func(resource.Quantity) int64) {
 		value := lesser(c.Resources.Limits[kind], pod[kind])
 		if value.IsZero() || slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == name }) {
@@ -227,4 +227,35 @@ func lesser(a, b resource.Quantity) resource.Quantity {
 		return b
 	}
 	return a
+}
+
+// slurmdOf is the container of slurmd; nil without one.
+func slurmdOf(spec *corev1.PodSpec) *corev1.Container {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == slinkyv1beta1.NameSlurmd })
+	if i < 0 {
+		return nil
+	}
+	return &spec.Containers[i]
+}
+
+// sharedMemory is the volume at shmDir, by which processes of a job exchange data.
+const (
+	sharedMemory = "dev-shm"
+	shmDir       = "/dev/shm"
+)
+
+// addSharedMemory gives jobs as much shared memory as the pod may have, where the user mounts nothing there. A container runtime gives
+// 64 MiB, of which collective libraries and loaders of data need many times more.
+func addSharedMemory(spec *corev1.PodSpec) {
+	c := slurmdOf(spec)
+	if c == nil || spec.HostIPC || mounts(c, func(path string) bool { return path == shmDir }) {
+		return
+	}
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: sharedMemory, MountPath: shmDir})
+	spec.Volumes = append(spec.Volumes, pod.EmptyDir(sharedMemory, true))
+}
+
+// mounts reports whether something is mounted in the container where the path is one of those.
+func mounts(c *corev1.Container, one func(path string) bool) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return one(filepath.Clean(m.MountPath)) })
 }

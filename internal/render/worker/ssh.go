@@ -4,9 +4,13 @@
 package worker
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
@@ -14,12 +18,13 @@ import (
 
 // Names of volumes and of the port by which users log in to workers.
 const (
-	sshVolume  = "ssh-config"
-	sssdVolume = "sssd-conf"
-	sshPort    = "ssh"
+	sshVolume      = "ssh-config"
+	sssdVolume     = "sssd-conf"
+	hostKeysVolume = "ssh-host-keys"
+	sshPort        = "ssh"
 )
 
-// SSHConfig is the ConfigMap with the files of the workers' sshd; their host keys are made by the image.
+// SSHConfig is the ConfigMap with the files of the workers' sshd.
 func SSHConfig(in Input) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: pod.ObjectMeta(in.NodeSet, in.NodeSet.SSHConfigName(), Labels(in.NodeSet)), Data: sshdFiles(in)}
 }
@@ -72,4 +77,25 @@ func sshDigests(in Input) map[string]string {
 		}
 	}
 	return out
+}
+
+// addHostKeys gives all workers of a NodeSet the same host keys, so that a worker that replaces another is the host that ssh clients know.
+// Where the user mounts host keys, nothing is added.
+func addHostKeys(n *slinkyv1beta1.NodeSet, spec *corev1.PodSpec) {
+	c := slurmdOf(spec)
+	if c == nil || !n.Spec.SSH.Enabled || mounts(c, sshd.HoldsHostKeys) {
+		return
+	}
+	volume, keys := sshd.HostKeys(hostKeysVolume, n.SSHHostKeysName())
+	c.VolumeMounts = append(c.VolumeMounts, keys...)
+	spec.Volumes = append(spec.Volumes, volume)
+}
+
+// HostKeys returns the Secret with the host keys of the workers, and whether they have those.
+func HostKeys(in Input) (render.Secret, bool) {
+	p, err := Pod(in, nodeset.Place{}, "")
+	used := err == nil && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == in.NodeSet.SSHHostKeysName()
+	})
+	return render.Secret{Name: in.NodeSet.SSHHostKeysName(), Content: render.SSHHostKeys}, used
 }

@@ -77,6 +77,8 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 	jailErr := pod.AddJail(&template.Spec, slinkyv1beta1.NameSlurmd, n.Spec.Jail)
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	limit(&out.Spec)
+	addSharedMemory(&out.Spec)
+	addHostKeys(n, &out.Spec)
 	out.Name, out.Namespace = place.PodName(n), n.Namespace
 	daemon := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
 	if out.Spec.Hostname = place.Hostname; !daemon {

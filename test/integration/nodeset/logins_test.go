@@ -4,7 +4,9 @@
 package nodeset
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,6 +23,10 @@ func TestLoginsToWorkers(t *testing.T) {
 	o := operator.StartWorkers(t, 1, `ssh: {enabled: true, extraSshdConfig: "Banner none"}, updateStrategy: {type: OnDelete}`)
 	if c := operator.Get[corev1.ConfigMap](o, "w-ssh-config"); !strings.Contains(c.Data["sshd_config"], "### EXTRA CONFIG ###\nBanner none\nUsePAM yes\n") {
 		t.Errorf("the ConfigMap is %+v", c)
+	}
+	keys := operator.Get[corev1.Secret](o, "w-ssh-host-keys")
+	if len(keys.Data) != 6 || len(keys.OwnerReferences) != 1 || keys.OwnerReferences[0].Name != "w" {
+		t.Errorf("the Secret of the host keys has %d keys and owners %+v", len(keys.Data), keys.OwnerReferences)
 	}
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) {
 		n.Spec.SSH.SssdConfRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sssd"}, Key: "sssd.conf"}
@@ -49,4 +55,7 @@ func TestLoginsToWorkers(t *testing.T) {
 	another("MaxSessions 7\n")
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.SSH = slinkyv1beta1.NodeSetSSH{} })
 	operator.ExpectGone[corev1.ConfigMap](o, "w-ssh-config")
+	if after := operator.Get[corev1.Secret](o, "w-ssh-host-keys"); !maps.EqualFunc(after.Data, keys.Data, bytes.Equal) {
+		t.Error("the workers have got other host keys, of which ssh clients warn")
+	}
 }

@@ -29,6 +29,8 @@ type facts struct {
 	// input is what workers are rendered from, and problems are what is wrong with it. With any, nothing is done to workers.
 	input    renderworker.Input
 	problems problem.List
+	// hostKeys says that there is a Secret with the host keys of the workers' sshd.
+	hostKeys bool
 	// pods are the workers, by their ordinals. They belong to the cache and are only read.
 	pods []corev1.Pod
 	// workers is what the plan for them is made from, but for the revision, and registered are their names that Slurm has.
@@ -62,6 +64,9 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 		return f, nil
 	}
 	if err := r.gatherSpec(ctx, &f); err != nil {
+		return f, err
+	}
+	if f.hostKeys, err = r.hasHostKeys(ctx, n); err != nil {
 		return f, err
 	}
 	if f.revision, err = renderworker.RevisionData(f.input); err != nil {

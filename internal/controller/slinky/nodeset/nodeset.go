@@ -88,6 +88,7 @@ func references(n *slinkyv1beta1.NodeSet) []string {
 	if !n.Spec.SSH.Enabled {
 		return out
 	}
+	out = append(out, reference.To("Secret", n.SSHHostKeysName()))
 	if ref := n.Spec.SSH.SshdConfigRef; ref != nil {
 		out = append(out, reference.To("ConfigMap", ref.Name))
 	}

@@ -40,6 +40,10 @@ func decide(f facts) *plan {
 	p.Add(kube.Shared(renderworker.Service(n)))
 	if n.Spec.SSH.Enabled {
 		p.Add(renderworker.SSHConfig(f.input))
+		if !f.hostKeys { // looked for in the cache: a NodeSet is looked at with every change of a worker
+			secret, used := renderworker.HostKeys(f.input)
+			p.Ensure(used, secret)
+		}
 	}
 	if n.DisruptionProtection() {
 		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.

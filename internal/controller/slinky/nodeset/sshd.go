@@ -44,3 +44,13 @@ func (r *reconciler) sshdConfig(ctx context.Context, n *slinkyv1beta1.NodeSet) (
 	r.configs.Add(of, text)
 	return text, nil
 }
+
+// hasHostKeys reports whether there is a Secret with the host keys of the workers' sshd. Only its name is looked at: of keys that it lacks the
+// kubelet tells.
+func (r *reconciler) hasHostKeys(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool, error) {
+	if !n.Spec.SSH.Enabled {
+		return false, nil
+	}
+	version, err := r.SecretVersion(ctx, n.Namespace, n.SSHHostKeysName())
+	return version != "", err
+}
