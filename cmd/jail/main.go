@@ -26,6 +26,7 @@ func commands() []command {
 		{"populate", "Fills the jail with a root file system", runPopulate},
 		{"mount", "Mounts over the jail what is the pod's, so that logins and jobs can have it as their root", runMount},
 		{"home", "Makes the home of somebody who has none in the jail", runHome},
+		{"sessions", "Runs sshd, so that the jail can be the root of sessions as it is of jobs", runSessions},
 		{"users", "Shows this pod the users of the jail, and goes on doing so", runUsers},
 	}
 }

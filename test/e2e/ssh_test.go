@@ -19,6 +19,8 @@ func goesOnToWorkers(t *testing.T, _ *slurmCluster, alice *user) {
 		"ssh worker-0 hostname":                                       "worker-0",
 		"ssh worker-1 id -un":                                         "alice",
 		"ssh worker-0 ssh worker-1 hostname":                          "worker-1",
+		"unshare --user --map-root-user id -u":                        "0",
+		"ssh worker-0 unshare --user --map-root-user id -u":           "0",
 		"ssh worker-1 'test -e /etc/soperator-jail-populated && pwd'": "/home/alice",
 	} {
 		if got := alice.runs(t, command+" </dev/null 2>&1"); got != want {
