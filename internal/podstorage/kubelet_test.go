@@ -149,3 +149,46 @@ func TestNoKubeletSeesTheTokenOfTheOperator(t *testing.T) {
 		t.Errorf("%v, and the kubelet was shown %q", err, shown)
 	}
 }
+
+func TestATokenThatAKubeletRefusesIsAskedForAnewOnce(t *testing.T) {
+	var shown []string
+	taken := "Bearer short-1"
+	port, caFile := aKubelet(t, func(w http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.Header.Get("Authorization"))
+		if r.Header.Get("Authorization") != taken {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = w.Write([]byte(`{}`))
+	})
+	o := KubeletOptions{Port: port, CAFile: caFile, RequestTimeout: 10 * time.Second, Account: types.NamespacedName{Namespace: "coxswain-system", Name: "kubelet-stats"}}
+	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	k, err := newKubelets(&rest.Config{}, o, &accounts{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		what  string
+		taken string
+		after time.Duration
+		want  string
+		fails bool
+	}{
+		{what: "the first token is taken", taken: "short-1", want: "short-1"},
+		{what: "the account was made anew, which the first token does not outlive", taken: "short-2", want: "short-1", fails: true},
+		{what: "the next question has another token", taken: "short-2", want: "short-2"},
+		{what: "a kubelet takes no token at all", want: "short-2", fails: true},
+		{what: "which is no reason to ask for one each time", want: "short-2", fails: true},
+		{what: "until it is time for another one", after: tokenLifetime / 2, want: "short-3", fails: true},
+		{what: "of which the same holds: there is one before its time", want: "short-4", fails: true},
+		{what: "and no more", want: "short-4", fails: true},
+	} {
+		shown, taken = nil, "Bearer "+step.taken
+		now.SetTime(now.Now().Add(step.after))
+		if _, err := k.use(t.Context(), "127.0.0.1"); (err != nil) != step.fails {
+			t.Errorf("%s: %v", step.what, err)
+		}
+		if diff := cmp.Diff([]string{"Bearer " + step.want}, shown); diff != "" {
+			t.Errorf("%s: the kubelet was shown (-want +got):\n%s", step.what, diff)
+		}
+	}
+}

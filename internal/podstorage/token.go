@@ -30,8 +30,9 @@ type account struct {
 
 	mu    sync.Mutex
 	token string
-	// renew is when another token is asked for.
+	// renew is when another token is asked for, and early says that this one was, because a kubelet refused the one before.
 	renew time.Time
+	early bool
 }
 
 // RoundTrip is part of http.RoundTripper.
@@ -42,7 +43,22 @@ func (a *account) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	request = request.Clone(request.Context())
 	request.Header.Set("Authorization", "Bearer "+token)
-	return a.next.RoundTrip(request)
+	response, err := a.next.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		a.refused(token)
+	}
+	return response, err
+}
+
+// refused has another token asked for with the next request, since a kubelet does not take this one: its ServiceAccount may have been made
+// anew, or the keys changed that sign tokens. A kubelet that takes no token at all would have one asked for each time. So there is no more
+// than one before its time.
+func (a *account) refused(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if token == a.token && !a.early {
+		a.renew, a.early = time.Time{}, true
+	}
 }
 
 // current is a token that is valid for some minutes more. Requests that begin meanwhile wait for it.
@@ -52,12 +68,13 @@ func (a *account) current(ctx context.Context) (string, error) {
 	if a.clock.Now().Before(a.renew) {
 		return a.token, nil
 	}
+	early := a.early && a.renew.IsZero()
 	of := &corev1.ServiceAccount{}
 	of.Namespace, of.Name = a.name.Namespace, a.name.Name
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))}}
 	if err := a.client.SubResource("token").Create(ctx, of, request); err != nil {
 		return "", fmt.Errorf("requesting a token of ServiceAccount %s for kubelets: %w", a.name, err)
 	}
-	a.token, a.renew = request.Status.Token, a.clock.Now().Add(tokenLifetime/2)
+	a.token, a.renew, a.early = request.Status.Token, a.clock.Now().Add(tokenLifetime/2), early
 	return a.token, nil
 }

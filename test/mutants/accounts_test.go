@@ -102,5 +102,17 @@ func accounts() []mutation {
 			suite:  "internal/podstorage",
 			caught: "TestNoKubeletSeesTheTokenOfTheOperator",
 		},
+		{
+			name:   "a token that kubelets refuse is kept until its time",
+			edits:  []edit{{"internal/podstorage/token.go", "if token == a.token && !a.early {", "if token == a.token && a.early {"}},
+			suite:  "internal/podstorage",
+			caught: "TestATokenThatAKubeletRefusesIsAskedForAnewOnce",
+		},
+		{
+			name:   "each question to a kubelet that takes no token asks for one",
+			edits:  []edit{{"internal/podstorage/token.go", "if token == a.token && !a.early {", "if token == a.token {"}},
+			suite:  "internal/podstorage",
+			caught: "TestATokenThatAKubeletRefusesIsAskedForAnewOnce",
+		},
 	}
 }
