@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 )
 
 // AppArmorProfileKind is the kind of the security-profiles-operator (https://github.com/kubernetes-sigs/security-profiles-operator)
@@ -19,13 +20,24 @@ var AppArmorProfileKind = schema.GroupVersionKind{Group: "security-profiles-oper
 // AppArmorProfileDefinition is the name of its CRD.
 const AppArmorProfileDefinition = "apparmorprofiles.security-profiles-operator.x-k8s.io"
 
-// appArmorProfile adds the profile of spec.useDefaultAppArmorProfile. Without its kind it is told of as without effect.
+// AppArmorProfiles are that kind as the contract has it (soperator.md §3.0). Later releases of the security-profiles-operator have another
+// one of the same name.
+func AppArmorProfiles() foreignkind.Kind {
+	return foreignkind.Kind{GroupVersionKind: AppArmorProfileKind, Definition: AppArmorProfileDefinition, Fields: []string{"spec.policy"}}
+}
+
+// appArmorProfile adds the profile of spec.useDefaultAppArmorProfile. Without its kind, or with another one of its name, it is told of as
+// without effect.
 func (c *composer) appArmorProfile() {
 	if !c.spec.UseDefaultAppArmorProfile {
 		return
 	}
-	if !c.installed.AppArmorProfiles {
-		c.ignore(true, "spec.useDefaultAppArmorProfile (without CRD "+AppArmorProfileDefinition+"; install the security-profiles-operator)")
+	if kind := c.installed.AppArmorProfiles; !kind.Usable() {
+		wayOut := "install the security-profiles-operator"
+		if kind.Installed {
+			wayOut = "load a profile on the nodes and name it in appArmorProfile of the containers, as localhost/<profile>"
+		}
+		c.ignore(true, "spec.useDefaultAppArmorProfile ("+kind.Why(AppArmorProfileDefinition)+"; "+wayOut+")")
 		return
 	}
 	name := c.cluster.AppArmorProfileName()
@@ -46,7 +58,7 @@ func appArmorProfileOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructure
 // confined is the profile of the main container of login pods and workers. One that the user names comes first. Without the kind
 // nobody would load the profile, and the containers would not start.
 func (c *composer) confined(named string) string {
-	if !c.spec.UseDefaultAppArmorProfile || !c.installed.AppArmorProfiles || named != "" && named != unconfined {
+	if !c.spec.UseDefaultAppArmorProfile || !c.installed.AppArmorProfiles.Usable() || named != "" && named != unconfined {
 		return named
 	}
 	return "localhost/" + c.cluster.AppArmorProfileName()
@@ -75,7 +87,7 @@ func driverPolicy(profile string) string {
 
 // UnwantedProfile is the profile that a cluster may still have of before; nil for none.
 func (o *Output) UnwantedProfile(cluster *nebiusv1.SlurmCluster, installed Installed) *unstructured.Unstructured {
-	if !installed.AppArmorProfiles || cluster.Spec.UseDefaultAppArmorProfile || len(o.Problems) > 0 {
+	if !installed.AppArmorProfiles.Usable() || cluster.Spec.UseDefaultAppArmorProfile || len(o.Problems) > 0 {
 		return nil
 	}
 	return appArmorProfileOf(cluster)

@@ -59,6 +59,8 @@ type Output struct {
 	Replaced []string
 	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
 	Unresolved []string
+	// NoDatabase is why there can be no database of the mariadb-operator, although the spec asks for one; else it is empty.
+	NoDatabase string
 	// Jail is what becomes of the jail.
 	Jail Jail
 	// Rest is how far maintenance is.
@@ -120,6 +122,8 @@ type composer struct {
 	release  string
 	// installed says which kinds of others there are.
 	installed Installed
+	// accounted is the Accounting that exists; nil for none.
+	accounted *slinkyv1beta1.Accounting
 	// What follows is decoded or parsed once: spec.volumeSources by name, the affinities of spec.k8sNodeFilters that are in use by
 	// name, spec.customSlurmConfig, and the lines of gres.conf by NodeSet.
 	sources    map[string]corev1.VolumeSource
@@ -139,7 +143,7 @@ type composer struct {
 func newComposer(in Input) *composer {
 	c := &composer{
 		cluster: in.Cluster, spec: &in.Cluster.Spec, nodeSets: slices.Clone(in.NodeSets), images: in.Images, release: in.Release,
-		installed:  in.Observed.Installed,
+		installed: in.Observed.Installed, accounted: in.Observed.Rest.Accounting,
 		affinities: map[string]*corev1.Affinity{}, gres: map[string][]gresLine{},
 	}
 	c.filled = cmp.Or(recordedJail(in.Cluster).Volume, runOf(in.Observed.Populate.Job).Volume)

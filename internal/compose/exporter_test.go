@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 )
 
 func exporting(change func(*nebiusv1.SlurmCluster)) Input {
@@ -160,7 +161,7 @@ func TestNoRelabelingChangesWhatPrometheusScrapes(t *testing.T) {
 		if field != "" {
 			want = "spec.slurmNodes.exporter.podMonitorConfig.relabelConfig[0]." + field + ": "
 		}
-		for _, in.Observed.Installed.PodMonitors = range []bool{true, false} {
+		for _, in.Observed.Installed.PodMonitors = range []foreignkind.Fit{{Installed: true}, {}} {
 			if got := Cluster(in).Problems.Message(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 				t.Errorf("%s: %q, want %q", rule, got, want)
 			}
@@ -200,7 +201,7 @@ func TestPrometheusScrapesTheExporter(t *testing.T) {
 	if diff := cmp.Diff(want, spec); diff != "" || len(selector) != 3 {
 		t.Error(diff, selector)
 	}
-	in.Observed.Installed.PodMonitors = false
+	in.Observed.Installed.PodMonitors = foreignkind.Fit{}
 	out = Cluster(in)
 	if diff := cmp.Diff([]string{"spec.slurmNodes.exporter.podMonitorConfig (the cluster has no CRD podmonitors.monitoring.coreos.com)"}, out.Ignored); diff != "" || podMonitorIn(out) != nil {
 		t.Error(diff, podMonitorIn(out))

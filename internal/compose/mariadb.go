@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
 
@@ -33,6 +34,23 @@ const (
 	GrantDefinition   = "grants.k8s.mariadb.com"
 )
 
+// MariaDBs are the databases of the mariadb-operator as a SlurmCluster has one.
+func MariaDBs() foreignkind.Kind {
+	return foreignkind.Kind{GroupVersionKind: MariaDBKind, Definition: MariaDBDefinition, Fields: []string{
+		"spec.database", "spec.image", "spec.imagePullPolicy", "spec.metrics.enabled", "spec.myCnf",
+		"spec.passwordSecretKeyRef.generate", "spec.passwordSecretKeyRef.key", "spec.passwordSecretKeyRef.name", "spec.port", "spec.replicas",
+		"spec.rootEmptyPassword", "spec.rootPasswordSecretKeyRef.generate", "spec.rootPasswordSecretKeyRef.key", "spec.rootPasswordSecretKeyRef.name",
+		"spec.service.type", "spec.storage", "spec.username",
+	}}
+}
+
+// Grants are the rights in one as a SlurmCluster has them.
+func Grants() foreignkind.Kind {
+	return foreignkind.Kind{GroupVersionKind: GrantKind, Definition: GrantDefinition, Fields: []string{
+		"spec.database", "spec.grantOption", "spec.host", "spec.mariaDbRef.name", "spec.mariaDbRef.waitForIt", "spec.privileges", "spec.table", "spec.username",
+	}}
+}
+
 // What the predecessor's database is called (contract soperator.md §3.5); a database that it made goes on being used. The Secrets
 // are those of the whole namespace.
 const (
@@ -46,13 +64,19 @@ const (
 const mariaDBPath = accountingPath + ".mariadbOperator"
 
 // mariaDB composes a MariaDB object and the rights of Slurm's user in it, and says how slurmdbd reaches it. It is nil where the
-// cluster has no mariadb-operator. No other database stands in for it: the records would have to move later.
+// cluster has no mariadb-operator. No other database stands in for it: the records would have to move later. With an operator whose kinds
+// are not those that it had, the database that runs is left alone, and slurmdbd goes on using it.
 func (c *composer) mariaDB(op *nebiusv1.MariaDBOperator) *slinkyv1beta1.StorageConfig {
-	if !c.installed.MariaDB {
-		c.ignore(true, mariaDBPath)
-		return nil
-	}
 	name := c.cluster.MariaDBName()
+	if kinds := c.installed.MariaDB; !kinds.Usable() {
+		c.out.NoDatabase = kinds.Why(MariaDBDefinition + " or " + GrantDefinition)
+		c.ignore(true, mariaDBPath+" ("+c.out.NoDatabase+")")
+		storage := c.mariaDBStorage(op, name)
+		if !kinds.Installed || c.accounted == nil || c.accounted.Spec.StorageConfig == nil || c.accounted.Spec.StorageConfig.Host != storage.Host {
+			return nil
+		}
+		return storage
+	}
 	spec := c.mariaDBSpec(op)
 	c.placeMariaDB(op, spec)
 	grant := map[string]any{
@@ -69,6 +93,11 @@ func (c *composer) mariaDB(op *nebiusv1.MariaDBOperator) *slinkyv1beta1.StorageC
 			Labels: map[string]string{nebiusv1.LabelProtected: "true"}, Annotations: map[string]string{nebiusv1.AnnotationProtectedFor: c.cluster.Name},
 		})
 	}
+	return c.mariaDBStorage(op, name)
+}
+
+// mariaDBStorage says how slurmdbd reaches the database.
+func (c *composer) mariaDBStorage(op *nebiusv1.MariaDBOperator, name string) *slinkyv1beta1.StorageConfig {
 	host := name
 	if enabled, _ := c.fields(op.Replication, mariaDBPath+".replication")["enabled"].(bool); enabled {
 		host += "-primary" // where writes go
@@ -190,7 +219,7 @@ func (f *findings) fields(piece *embedded.Object, path string) map[string]any {
 // may still have of before; they go if the SlurmCluster controls them. With mistakes in the spec nothing goes.
 func (o *Output) UnwantedDatabase(cluster *nebiusv1.SlurmCluster, installed Installed) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	if !installed.MariaDB || o.Components.MariaDB != nil || len(o.Problems) > 0 {
+	if !installed.MariaDB.Usable() || o.Components.MariaDB != nil || len(o.Problems) > 0 {
 		return nil
 	}
 	for _, kind := range slices.Backward([]schema.GroupVersionKind{MariaDBKind, GrantKind}) {

@@ -5,6 +5,7 @@ package compose
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
@@ -29,7 +32,7 @@ func TestMariaDB(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := d.cluster(t, spec)
-			in.Observed.Installed.MariaDB = true
+			in.Observed.Installed.MariaDB = foreignkind.Fit{Installed: true}
 			out := Cluster(in)
 			if len(out.Problems)+len(out.Ignored) > 0 {
 				t.Errorf("problems: %s; without effect: %v", out.Problems.Message(), out.Ignored)
@@ -69,7 +72,7 @@ func TestMariaDBThatIsNotWanted(t *testing.T) {
 		t.Errorf("%d objects of a kind that there is not", len(got))
 	}
 	var got []string
-	for _, u := range out.UnwantedDatabase(in.Cluster, Installed{MariaDB: true}) {
+	for _, u := range out.UnwantedDatabase(in.Cluster, Installed{MariaDB: foreignkind.Fit{Installed: true}}) {
 		got = append(got, u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
 	}
 	if diff := cmp.Diff([]string{"Grant slurm/demo-acct-db", "MariaDB slurm/demo-acct-db"}, got); diff != "" {
@@ -83,7 +86,7 @@ func TestADatabaseDoesNotGoOverAMistakeInTheSpec(t *testing.T) {
 	if len(out.Problems) == 0 {
 		t.Fatal("there is no mistake in it")
 	}
-	if got := out.UnwantedDatabase(in.Cluster, Installed{MariaDB: true}); len(got) > 0 {
+	if got := out.UnwantedDatabase(in.Cluster, Installed{MariaDB: foreignkind.Fit{Installed: true}}); len(got) > 0 {
 		t.Errorf("%d objects go", len(got))
 	}
 }
@@ -91,7 +94,7 @@ func TestADatabaseDoesNotGoOverAMistakeInTheSpec(t *testing.T) {
 func TestADatabaseRestsWhenSlurmdbdHasStopped(t *testing.T) {
 	d := load(t)
 	r := &resting{in: d.cluster(t, `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, replicas: 3, storage: {size: 1Gi}}}, worker: {size: 2}, login: {size: 1}}}`)}
-	r.in.Observed.Installed.MariaDB = true
+	r.in.Observed.Installed.MariaDB = foreignkind.Fit{Installed: true}
 	replicas := func() int64 {
 		n, _, err := unstructured.NestedInt64(r.pass().Components.MariaDB.Object, "spec", "replicas")
 		if err != nil {
@@ -125,7 +128,7 @@ func TestADatabaseRestsWhenSlurmdbdHasStopped(t *testing.T) {
 
 func TestMistakesInAMariaDB(t *testing.T) {
 	in := load(t).cluster(t, `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, command: [a], args: [b], procMount: Unmasked, appArmorProfile: localhost/x}}}}`)
-	in.Observed.Installed.MariaDB = true
+	in.Observed.Installed.MariaDB = foreignkind.Fit{Installed: true}
 	out := Cluster(in)
 	if got := out.Problems.Message(); !strings.Contains(got, "spec.slurmNodes.accounting.mariadbOperator.storage") {
 		t.Errorf("problems: %q, want one about the storage", got)
@@ -133,5 +136,43 @@ func TestMistakesInAMariaDB(t *testing.T) {
 	at := "spec.slurmNodes.accounting.mariadbOperator."
 	if diff := cmp.Diff([]string{at + "appArmorProfile", at + "args", at + "command", at + "procMount"}, out.Ignored); diff != "" {
 		t.Errorf("ignored (-want +got):\n%s", diff)
+	}
+}
+
+func TestADatabaseOfAnOperatorWithOtherKindsIsLeftAlone(t *testing.T) {
+	in := load(t).cluster(t, `{slurmNodes: {accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, storage: {size: 1Gi}}}}}`)
+	in.Observed.Installed.MariaDB = foreignkind.Fit{Installed: true}
+	before := Cluster(in).Components.Accounting
+	in.Observed.Installed.MariaDB.Misfit = "the objects are in no namespace"
+	elsewhere := before.DeepCopy()
+	elsewhere.Spec.StorageConfig.Host = "db.example.com"
+	for name, test := range map[string]struct {
+		accounting *slinkyv1beta1.Accounting
+		want       bool
+	}{
+		"slurmdbd uses it":         {accounting: before, want: true},
+		"slurmdbd uses another":    {accounting: elsewhere},
+		"slurmdbd has its own one": {accounting: &slinkyv1beta1.Accounting{}},
+		"there was none":           {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.Observed.Rest.Accounting = test.accounting
+			out := Cluster(in)
+			const why = "spec.slurmNodes.accounting.mariadbOperator (the objects are in no namespace)"
+			if !slices.Contains(out.Ignored, why) || out.NoDatabase != "the objects are in no namespace" || len(out.Problems) > 0 {
+				t.Errorf("without effect: %v, no database: %q, problems: %s", out.Ignored, out.NoDatabase, out.Problems.Message())
+			}
+			if out.Components.MariaDB != nil || out.Components.Grant != nil || len(out.UnwantedDatabase(in.Cluster, in.Observed.Installed)) > 0 {
+				t.Error("objects of the kinds are written or deleted")
+			}
+			if got := out.Components.Accounting; (got != nil) != test.want {
+				t.Fatalf("there is an Accounting: %t, want %t", got != nil, test.want)
+			}
+			if test.want {
+				if diff := cmp.Diff(before.Spec, out.Components.Accounting.Spec); diff != "" {
+					t.Errorf("slurmdbd changes:\n%s", diff)
+				}
+			}
+		})
 	}
 }

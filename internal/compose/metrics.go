@@ -20,8 +20,8 @@ func (c *composer) metrics() slinkyv1beta1.Metrics {
 		return slinkyv1beta1.Metrics{}
 	}
 	out := slinkyv1beta1.Metrics{Enabled: true}
-	if !c.installed.ServiceMonitors {
-		c.ignore(changed, at+" (the cluster has no CRD "+rendercontroller.ServiceMonitorDefinition+")")
+	if kind := c.installed.ServiceMonitors; !kind.Usable() {
+		c.ignore(changed || kind.Installed, at+" ("+kind.Why(rendercontroller.ServiceMonitorDefinition)+")")
 		return out
 	}
 	groups := node.ServiceMonitor.Endpoints

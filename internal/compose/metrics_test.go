@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 )
 
 func TestServiceMonitor(t *testing.T) {
@@ -40,7 +41,7 @@ func TestServiceMonitor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := d.cluster(t, test.spec)
-			in.Observed.Installed.ServiceMonitors = !test.missing
+			in.Observed.Installed.ServiceMonitors = foreignkind.Fit{Installed: !test.missing}
 			out := Cluster(in)
 			if diff := cmp.Diff(test.want, out.Components.Controller.Spec.Metrics.ServiceMonitor); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -24,21 +25,23 @@ type Observed struct {
 	Installed Installed
 }
 
-// Installed says which kinds of other operators the API server has. What needs one that is not there is told of.
+// Installed says which kinds of other operators the API server has. What needs one that is not there, or is another one than that of its
+// name, is told of.
 type Installed struct {
 	// ServiceMonitors are those of the Prometheus operator.
-	ServiceMonitors bool
+	ServiceMonitors foreignkind.Fit
 	// PodMonitors are those of the Prometheus operator.
-	PodMonitors bool
+	PodMonitors foreignkind.Fit
 	// MariaDB are both kinds of the mariadb-operator that a database needs.
-	MariaDB bool
+	MariaDB foreignkind.Fit
 	// AppArmorProfiles are those of the security-profiles-operator.
-	AppArmorProfiles bool
+	AppArmorProfiles foreignkind.Fit
 }
 
 // AllInstalled is for who does not know what is installed, and must not warn of what may well be there.
 func AllInstalled() Installed {
-	return Installed{ServiceMonitors: true, PodMonitors: true, MariaDB: true, AppArmorProfiles: true}
+	there := foreignkind.Fit{Installed: true}
+	return Installed{ServiceMonitors: there, PodMonitors: there, MariaDB: there, AppArmorProfiles: there}
 }
 
 // ObservedNodeSet is a composed NodeSet that exists.

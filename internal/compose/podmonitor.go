@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 )
 
 // PodMonitorKind is the kind by which the Prometheus operator learns which pods to scrape
@@ -21,6 +22,14 @@ var PodMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Ver
 
 // PodMonitorDefinition is the name of its CRD.
 const PodMonitorDefinition = "podmonitors.monitoring.coreos.com"
+
+// PodMonitors are that kind as a SlurmCluster with an exporter has one.
+func PodMonitors() foreignkind.Kind {
+	return foreignkind.Kind{GroupVersionKind: PodMonitorKind, Definition: PodMonitorDefinition, Fields: []string{
+		"spec.namespaceSelector.matchNames", "spec.podMetricsEndpoints.metricRelabelings", "spec.podMetricsEndpoints.path",
+		"spec.podMetricsEndpoints.port", "spec.selector.matchLabels",
+	}}
+}
 
 const podMonitorPath = exporterPath + ".podMonitorConfig"
 
@@ -33,9 +42,9 @@ func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
 		c.checkTarget(rule, index(podMonitorPath+".relabelConfig", i))
 	}
 	metricRelabelings := c.relabelings(config.MetricRelabelConfigs, podMonitorPath+".metricRelabelConfigs")
-	if !c.installed.PodMonitors {
+	if kind := c.installed.PodMonitors; !kind.Usable() {
 		changed := differing(fieldsOf(config), fieldsOf(nebiusv1.PodMonitorConfig{JobLabel: "slurm-exporter", Interval: "30s", ScrapeTimeout: "20s"}))
-		c.ignore(changed, podMonitorPath+" (the cluster has no CRD "+PodMonitorDefinition+")")
+		c.ignore(changed || kind.Installed, podMonitorPath+" ("+kind.Why(PodMonitorDefinition)+")")
 		return
 	}
 	// The labels of the pod change whenever it is made anew, and a dashboard would show all metrics twice (contract soperator.md §3.8).
@@ -129,7 +138,7 @@ func podMonitorOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructured {
 
 // UnwantedPodMonitor is the PodMonitor that a cluster may still have of before; nil for none.
 func (o *Output) UnwantedPodMonitor(cluster *nebiusv1.SlurmCluster, installed Installed) *unstructured.Unstructured {
-	if !installed.PodMonitors || o.Components.Exporter != nil || len(o.Problems) > 0 {
+	if !installed.PodMonitors.Usable() || o.Components.Exporter != nil || len(o.Problems) > 0 {
 		return nil
 	}
 	return podMonitorOf(cluster)

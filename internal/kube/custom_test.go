@@ -4,19 +4,25 @@
 package kube
 
 import (
+	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
@@ -73,9 +79,13 @@ func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 	s := apiserver.StartBare(t)
 	direct := s.Client(t, scheme.Scheme)
 	mapper := &countingMapper{RESTMapper: direct.RESTMapper()}
-	kind := schema.GroupVersionKind{Group: "monitoring.example.com", Version: "v1", Kind: "ServiceMonitor"}
+	kind := foreignkind.Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: "monitoring.example.com", Version: "v1", Kind: "ServiceMonitor"},
+		Definition:       "servicemonitors.monitoring.example.com",
+	}
 	serves := func() (bool, error) {
-		return Serves(t.Context(), direct, mapper, "servicemonitors."+kind.Group, kind)
+		fit, err := Definitions{kind.Definition: judged{reader: direct, kind: kind}}.Fit(t.Context(), mapper, kind)
+		return fit.Usable(), err
 	}
 	for range 3 {
 		if found, err := serves(); err != nil || found {
@@ -87,7 +97,7 @@ func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 	}
 	yes := true
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors." + kind.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: kind.Definition},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: kind.Group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "servicemonitors", Singular: "servicemonitor", Kind: kind.Kind, ListKind: kind.Kind + "List"},
@@ -108,6 +118,57 @@ func TestAKindIsFoundWhenItIsInstalledLater(t *testing.T) {
 	if found, err := serves(); err != nil || !found {
 		t.Errorf("after: %v, %v", found, err)
 	}
+}
+
+func TestADefinitionIsKeptWithoutItsSchema(t *testing.T) {
+	kind := foreignkind.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Probe"}, Definition: "probes.example.com"}
+	for scope, want := range map[string]map[string]string{
+		"Namespaced": nil,
+		"Cluster":    {"coxswain.dev/misfit": "the objects of CRD probes.example.com are in no namespace"},
+	} {
+		crd := newDefinition()
+		crd.SetName(kind.Definition)
+		crd.SetUID("u")
+		crd.SetResourceVersion("7")
+		crd.SetAnnotations(map[string]string{"a": "b"})
+		crd.Object["spec"] = map[string]any{"scope": scope, "versions": []any{map[string]any{"name": "v1", "served": true}}}
+		got, err := judge(kind)(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := newDefinition()
+		kept.SetName(kind.Definition)
+		kept.SetUID("u")
+		kept.SetResourceVersion("7")
+		kept.SetAnnotations(want)
+		again, err := judge(kind)(got) // as caches do
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]any{kept, kept}, []any{got, again}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", scope, diff)
+		}
+	}
+}
+
+// judged is a cache of a definition that is always up to date.
+type judged struct {
+	cache.Cache
+	reader client.Reader
+	kind   foreignkind.Kind
+}
+
+// Get is part of cache.Cache.
+func (j judged) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	crd := newDefinition()
+	if err := j.reader.Get(ctx, key, crd); err != nil {
+		return err
+	}
+	kept, err := judge(j.kind)(crd)
+	if u, ok := kept.(*unstructured.Unstructured); ok {
+		obj.SetAnnotations(u.GetAnnotations())
+	}
+	return err
 }
 
 // countingMapper counts what asks the server about a kind that it does not know.

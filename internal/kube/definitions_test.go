@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -23,7 +23,8 @@ import (
 
 // TestWhatADefinitionConcernsIsLookedAtAgain is about API servers that serve a kind only after the last event of its definition.
 func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
-	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mariadbs.k8s.mariadb.com"}}
+	crd := newDefinition()
+	crd.SetName("mariadbs.k8s.mariadb.com")
 	for name, change := range map[string]func(*controllertest.FakeInformer){
 		"it comes":          func(i *controllertest.FakeInformer) { i.Add(crd) },
 		"it is established": func(i *controllertest.FakeInformer) { i.Update(crd, crd) },
@@ -61,13 +62,9 @@ func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 }
 
 // informerWith returns an informer of definitions whose events controller-runtime gives to a handler, as it does in a manager.
-func informerWith(t *testing.T, q workqueue.TypedRateLimitingInterface[ctrl.Request], h handler.TypedFuncs[*metav1.PartialObjectMetadata, ctrl.Request]) *controllertest.FakeInformer {
+func informerWith(t *testing.T, q workqueue.TypedRateLimitingInterface[ctrl.Request], h handler.TypedFuncs[*unstructured.Unstructured, ctrl.Request]) *controllertest.FakeInformer {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	informers, kind := &informertest.FakeInformers{Scheme: scheme}, &metav1.PartialObjectMetadata{}
+	informers, kind := &informertest.FakeInformers{Scheme: runtime.NewScheme()}, newDefinition()
 	events := source.Kind(informers, kind, h)
 	if err := errors.Join(events.Start(t.Context(), q), events.WaitForSync(t.Context())); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,10 @@ func TestTheOperatorMayWatchTheDefinitionsThatItLooksFor(t *testing.T) {
 			may = append(may, rule.ResourceNames...)
 		}
 	}
-	looks := slices.Concat(controller.Definitions(), slurmcluster.Definitions())
+	var looks []string
+	for _, kind := range slices.Concat(controller.Definitions(), slurmcluster.Definitions()) {
+		looks = append(looks, kind.Definition)
+	}
 	slices.Sort(looks)
 	slices.Sort(may)
 	if diff := cmp.Diff(slices.Compact(looks), may); diff != "" {

@@ -114,5 +114,41 @@ func accounts() []mutation {
 			suite:  "internal/podstorage",
 			caught: "TestATokenThatAKubeletRefusesIsAskedForAnewOnce",
 		},
+		{
+			name:   "another kind with the name of AppArmorProfile is taken for it",
+			edits:  []edit{{"internal/foreignkind/foreignkind.go", `scope != "Namespaced" {`, `scope == "" {`}},
+			suite:  "internal/foreignkind",
+			caught: "TestAKindIsKnownByItsScopeAndItsFields",
+		},
+		{
+			name:   "a field that the kind of others does not have is written",
+			edits:  []edit{{"internal/foreignkind/foreignkind.go", "if len(lacks) == 0 {", "if len(lacks) >= 0 {"}},
+			suite:  "internal/foreignkind",
+			caught: "TestAKindIsKnownByItsScopeAndItsFields",
+		},
+		{
+			name:   "pods name a profile that nobody makes",
+			edits:  []edit{{"internal/compose/apparmor.go", "!c.installed.AppArmorProfiles.Usable() || named", "!c.installed.AppArmorProfiles.Installed || named"}},
+			suite:  "internal/compose",
+			caught: "TestTheProfileOfLoginPodsAndWorkers",
+		},
+		{
+			name:   "a profile is looked for where nobody may look, and stops the cluster",
+			edits:  []edit{{"internal/compose/apparmor.go", "!installed.AppArmorProfiles.Usable() || cluster", "!installed.AppArmorProfiles.Installed || cluster"}},
+			suite:  "internal/compose",
+			caught: "TestAProfileThatIsNotWanted",
+		},
+		{
+			name:   "slurmdbd goes when the mariadb-operator has other kinds",
+			edits:  []edit{{"internal/compose/mariadb.go", "if !kinds.Installed || c.accounted == nil", "if kinds.Installed || c.accounted == nil"}},
+			suite:  "internal/compose",
+			caught: "TestADatabaseOfAnOperatorWithOtherKindsIsLeftAlone",
+		},
+		{
+			name:   "what a cache has judged is judged again without its schema",
+			edits:  []edit{{"internal/kube/definitions.go", `if !ok || crd.Object["spec"] == nil {`, "if !ok {"}},
+			suite:  "internal/kube",
+			caught: "TestADefinitionIsKeptWithoutItsSchema",
+		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
@@ -20,6 +21,13 @@ var ServiceMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com",
 
 // ServiceMonitorDefinition is the name of the CRD of ServiceMonitorKind.
 const ServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com"
+
+// ServiceMonitors are that kind as ServiceMonitor writes it.
+func ServiceMonitors() foreignkind.Kind {
+	return foreignkind.Kind{GroupVersionKind: ServiceMonitorKind, Definition: ServiceMonitorDefinition, Fields: []string{
+		"spec.endpoints.path", "spec.endpoints.port", "spec.endpoints.scheme", "spec.namespaceSelector.matchNames", "spec.selector.matchLabels",
+	}}
+}
 
 // WantsServiceMonitor says whether the spec asks for one.
 func WantsServiceMonitor(c *slinkyv1beta1.Controller) bool {

@@ -6,6 +6,8 @@ package slurmcluster
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -59,7 +62,7 @@ func TestADatabaseOfTheMariaDBOperator(t *testing.T) {
 			return condition(c.Status.Conditions, "AccountingAvailable", status, reason, message)
 		})
 	}
-	available(metav1.ConditionFalse, "NotAvailable", "install it, or use embeddedDB or externalDB")
+	available(metav1.ConditionFalse, "NotAvailable", "the cluster has no CRD mariadbs.k8s.mariadb.com or grants.k8s.mariadb.com: install a mariadb-operator")
 
 	w.define("testdata/mariadbs.yaml")
 	w.define("testdata/grants.yaml")
@@ -93,37 +96,66 @@ func TestADatabaseOfTheMariaDBOperator(t *testing.T) {
 
 // Not parallel, as above.
 func TestAProfileOfTheSecurityProfilesOperator(t *testing.T) {
-	w := newWorld(t)
-	spec := demoSpec()
+	w := newWorldWith(t, refuseClusterScoped)
+	another := w.define("testdata/clusterscoped.yaml")
+	other, spec := w.cluster("other", demoSpec()), demoSpec()
 	spec.UseDefaultAppArmorProfile = true
-	c := w.cluster("demo", spec)
-	await(w, c, func(c *nebiusv1.SlurmCluster) error {
-		return condition(c.Status.Conditions, "SpecEffective", metav1.ConditionFalse, "FieldsNotEffective", "install the security-profiles-operator")
-	})
-	login := &slinkyv1beta1.LoginSet{ObjectMeta: w.meta("demo-login")}
-	w.exists(login)
-
-	w.define("testdata/apparmorprofiles.yaml")
-	name := c.AppArmorProfileName()
-	profile := w.object(compose.AppArmorProfileKind, name)
-	w.exists(profile)
-	confined := func(want bool) {
+	c, login := w.cluster("demo", spec), &slinkyv1beta1.LoginSet{ObjectMeta: w.meta("demo-login")}
+	told := func(c *nebiusv1.SlurmCluster, status metav1.ConditionStatus, reason, message string) {
 		t.Helper()
 		await(w, c, func(c *nebiusv1.SlurmCluster) error {
-			return condition(c.Status.Conditions, "SpecEffective", metav1.ConditionTrue, "AllFieldsEffective", "")
+			return errors.Join(condition(c.Status.Conditions, "SpecEffective", status, reason, message),
+				condition(c.Status.Conditions, "CommonAvailable", metav1.ConditionTrue, "Available", ""))
 		})
+	}
+	confined := func(want bool) {
+		t.Helper()
 		await(w, login, func(l *slinkyv1beta1.LoginSet) error {
-			if has := l.Spec.Login != nil && strings.Contains(string(l.Spec.Login.Raw), name); has != want {
+			if has := l.Spec.Login != nil && strings.Contains(string(l.Spec.Login.Raw), c.AppArmorProfileName()); has != want {
 				return fmt.Errorf("login pods have the profile: %t, want %t", has, want)
 			}
 			return nil
 		})
 	}
+	// Another kind with that name stops no cluster, whether it asks for a profile or not, and no pod waits for one.
+	told(other, metav1.ConditionTrue, "AllFieldsEffective", "")
+	told(c, metav1.ConditionFalse, "FieldsNotEffective",
+		"the objects of CRD apparmorprofiles.security-profiles-operator.x-k8s.io are in no namespace; load a profile on the nodes and name it")
+	confined(false)
+
+	w.remove(another)
+	told(c, metav1.ConditionFalse, "FieldsNotEffective", "install the security-profiles-operator")
+	confined(false)
+
+	w.define("testdata/apparmorprofiles.yaml")
+	profile := w.object(compose.AppArmorProfileKind, c.AppArmorProfileName())
+	w.exists(profile)
+	told(c, metav1.ConditionTrue, "AllFieldsEffective", "")
 	confined(true)
 	edit(w, c, func(c *nebiusv1.SlurmCluster) { c.Spec.UseDefaultAppArmorProfile = false })
 	w.gone(profile)
 	confined(false)
 }
+
+// refuseClusterScoped is what the API server does with the rights of Roles: none of them is about what is in no namespace.
+func refuseClusterScoped(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(r.URL.Path, "/apis/"+compose.AppArmorProfileKind.Group+"/v1alpha1/apparmorprofiles") {
+				return &http.Response{
+					StatusCode: http.StatusForbidden, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+					Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"apparmorprofiles is forbidden"}`)),
+				}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip is part of http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // object is an empty object of a kind of others.
 func (w *world) object(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
@@ -147,7 +179,7 @@ func (w *world) isReady(u *unstructured.Unstructured) {
 }
 
 // define has the API server know the kind of another operator.
-func (w *world) define(file string) {
+func (w *world) define(file string) client.Object {
 	w.t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -158,4 +190,14 @@ func (w *world) define(file string) {
 		w.t.Fatal(err)
 	}
 	w.create(definition)
+	return definition
+}
+
+// remove deletes an object and waits for its end.
+func (w *world) remove(obj client.Object) {
+	w.t.Helper()
+	if err := w.user.Delete(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+	w.gone(obj)
 }

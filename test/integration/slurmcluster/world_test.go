@@ -47,6 +47,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, func(*rest.Config) {})
+}
+
+// newWorldWith changes how the operator connects.
+func newWorldWith(t *testing.T, change func(*rest.Config)) *world {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, nebiusv1.AddToScheme, nebiusv1alpha1.AddToScheme, slinkyv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -56,6 +62,7 @@ func newWorld(t *testing.T) *world {
 	server := apiserver.Start(t)
 	w := &world{t: t, server: server, user: server.Outsider(t, scheme), recorder: events.NewFakeRecorder(1000), admin: server.Config}
 	server.Config = server.AsOperator(t)
+	change(server.Config)
 	server.Manager(t, scheme, func(mgr manager.Manager) error {
 		base := reconcile.Base{
 			Reader:   reference.Reader{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Metadata: mgr.GetCache()},

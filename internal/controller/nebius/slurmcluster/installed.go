@@ -6,7 +6,6 @@ package slurmcluster
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +13,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
@@ -21,35 +21,32 @@ import (
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=k8s.mariadb.com,resources=mariadbs;grants,verbs=get;list;watch;create;patch;delete
 
-// Definitions are the names of the CRDs of others that this controller looks for.
-func Definitions() []string {
-	return []string{rendercontroller.ServiceMonitorDefinition, compose.PodMonitorDefinition, compose.MariaDBDefinition, compose.GrantDefinition, compose.AppArmorProfileDefinition}
+// Definitions are the kinds of others that this controller looks for.
+func Definitions() []foreignkind.Kind {
+	return []foreignkind.Kind{rendercontroller.ServiceMonitors(), compose.PodMonitors(), compose.MariaDBs(), compose.Grants(), compose.AppArmorProfiles()}
 }
 
 // installed says which kinds of other operators there are.
 func (r *reconciler) installed(ctx context.Context) (out compose.Installed, err error) {
-	out.ServiceMonitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
-	if err != nil {
-		return out, err
-	}
-	out.PodMonitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), compose.PodMonitorDefinition, compose.PodMonitorKind)
-	if err != nil {
-		return out, err
-	}
-	out.AppArmorProfiles, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), compose.AppArmorProfileDefinition, compose.AppArmorProfileKind)
-	if err != nil {
-		return out, err
-	}
-	out.MariaDB = true
-	for definition, kind := range map[string]schema.GroupVersionKind{compose.MariaDBDefinition: compose.MariaDBKind, compose.GrantDefinition: compose.GrantKind} {
-		served, err := r.definitions.Serves(ctx, r.Client.RESTMapper(), definition, kind)
+	out.MariaDB = foreignkind.Fit{Installed: true}
+	for _, kind := range Definitions() {
+		fit, err := r.definitions.Fit(ctx, r.Client.RESTMapper(), kind)
 		if err != nil {
 			return out, err
 		}
-		if err := r.later.Follow(ctx, served, kind); err != nil {
-			return out, err
+		switch kind.Definition {
+		case rendercontroller.ServiceMonitorDefinition:
+			out.ServiceMonitors = fit
+		case compose.PodMonitorDefinition:
+			out.PodMonitors = fit
+		case compose.AppArmorProfileDefinition:
+			out.AppArmorProfiles = fit
+		case compose.MariaDBDefinition, compose.GrantDefinition:
+			out.MariaDB = out.MariaDB.And(fit)
+			if err := r.later.Follow(ctx, fit.Usable(), kind.GroupVersionKind); err != nil {
+				return out, err
+			}
 		}
-		out.MariaDB = out.MariaDB && served
 	}
 	return out, nil
 }
@@ -57,7 +54,7 @@ func (r *reconciler) installed(ctx context.Context) (out compose.Installed, err 
 // watchDefinitions wakes all SlurmClusters when one of these kinds comes or goes.
 func (r *reconciler) watchDefinitions(b *builder.Builder) {
 	for _, definition := range Definitions() {
-		r.definitions.Watch(b, definition, r.all)
+		r.definitions.Watch(b, definition.Definition, r.all)
 	}
 }
 

@@ -57,7 +57,7 @@ func Prunes() []client.Object {
 
 type reconciler struct {
 	reconcile.Base
-	// definitions has the metadata of CRDs of others.
+	// definitions has the CRDs of others.
 	definitions kube.Definitions
 	// later watches those of their kinds of which the status matters.
 	later *kube.Later

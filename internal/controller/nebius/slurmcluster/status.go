@@ -192,8 +192,7 @@ func (s *status) accountingParts() []kube.Part {
 	}
 	return []kube.Part{{
 		Name: "spec.slurmNodes.accounting.mariadbOperator", Stalled: true, Reason: nebiusv1.ReasonFieldsNotEffective,
-		Message: "the cluster has no mariadb-operator (CRDs " + compose.MariaDBDefinition + ", " + compose.GrantDefinition +
-			"): install it, or use embeddedDB or externalDB",
+		Message: s.composed.NoDatabase + ": install a mariadb-operator whose kinds are those of k8s.mariadb.com/v1alpha1, or use embeddedDB or externalDB",
 	}}
 }
 

@@ -44,7 +44,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links *link.Registry
-	// definitions has the metadata of the CRD of ServiceMonitors.
+	// definitions has the CRD of ServiceMonitors.
 	definitions kube.Definitions
 }
 
@@ -53,7 +53,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return reference.AddIndex(ctx, mgr, &slinkyv1beta1.Controller{}, references)
 }
 
-// Setup registers the controller of Controllers. definitions has the metadata of the CRD of ServiceMonitors, if there is one.
+// Setup registers the controller of Controllers. definitions has the CRD of ServiceMonitors, if there is one.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions kube.Definitions) error {
 	r := &reconciler{Base: base, links: links, definitions: definitions}
 	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
@@ -30,8 +31,8 @@ type facts struct {
 	slurmctlds slurmctlds
 	// slurmctld and slurmdbd are the live StatefulSets; nil when there are none.
 	slurmctld, slurmdbd *appsv1.StatefulSet
-	// monitors says that the cluster serves ServiceMonitors.
-	monitors bool
+	// monitors says whether the cluster has ServiceMonitors that can be used.
+	monitors foreignkind.Fit
 }
 
 func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (facts, error) {
@@ -52,7 +53,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 			return f, err
 		}
 	}
-	f.monitors, err = r.definitions.Serves(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitorDefinition, rendercontroller.ServiceMonitorKind)
+	f.monitors, err = r.definitions.Fit(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitors())
 	if err != nil {
 		return f, err
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
@@ -71,13 +72,13 @@ func exchangeStatefulSet(live *appsv1.StatefulSet, objects []render.Object) {
 
 // serviceMonitor adds a ServiceMonitor for the metrics of slurmctld to the plan where the cluster can have one, and has it
 // deleted when it is not wanted.
-func serviceMonitor(c *slinkyv1beta1.Controller, served bool, p *plan) {
+func serviceMonitor(c *slinkyv1beta1.Controller, monitors foreignkind.Fit, p *plan) {
 	switch wanted := rendercontroller.WantsServiceMonitor(c); {
-	case wanted && !served:
-		p.Ignore(true, "spec.metrics.serviceMonitor (the cluster has no CRD "+rendercontroller.ServiceMonitorDefinition+")")
+	case wanted && !monitors.Usable():
+		p.Ignore(true, "spec.metrics.serviceMonitor ("+monitors.Why(rendercontroller.ServiceMonitorDefinition)+")")
 	case wanted:
 		p.Add(rendercontroller.ServiceMonitor(c))
-	case served:
+	case monitors.Usable():
 		monitor := &metav1.PartialObjectMetadata{}
 		monitor.SetGroupVersionKind(rendercontroller.ServiceMonitorKind)
 		monitor.Namespace, monitor.Name = c.Namespace, c.ServiceMonitorName()

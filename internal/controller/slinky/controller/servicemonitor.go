@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
 
-// Definitions are the names of the CRDs of others that this controller looks for.
-func Definitions() []string { return []string{rendercontroller.ServiceMonitorDefinition} }
+// Definitions are the kinds of others that this controller looks for.
+func Definitions() []foreignkind.Kind { return []foreignkind.Kind{rendercontroller.ServiceMonitors()} }
 
 // watchDefinition wakes the Controllers that ask for a ServiceMonitor when that kind comes or goes.
 func (r *reconciler) watchDefinition(b *builder.Builder) {
