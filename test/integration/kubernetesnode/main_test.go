@@ -8,10 +8,12 @@ package kubernetesnode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,22 +35,41 @@ import (
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// grant gives all operators the rights of a file of the chart: kubernetes-nodes, or node-replacement. So these tests do not run at once.
+// rights is a file of the chart with rights, and with what limits them.
+type rights struct {
+	Rules  []rbacv1.PolicyRule                        `json:"rules"`
+	Policy *admissionv1.ValidatingAdmissionPolicySpec `json:"policy"`
+}
+
+// grant gives all operators the rights of a file of the chart, and their limits: kubernetes-nodes, or node-replacement. So these tests do not
+// run at once.
 func grant(t *testing.T, o *operator.Operator, file string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../helm/coxswain/files/" + file + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: file + "-" + o.Namespace}}
-	if err := yaml.Unmarshal(text, role); err != nil {
+	var r rights
+	if err := yaml.UnmarshalStrict(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range []client.Object{role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "coxswain:operators"}},
-	}} {
+	meta := metav1.ObjectMeta{Name: file + "-" + o.Namespace}
+	objects := []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: r.Rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "coxswain:operators"}},
+		},
+	}
+	if r.Policy != nil {
+		user := o.AsOperator(t).Impersonate.UserName
+		r.Policy.MatchConditions = []admissionv1.MatchCondition{{Name: "the-operator", Expression: fmt.Sprintf("request.userInfo.username == '%s'", user)}}
+		objects = append(objects, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: *r.Policy},
+			&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			}})
+	}
+	for _, obj := range objects {
 		if err := o.User.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
