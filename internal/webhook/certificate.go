@@ -11,6 +11,7 @@ import (
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -64,7 +65,7 @@ func rotate(mgr ctrl.Manager, c Certificates, ready chan struct{}) error {
 		configurations = append(configurations, rotator.WebhookInfo{Name: c.Mutating, Type: rotator.Mutating})
 	}
 	host := c.Service + "." + c.Secret.Namespace + ".svc"
-	err := rotator.AddRotator(mgr, &rotator.CertRotator{
+	err := rotator.AddRotator(narrowed{mgr, c}, &rotator.CertRotator{
 		SecretKey: c.Secret, CertDir: c.Directory, CAName: c.Service + "-ca", CAOrganization: "coxswain",
 		DNSName: host, ExtraDNSNames: append([]string{c.Service + "." + c.Secret.Namespace}, c.Hosts...),
 		ControllerName: c.Service + "-certificate", IsReady: ready, Webhooks: configurations, FieldOwner: "coxswain-webhook",
@@ -73,6 +74,49 @@ func rotate(mgr ctrl.Manager, c Certificates, ready chan struct{}) error {
 		return fmt.Errorf("adding the rotation of certificates: %w", err)
 	}
 	return nil
+}
+
+// narrowed is a manager for the library, whose cache watches the whole of each kind. Its requests ask for the objects that it is about, by
+// their names: no other right is needed, and no other Secret is read.
+type narrowed struct {
+	ctrl.Manager
+	certificates Certificates
+}
+
+// GetConfig is part of manager.Manager.
+func (n narrowed) GetConfig() *rest.Config {
+	config := rest.CopyConfig(n.Manager.GetConfig())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return named{names: n.certificates.names(), next: next}
+	})
+	return config
+}
+
+// names are the names of the objects that are watched, by the paths of their kinds.
+func (c Certificates) names() map[string]string {
+	const configurations = "/apis/admissionregistration.k8s.io/v1/"
+	return map[string]string{
+		"/api/v1/namespaces/" + c.Secret.Namespace + "/secrets": c.Secret.Name,
+		configurations + "validatingwebhookconfigurations":      c.Validating,
+		configurations + "mutatingwebhookconfigurations":        c.Mutating,
+	}
+}
+
+// named lets requests for all objects of a kind ask for the one of a name.
+type named struct {
+	names map[string]string
+	next  http.RoundTripper
+}
+
+// RoundTrip is part of http.RoundTripper.
+func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
+	if name := n.names[r.URL.Path]; name != "" && r.Method == http.MethodGet {
+		r = r.Clone(r.Context())
+		query := r.URL.Query()
+		query.Set("fieldSelector", "metadata.name="+name)
+		r.URL.RawQuery = query.Encode()
+	}
+	return n.next.RoundTrip(r)
 }
 
 // registration adds the webhooks to the server when the certificate is there: the server does not start without.

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,7 +148,9 @@ func (s *scene) run(port int, dir string) {
 	s.t.Helper()
 	skip := true
 	// hack/check-rbac compares what it does with the chart's role of the webhook.
-	mgr, err := ctrl.NewManager(s.Noted("webhook"), ctrl.Options{
+	account := s.Noted("webhook")
+	account.Wrap(refuseAllOfAKind)
+	mgr, err := ctrl.NewManager(account, ctrl.Options{
 		Scheme: operator.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller:    config.Controller{SkipNameValidation: &skip},
 		WebhookServer: webhook.NewServer(ctrlwebhook.Options{Host: "127.0.0.1", Port: port, CertDir: dir}),
@@ -173,6 +177,26 @@ func (s *scene) run(port int, dir string) {
 		}
 	})
 }
+
+// refuseAllOfAKind refuses what the role of the chart does not allow: to list or watch other Secrets and configurations than those of its
+// names. The API server takes the name from the selector.
+func refuseAllOfAKind(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		limited := strings.HasSuffix(r.URL.Path, "/secrets") || strings.HasSuffix(r.URL.Path, "webhookconfigurations")
+		if limited && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=") {
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"all of a kind are forbidden"}`)),
+			}, nil
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip is part of http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // again starts the program once more after a stop.
 func (s *scene) again() *scene {

@@ -150,5 +150,11 @@ func accounts() []mutation {
 			suite:  "internal/kube",
 			caught: "TestADefinitionIsKeptWithoutItsSchema",
 		},
+		{
+			name:   "the webhook reads the Secrets of others",
+			edits:  []edit{{"internal/webhook/certificate.go", "rotator.AddRotator(narrowed{mgr, c}, ", "rotator.AddRotator(mgr, "}},
+			suite:  "internal/webhook",
+			caught: "TestAConfigurationThatIsMadeAnewLearnsTheAuthority",
+		},
 	}
 }
