@@ -152,9 +152,9 @@ func accounts() []mutation {
 		},
 		{
 			name:   "the webhook reads the Secrets of others",
-			edits:  []edit{{"internal/webhook/certificate.go", "rotator.AddRotator(narrowed{mgr, c}, ", "rotator.AddRotator(mgr, "}},
+			edits:  []edit{{"internal/webhook/certificate.go", `query.Set("fieldSelector", "metadata.name="+name)`, `query.Set("fieldSelector", "")`}},
 			suite:  "internal/webhook",
-			caught: "TestAConfigurationThatIsMadeAnewLearnsTheAuthority",
+			caught: "TestTheWebhookAsksForItsOwnObjectsByName",
 		},
 	}
 }

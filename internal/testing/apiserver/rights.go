@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func (s *Server) Noted(account string) *rest.Config {
 	return config
 }
 
-// createRole gives the operators' group the role that is generated from the code.
+// createRole gives the operators' group the role that is generated from the code, and limits it as the chart does.
 func (c *controlPlane) createRole() error {
 	directory, err := crdDirectory()
 	if err != nil {
@@ -91,6 +92,9 @@ func (c *controlPlane) createRole() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	if err := c.limit(ctx, clientset, filepath.Join(directory, "..", "..", "..", "helm", "coxswain", "files", "limits.yaml")); err != nil {
+		return err
+	}
 	_, roleErr := clientset.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
 	_, bindingErr := clientset.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -101,6 +105,36 @@ func (c *controlPlane) createRole() error {
 		return fmt.Errorf("granting the operator's role: %w", err)
 	}
 	return poll(ctx, func() bool { return granted(ctx, clientset) })
+}
+
+// limit has the policies of a file of the chart hold for the operator.
+func (c *controlPlane) limit(ctx context.Context, clientset kubernetes.Interface, file string) error {
+	data, err := os.ReadFile(file) //nolint:gosec // a file of this repository
+	if err != nil {
+		return fmt.Errorf("reading the limits of the operator: %w", err)
+	}
+	policies := map[string]admissionv1.ValidatingAdmissionPolicySpec{}
+	if err := yaml.UnmarshalStrict(data, &policies); err != nil {
+		return fmt.Errorf("parsing the limits of the operator: %w", err)
+	}
+	admission := clientset.AdmissionregistrationV1()
+	for name, spec := range policies {
+		if len(spec.MatchConditions) == 0 {
+			spec.MatchConditions = []admissionv1.MatchCondition{{Name: "the-operator", Expression: "request.userInfo.username == '" + operatorUser + "'"}}
+		}
+		meta := metav1.ObjectMeta{Name: "limits-" + name}
+		_, policyErr := admission.ValidatingAdmissionPolicies().Create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{})
+		_, bindingErr := admission.ValidatingAdmissionPolicyBindings().Create(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: meta.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			},
+		}, metav1.CreateOptions{})
+		if err := errors.Join(policyErr, bindingErr); err != nil {
+			return fmt.Errorf("limiting the operator: %w", err)
+		}
+	}
+	return nil
 }
 
 // granted says whether the server's own view of the role is up to date.

@@ -52,7 +52,9 @@ func TestTheOperatorMayChangeItsConditionsOfNodesOnly(t *testing.T) {
 		if err := o.User.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = o.User.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}) })
+		t.Cleanup(func() {
+			_ = o.User.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}})
+		})
 		n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 		set(n, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady")
