@@ -91,7 +91,7 @@ func startInJail(root string) (link string, staying int, err error) {
 	if err := enterJail(root); err != nil {
 		return "", 0, err
 	}
-	rootAlone := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}} // without it the process could not give up anything
+	rootAlone := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}                                    // without it the process could not give up anything
 	staying, err = syscall.ForkExec("/proc/self/exe", []string{"jail", "sessions", "--stay"}, &syscall.ProcAttr{ //nolint:gosec // this program
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: rootAlone, GidMappings: rootAlone, Pdeathsig: syscall.SIGKILL,
