@@ -25,6 +25,14 @@ func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (Fin
 	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release})
 	f.add(out.Output)
 	f.Warnings = append(f.Warnings, out.Unresolved...)
+	for _, set := range out.Components.NodeSets {
+		if set.Labels[compose.LabelNodeSet] != "" {
+			continue // its own object tells of it
+		}
+		if err := l.namesakes(ctx, set, "spec.slurmNodes.worker.size", "set it to 0 and use NodeSets of slurm.nebius.ai with other names", &f); err != nil {
+			return f, err
+		}
+	}
 	return f, nil
 }
 
@@ -46,7 +54,8 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 	out := compose.NodeSet(cluster, set)
 	f.add(render.Output{Problems: out.Problems, Ignored: out.Ignored})
 	f.Warnings = append(f.Warnings, out.Notes...)
-	return f, nil
+	err = l.namesakes(ctx, out.Object, "metadata.name", "give the NodeSet another name", &f)
+	return f, err
 }
 
 func (lookup) nodeConfigurator(_ context.Context, n *nebiusv1alpha1.NodeConfigurator) (Findings, error) {

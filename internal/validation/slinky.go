@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
@@ -151,7 +152,7 @@ func (l lookup) get(ctx context.Context, namespace, name string, obj client.Obje
 	return true, nil
 }
 
-func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (Findings, error) {
+func (l lookup) nodeSet(ctx context.Context, n *slinkyv1beta1.NodeSet) (Findings, error) {
 	var f Findings
 	f.ownNamespace(n.Spec.ControllerRef, n.Namespace, "spec.controllerRef")
 	var out render.Output
@@ -160,7 +161,8 @@ func (lookup) nodeSet(_ context.Context, n *slinkyv1beta1.NodeSet) (Findings, er
 		NodeSet: n, Controller: anyController(n, n.Spec.ControllerRef), ClusterDomain: anyDomain, Images: images(),
 	}))
 	f.add(out)
-	return f, nil
+	err := l.namesakes(ctx, n, hostnamePath, nodeset.RenameWorkers(n), &f)
+	return f, err
 }
 
 func (lookup) loginSet(_ context.Context, l *slinkyv1beta1.LoginSet) (Findings, error) {
