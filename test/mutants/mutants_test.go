@@ -225,7 +225,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker takes the Slurm node of another one over",
-			edits:  []edit{{"internal/controller/slinky/nodeset/create.go", "others.forbid(pod); err != nil {", "others.forbid(pod); err != nil && others == nil {"}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/namesakes.go", "pods[i].Name != pod.Name && (", "pods[i].Name == pod.Name && ("}},
 			suite:  "test/integration/nodeset",
 			caught: "TestNoWorkerTakesTheNameOfAnotherOne",
 		},

@@ -13,6 +13,24 @@ func records() []mutation {
 			caught: "TestWhoeverRunsKeepsItsHostName",
 		},
 		{
+			name:   "two NodeSets make workers of one name in the same instant",
+			edits:  []edit{{"internal/controller/slinky/nodeset/names.go", `other.set != set && other.pod != pod {`, `other.set != set && other.pod == pod {`}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestOfTwoNodeSetsThatMakeWorkersOfOneNameInTheSameInstantOneDoes",
+		},
+		{
+			name:   "a name stays taken for a worker that was not made",
+			edits:  []edit{{"internal/controller/slinky/nodeset/names.go", `case err == nil && nameInSlurm(live) == name.node:`, `case err == nil && nameInSlurm(live) == name.node || client.IgnoreNotFound(err) == nil:`}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestANameIsFreeWhenTheOtherWorkerWasNotMade",
+		},
+		{
+			name:   "a worker that nobody owns any more loses its Slurm node to a new one",
+			edits:  []edit{{"internal/controller/slinky/nodeset/namesakes.go", `(owner == nil || owner.UID != n.UID)`, `owner != nil && owner.UID != n.UID`}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestANameIsTakenUntilTheWorkerIsGone",
+		},
+		{
 			name:   "a worker that has registered by another name is made anew",
 			edits:  []edit{{"internal/nodeset/repair.go", `When: func(f *repairFacts) bool { return f.Elsewhere != "" },`, `When: func(f *repairFacts) bool { return f.Elsewhere == "none" },`}},
 			suite:  "internal/nodeset",

@@ -29,13 +29,9 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	if len(places) == 0 {
 		return nil
 	}
-	others, err := r.namesakes(ctx, in.NodeSet)
-	if err != nil {
-		return err
-	}
 	var created done
-	err = kube.SlowStart(len(places), func(i int) error {
-		err := r.create(ctx, in, places[i], revision, others, &created)
+	err := kube.SlowStart(len(places), func(i int) error {
+		err := r.create(ctx, in, places[i], revision, &created)
 		if conflict, ok := errors.AsType[*kube.ConflictError](err); ok {
 			created.hold(conflict) // the others are made
 			return nil
@@ -51,19 +47,20 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, others namesakes, created *done) error {
+func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, created *done) error {
 	n := in.NodeSet
 	pod, err := renderworker.Pod(in, place, revision)
 	if err != nil {
 		return err
 	}
-	if err := others.forbid(pod); err != nil {
-		created.hold(err) // the others are made
-		return nil
+	answered, err := r.takeName(ctx, n, pod)
+	if err == nil {
+		defer answered()
+		err = r.createClaims(ctx, n, place)
 	}
-	if err := r.createClaims(ctx, n, place); err != nil {
+	if err != nil {
 		if _, rest := problem.FromError(err); rest == nil {
-			created.hold(err)
+			created.hold(err) // the others are made
 			return nil
 		}
 		return err

@@ -81,6 +81,7 @@ func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
 	if f.pods, err = r.pods(ctx, f.set); err != nil {
 		return err
 	}
+	r.names.seen(f.set, f.pods)
 	f.workers = plans.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
 	for i := range f.pods {
 		f.workers.Pods = append(f.workers.Pods, workerpod.Facts(&f.pods[i]))

@@ -5,11 +5,9 @@ package nodeset
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,43 +17,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
-	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// namesakes are the workers of other NodeSets of a cluster by their host names, which are those of their Slurm nodes. Two slurmds of
-// one name are one node to slurmctld: the second takes the record over, and with it the jobs of the first.
-type namesakes map[string]*corev1.Pod
-
-// namesakes finds them, for the workers that are about to be made.
-func (r *reconciler) namesakes(ctx context.Context, n *slinkyv1beta1.NodeSet) (namesakes, error) {
-	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(n.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{label.Name: slinkyv1beta1.NameSlurmd, slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name})
+// namesake is a worker beside those of n that the cache has under a name in Slurm; nil when there is none. One whose pod has the name of
+// the new pod is a matter of adoption. One that nobody owns any more runs on, as after "kubectl delete nodeset --cascade=orphan".
+func (r *reconciler) namesake(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name nodeName) (*corev1.Pod, error) {
+	pods, err := workerpod.OfSlurmNode(ctx, r.Client, name.namespace, name.cluster, name.node)
 	if err != nil {
-		return nil, fmt.Errorf("listing the workers of Controller %s/%s: %w", n.Namespace, n.Spec.ControllerRef.Name, err)
+		return nil, err
 	}
-	out := namesakes{}
-	for i := range pods.Items {
-		owner, hostname := workerpod.Owner(&pods.Items[i]), pods.Items[i].Labels[slinkyv1beta1.LabelPodHostname]
-		if hostname != "" && owner != nil && owner.UID != n.UID {
-			out[hostname] = &pods.Items[i]
+	for i := range pods {
+		if owner := workerpod.Owner(&pods[i]); pods[i].Name != pod.Name && (owner == nil || owner.UID != n.UID) {
+			return &pods[i], nil
 		}
 	}
-	return out, nil
+	return nil, nil //nolint:nilnil // absent is an answer, not an error
 }
 
 // forbid says why a worker cannot be made now.
-func (s namesakes) forbid(pod *corev1.Pod) error {
-	other := s[pod.Labels[slinkyv1beta1.LabelPodHostname]]
-	if other == nil || other.Name == pod.Name { // one of that name is a matter of adoption
-		return nil
+func forbid(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, holder *corev1.Pod) error {
+	if owner := workerpod.Owner(holder); owner != nil {
+		return plans.Namesakes("Pod "+pod.Name, name, owner.Name, plans.RenameWorkers(n))
 	}
 	return problem.Errorf("Pod "+pod.Name, slinkyv1beta1.ReasonHostnameConflict,
-		"host name %s is that of a worker of NodeSet %s, and in Slurm both would be one node; set another spec.template.spec.hostname",
-		pod.Spec.Hostname, metav1.GetControllerOfNoCopy(other).Name)
+		"host name %s is that of Pod %s, which no NodeSet has any more, and in Slurm both would be one node; delete that Pod when nothing runs there", name, holder.Name)
 }
 
 // watchNamesakes wakes the NodeSets that wait for a host name when a worker of another one is gone.

@@ -43,6 +43,7 @@ type reconciler struct {
 	brakes   *brake.Brakes
 	interest jobInterest
 	absences absences
+	names    takenNames
 	pace     pace
 	calls    slurmCalls
 	renewals renewals

@@ -1,0 +1,135 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+// nodeName is the name of a Slurm node.
+type nodeName struct{ namespace, cluster, node string }
+
+// takenName is a name for which this process makes a worker, or has made one that the cache may not show yet.
+type takenName struct {
+	set types.UID
+	pod string
+	// answered is closed when the API server has said what became of the pod, or has not answered.
+	answered chan struct{}
+}
+
+// takenNames keep two NodeSets from making workers of one name at the same time, of which neither would see the other's in the cache.
+// At rest there are none; one whose worker the cache never shows is dropped when somebody else asks for the name.
+type takenNames struct {
+	mu sync.Mutex
+	by map[nodeName]*takenName
+}
+
+// take gives a name to a NodeSet that is about to make a pod. When another one has it, that is returned instead. Two pods of one name are
+// none to the API server, so it decides between these.
+func (t *takenNames) take(name nodeName, set types.UID, pod string) (mine, other *takenName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other = t.by[name]; other != nil && other.set != set && other.pod != pod {
+		return nil, other
+	}
+	if t.by == nil {
+		t.by = map[nodeName]*takenName{}
+	}
+	mine = &takenName{set: set, pod: pod, answered: make(chan struct{})}
+	t.by[name] = mine
+	return mine, nil
+}
+
+// free drops a name that somebody has taken, unless somebody else has it by now.
+func (t *takenNames) free(name nodeName, from *takenName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by[name] == from {
+		delete(t.by, name)
+	}
+}
+
+// seen drops the names of those workers of a NodeSet that the cache shows, so that whoever takes such a name then finds them there.
+func (t *takenNames) seen(n *slinkyv1beta1.NodeSet, pods []corev1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.by) == 0 {
+		return
+	}
+	for i := range pods {
+		name := nodeName{n.Namespace, n.Spec.ControllerRef.Name, workerpod.SlurmNode(&pods[i])}
+		if taken := t.by[name]; taken != nil && taken.set == n.UID && taken.pod == pods[i].Name {
+			delete(t.by, name)
+		}
+	}
+}
+
+// takeName gives a worker that is about to be made its name in Slurm. answered is to be called when the API server has said what became of
+// its pod. The error is a problem where another worker has the name. First the name is taken, then the cache is asked: whoever had the
+// name before dropped it when the cache showed his worker.
+func (r *reconciler) takeName(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod) (answered func(), err error) {
+	name := nodeName{n.Namespace, n.Spec.ControllerRef.Name, nameInSlurm(pod)}
+	if name.node == "" { // the scheduler decides
+		return func() {}, nil
+	}
+	mine, holder, err := r.awaitName(ctx, name, n.UID, pod.Name)
+	if err != nil {
+		return nil, err
+	}
+	if holder == nil {
+		if holder, err = r.namesake(ctx, n, pod, name); err == nil && holder == nil {
+			return func() { close(mine.answered) }, nil
+		}
+		r.names.free(name, mine)
+		close(mine.answered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, forbid(n, pod, name.node, holder)
+}
+
+// awaitName takes a name when the API server has answered whoever makes a worker of it at the moment. holder is the worker that has come
+// of that.
+func (r *reconciler) awaitName(ctx context.Context, name nodeName, set types.UID, pod string) (mine *takenName, holder *corev1.Pod, err error) {
+	for {
+		mine, other := r.names.take(name, set, pod)
+		if mine != nil {
+			return mine, nil, nil
+		}
+		select {
+		case <-other.answered:
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("waiting for Pod %s/%s, which is to be %s in Slurm: %w", name.namespace, other.pod, name.node, ctx.Err())
+		}
+		live := &corev1.Pod{}
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: name.namespace, Name: other.pod}, live)
+		switch {
+		case err == nil && nameInSlurm(live) == name.node:
+			return nil, live, nil
+		case client.IgnoreNotFound(err) != nil:
+			return nil, nil, fmt.Errorf("reading Pod %s/%s, which may be %s in Slurm: %w", name.namespace, other.pod, name.node, err)
+		}
+		r.names.free(name, other) // it was not made, or is gone
+	}
+}
+
+// nameInSlurm is the name of a worker in Slurm, also while it waits for the Kubernetes node after which it is called; empty when that is
+// any.
+func nameInSlurm(pod *corev1.Pod) string {
+	if pod.Spec.HostNetwork {
+		return cmp.Or(pod.Spec.NodeName, pod.Annotations[slinkyv1beta1.AnnotationNode])
+	}
+	return workerpod.SlurmNode(pod)
+}
