@@ -6,7 +6,6 @@ package nodeset
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
@@ -128,37 +127,4 @@ func (f *podFacts) waitsInVain() bool {
 		return f.kubeNodes[f.Node].Fit < Stays
 	}
 	return f.Pins[f.Ordinal] != f.Node
-}
-
-// Pin says on which Kubernetes node each ordinal is to come back: where it runs now, or ran last according to before,
-// as long as the template fits it, cordoned or not. Ordinals that are no longer wanted and have no pod are forgotten.
-func Pin(before map[string]string, pods []Pod, replicas int, nodes []KubeNode) map[int]string {
-	fits := map[string]bool{}
-	for _, n := range nodes {
-		fits[n.Name] = n.Fit >= Fits
-	}
-	pins := map[int]string{}
-	for key, node := range before {
-		if ordinal, err := strconv.Atoi(key); err == nil && ordinal < replicas && fits[node] {
-			pins[ordinal] = node
-		}
-	}
-	for _, p := range pods {
-		if p.Scheduled && !p.Daemon && p.Ordinal >= 0 && fits[p.Node] {
-			pins[p.Ordinal] = p.Node
-		}
-	}
-	return pins
-}
-
-// Pinned is a set of pins in the form of status.ordinalToNode; nil when there are none.
-func Pinned(pins map[int]string) map[string]string {
-	if len(pins) == 0 {
-		return nil
-	}
-	out := make(map[string]string, len(pins))
-	for ordinal, node := range pins {
-		out[strconv.Itoa(ordinal)] = node
-	}
-	return out
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
@@ -106,47 +104,4 @@ func TestPodsThatFailAtOnceAreNotMadeAnewAtOnce(t *testing.T) {
 	check(t, in, nodeset.Plan{Again: noon.Add(4 * time.Second)})
 	in.Now = noon.Add(4 * time.Second)
 	check(t, in, nodeset.Plan{Delete: []string{"w-a"}})
-}
-
-func TestPin(t *testing.T) {
-	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
-		p := aPod(ordinal, options...)
-		p.Node = node
-		return p
-	}
-	tests := []struct {
-		name   string
-		before map[string]string
-		pods   []nodeset.Pod
-		want   map[int]string
-	}{
-		{"where a worker runs is where it comes back", nil, []nodeset.Pod{at(0, "a"), at(1, "b")}, map[int]string{0: "a", 1: "b"}},
-		{"a worker that is away keeps its place", map[string]string{"0": "a", "1": "b"}, []nodeset.Pod{at(0, "a")}, map[int]string{0: "a", 1: "b"}},
-		{"cordoning its node does not move it", map[string]string{"1": "c"}, nil, map[int]string{1: "c"}},
-		{"a node that does not fit any more is left", map[string]string{"0": "d", "1": "gone"}, nil, map[int]string{}},
-		{"a pod that waits for a node does not count", nil, []nodeset.Pod{at(0, "a", pending)}, map[int]string{}},
-		{"ordinals that are no longer wanted are forgotten", map[string]string{"2": "a", "x": "a"}, nil, map[int]string{}},
-		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []nodeset.Pod{at(0, "b")}, map[int]string{0: "b"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := nodeset.Pin(tt.before, tt.pods, 2, kube(nodeset.Starts, nodeset.Belongs, nodeset.Fits, nodeset.Unfit))
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	if got := nodeset.Pinned(map[int]string{3: "a"}); got["3"] != "a" || nodeset.Pinned(nil) != nil {
-		t.Errorf("in the status it is %v", got)
-	}
-}
-
-func TestPinnedWorkers(t *testing.T) {
-	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Pins: map[int]string{0: "a"}}
-	check(t, in, nodeset.Plan{Create: []nodeset.Place{{Ordinal: 0, Node: "a"}, {Ordinal: 1}}})
-	waiting := func(node string) nodeset.Pod { p := aPod(0, pending); p.Node = node; return p }
-	in.Pods = []nodeset.Pod{waiting("a"), aPod(1)}
-	check(t, in, nodeset.Plan{})
-	in.Pods = []nodeset.Pod{waiting("gone"), aPod(1)}
-	check(t, in, nodeset.Plan{Delete: []string{"w-0"}})
 }

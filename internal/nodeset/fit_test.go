@@ -98,7 +98,7 @@ func TestPinsDoNotDependOnTheHostNamesOfKubernetesNodes(t *testing.T) {
 		*manifest.Parse[corev1.Node](t, `metadata: {name: c, annotations: {nodeset.slinky.slurm.net/hostname-override: "gpu 7"}}`),
 	})
 	before := map[string]string{"0": "b.rack1", "1": "b.rack2", "2": "c"}
-	if diff := cmp.Diff(map[int]string{0: "b.rack1", 1: "b.rack2", 2: "c"}, nodeset.Pin(before, nil, 3, nodes)); diff != "" {
+	if diff := cmp.Diff(map[int]string{0: "b.rack1", 1: "b.rack2", 2: "c"}, nodeset.Pin(before, nil, 3, nodes, false)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -43,6 +43,8 @@ type Pod struct {
 	Phase string
 	// Scheduled says that it has a Kubernetes node.
 	Scheduled bool
+	// Unschedulable says that Kubernetes has found no node for it.
+	Unschedulable bool
 	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
 	Ready      bool
 	ReadySince time.Time

@@ -45,6 +45,9 @@ func Facts(p *corev1.Pod) nodeset.Pod {
 	if deadline, err := time.Parse(time.RFC3339, p.Annotations[slinkyv1beta1.AnnotationPodDeadline]); err == nil {
 		out.Deadline, out.DeadlineKnown = deadline, true
 	}
+	if c := Condition(p, corev1.PodScheduled); c != nil {
+		out.Unschedulable = c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	}
 	if c := Condition(p, corev1.PodReady); c != nil {
 		out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 	}

@@ -11,10 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -116,40 +114,4 @@ func TestSwitchingTheScalingModeReplacesTheWorkers(t *testing.T) {
 	operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Ready", metav1.ConditionTrue, "Available")
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet })
 	o.ExpectWorkers("w-a", "w-b")
-}
-
-func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
-	t.Parallel()
-	o := operator.Start(t)
-	a, b := kubeNode(t, o, "a"), kubeNode(t, o, "b")
-	// Workers of this scaling mode are not called after nodes: another node that asks for the host name b means nothing.
-	changeNode(t, o, a, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "b" })
-	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
-	operator.Create[slinkyv1beta1.RestApi](o, operator.ARestAPI)
-	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: w}, spec: {controllerRef: {name: demo}, replicas: 1, pinToNode: true}}`)
-	o.ExpectWorkers("w-0")
-	o.Bind("w-0", b.Name)
-	o.RunWorkers()
-	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.OrdinalToNode["0"] == b.Name })
-	// There is no kubelet that would end it.
-	if err := o.User.Delete(t.Context(), operator.Get[corev1.Pod](o, "w-0"), client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
-	bound := func(node string) {
-		apiserver.Eventually(t, func() error {
-			p := operator.Get[corev1.Pod](o, "w-0")
-			if p.Spec.NodeName != "" || p.Annotations["coxswain.dev/node"] != node {
-				return fmt.Errorf("w-0 is on %q, and bound to %q, not %q", p.Spec.NodeName, p.Annotations["coxswain.dev/node"], node)
-			}
-			return nil
-		})
-	}
-	bound(b.Name)
-	// A node that does not exist any more would keep the worker away for ever.
-	if err := o.User.Delete(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	bound("")
-	o.Bind("w-0", a.Name)
-	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.OrdinalToNode["0"] == a.Name })
 }

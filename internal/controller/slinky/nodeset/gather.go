@@ -154,7 +154,7 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	case w.Daemon:
 		f.unfit = plans.NameHosts(w.Nodes, w.Pods)
 	case n.Spec.PinToNode:
-		w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes)
+		w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes, n.Spec.OversubscribeNode)
 	}
 	w.MaxUnavailable = maxUnavailable(n, w.Desired())
 	return nil

@@ -37,6 +37,10 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 		}
 	}
 	drainsPaused(n, f.brake, &out)
-	out.Parts = []kube.Part{count(n, f.pods, s.NodeSetHash, o.Now)}
+	part := count(n, f.pods, s.NodeSetHash, o.Now)
+	if n.Spec.PinToNode && !part.Ready {
+		part.Message += unscheduled(f.pods, f.workers)
+	}
+	out.Parts = []kube.Part{part}
 	return out
 }

@@ -1,0 +1,67 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+const (
+	// maxUnscheduledShown is how many workers without a Kubernetes node the message tells about.
+	maxUnscheduledShown = 3
+	// maxSchedulerWords is how many bytes of what the scheduler says it repeats.
+	maxSchedulerWords = 512
+)
+
+// unscheduled says what workers with pins that Kubernetes has found no node for wait for: "; w-0 waits for Kubernetes node a, to which it
+// is pinned: it is cordoned".
+func unscheduled(pods []corev1.Pod, in plans.Input) string {
+	fits := map[string]plans.Fit{}
+	for _, node := range in.Nodes {
+		fits[node.Name] = node.Fit
+	}
+	var told []string
+	more := 0
+	for i := range in.Pods {
+		p := &in.Pods[i]
+		switch {
+		case !p.Unschedulable || p.Terminating:
+		case len(told) == maxUnscheduledShown:
+			more++
+		case p.Node != "":
+			told = append(told, fmt.Sprintf("; %s waits for Kubernetes node %s, to which it is pinned: %s", p.Name, p.Node, obstacle(fits[p.Node])))
+		default: // as when its claim has a volume on a Kubernetes node that is gone
+			told = append(told, fmt.Sprintf("; %s is not scheduled: %s", p.Name, schedulerWords(&pods[i])))
+		}
+	}
+	if more > 0 {
+		told = append(told, fmt.Sprintf("; and %d more", more))
+	}
+	return strings.Join(told, "")
+}
+
+// obstacle is what keeps a worker from a Kubernetes node.
+func obstacle(fit plans.Fit) string {
+	switch fit {
+	case plans.Fits:
+		return "it is cordoned"
+	case plans.Belongs:
+		return "it is not ready, or short of something"
+	case plans.Starts:
+		return "there is no room for it"
+	default:
+		return "it is none for workers any more"
+	}
+}
+
+func schedulerWords(pod *corev1.Pod) string {
+	words := workerpod.Condition(pod, corev1.PodScheduled).Message
+	return strings.ToValidUTF8(words[:min(len(words), maxSchedulerWords)], "")
+}

@@ -1,0 +1,94 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeset_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+)
+
+func TestPin(t *testing.T) {
+	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+		p := aPod(ordinal, options...)
+		p.Node = node
+		return p
+	}
+	tests := []struct {
+		name   string
+		before map[string]string
+		pods   []nodeset.Pod
+		want   map[int]string
+	}{
+		{"where a worker runs is where it comes back", nil, []nodeset.Pod{at(0, "a"), at(1, "b")}, map[int]string{0: "a", 1: "b"}},
+		{"a worker that is away keeps its place", map[string]string{"0": "a", "1": "b"}, []nodeset.Pod{at(0, "a")}, map[int]string{0: "a", 1: "b"}},
+		{"cordoning its node does not move it", map[string]string{"1": "c"}, nil, map[int]string{1: "c"}},
+		{"a node that does not fit any more is left", map[string]string{"0": "d", "1": "gone"}, nil, map[int]string{}},
+		{"a pod that waits for a node does not count", nil, []nodeset.Pod{at(0, "a", pending)}, map[int]string{}},
+		{"ordinals that are no longer wanted are forgotten", map[string]string{"2": "a", "x": "a"}, nil, map[int]string{}},
+		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []nodeset.Pod{at(0, "b")}, map[int]string{0: "b"}},
+		{"where another worker runs none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a")}, map[int]string{1: "a"}},
+		{"not even one that waits for it already", map[string]string{"0": "a", "1": "a"}, []nodeset.Pod{at(0, "a", pending), at(1, "a")}, map[int]string{1: "a"}},
+		{"nor where one is just ending", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a", terminating)}, map[int]string{1: "a"}},
+		{"nor where one of those that are too many runs", map[string]string{"0": "a"}, []nodeset.Pod{at(7, "a")}, map[int]string{7: "a"}},
+		{"of two that are away one comes back", map[string]string{"0": "a", "1": "a"}, nil, map[int]string{0: "a"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := nodeset.Pin(tt.before, tt.pods, 2, kube(nodeset.Starts, nodeset.Belongs, nodeset.Fits, nodeset.Unfit), false)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := nodeset.Pinned(map[int]string{3: "a"}); got["3"] != "a" || nodeset.Pinned(nil) != nil {
+		t.Errorf("in the status it is %v", got)
+	}
+}
+
+func TestPinsToNodesThatWorkersShare(t *testing.T) {
+	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+		p := aPod(ordinal, options...)
+		p.Node = node
+		return p
+	}
+	unschedulable := func(p *nodeset.Pod) { p.Unschedulable = true }
+	both := func(node string) map[int]string { return map[int]string{0: node, 1: node} }
+	tests := []struct {
+		name string
+		node string
+		pods []nodeset.Pod
+		want map[int]string
+	}{
+		{"two may be away from one node", "a", nil, both("a")},
+		{"one comes back where the other one runs", "a", []nodeset.Pod{at(0, "a", pending), at(1, "a")}, both("a")},
+		{"but not where there is no room for both", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a")}, map[int]string{1: "a"}},
+		{"a node that is not ready may have room later", "b", []nodeset.Pod{at(0, "b", pending, unschedulable), at(1, "b")}, both("b")},
+		{"so may one that is cordoned", "c", []nodeset.Pod{at(0, "c", pending, unschedulable), at(1, "c")}, both("c")},
+		{"and one on which a worker is just ending", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a"), at(2, "a", terminating)},
+			map[int]string{0: "a", 1: "a", 2: "a"}},
+		{"where there is no other worker its own waits for room", "a", []nodeset.Pod{at(0, "a", pending, unschedulable)}, both("a")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := map[string]string{"0": tt.node, "1": tt.node}
+			got := nodeset.Pin(before, tt.pods, 2, kube(nodeset.Starts, nodeset.Belongs, nodeset.Fits, nodeset.Unfit), true)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPinnedWorkers(t *testing.T) {
+	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Pins: map[int]string{0: "a"}}
+	check(t, in, nodeset.Plan{Create: []nodeset.Place{{Ordinal: 0, Node: "a"}, {Ordinal: 1}}})
+	waiting := func(node string) nodeset.Pod { p := aPod(0, pending); p.Node = node; return p }
+	in.Pods = []nodeset.Pod{waiting("a"), aPod(1)}
+	check(t, in, nodeset.Plan{})
+	in.Pods = []nodeset.Pod{waiting("gone"), aPod(1)}
+	check(t, in, nodeset.Plan{Delete: []string{"w-0"}})
+}
