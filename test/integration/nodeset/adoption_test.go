@@ -91,6 +91,35 @@ func TestNoWorkerTakesTheNameOfAnotherOne(t *testing.T) {
 	o.ExpectWorkers("v-1", "v-2", "w-0")
 }
 
+// Both wait for the Controller and are woken by it, so that neither sees the other's workers in the cache when it makes its own.
+func TestNodeSetsThatBeginInTheSameInstantShareNoName(t *testing.T) {
+	t.Parallel()
+	o := operator.Start(t)
+	const each = 20
+	for _, name := range []string{"v", "w"} {
+		operator.Create[slinkyv1beta1.NodeSet](o, fmt.Sprintf(`{metadata: {name: %s}, spec: {controllerRef: {name: demo}, replicas: %d, template: {spec: {hostname: gpu-}}}}`, name, each))
+		operator.ExpectCondition[slinkyv1beta1.NodeSet](o, name, "Ready", metav1.ConditionFalse, "ReferenceNotFound")
+	}
+	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {}}`)
+	apiserver.Eventually(t, func() error {
+		names := map[string]string{}
+		for _, p := range o.Workers() {
+			if other := names[p.Spec.Hostname]; other != "" {
+				t.Fatalf("%s and %s have the host name %s", other, p.Name, p.Spec.Hostname)
+			}
+			names[p.Spec.Hostname] = p.Name
+		}
+		if len(names) < each {
+			return fmt.Errorf("there are %d workers", len(names))
+		}
+		return nil
+	})
+	o.Settle()
+	if n := len(o.Workers()); n != each {
+		t.Errorf("there are %d workers, want %d", n, each)
+	}
+}
+
 func TestRevisionsAreKeptUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 1, `revisionHistoryLimit: 1, updateStrategy: {type: OnDelete}`)
