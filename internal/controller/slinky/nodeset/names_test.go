@@ -200,3 +200,19 @@ func TestAWorkerThatWentBeforeTheCacheShowedItHasNoName(t *testing.T) {
 	}
 	v.expect("w-0")
 }
+
+func TestWorkersOnTheHostNetworkAreCalledAfterTheirKubernetesNode(t *testing.T) {
+	for _, tt := range []struct{ name, bound, on, want string }{
+		{"the scheduler decides where one goes that may go anywhere", "", "", ""},
+		{"one of a Kubernetes node is called after it before it gets there", "a.example.org", "", "a.example.org"},
+		{"and where it has got to when it has", "", "b", "b"},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Spec: corev1.PodSpec{HostNetwork: true, Hostname: "gpu-0", NodeName: tt.on}}
+		if tt.bound != "" {
+			pod.Annotations = map[string]string{slinkyv1beta1.AnnotationNode: tt.bound}
+		}
+		if got := nameInSlurm(pod); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
