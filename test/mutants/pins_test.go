@@ -30,5 +30,11 @@ func pins() []mutation {
 			suite:  "internal/nodeset",
 			caught: "TestPinsToNodesThatWorkersShare",
 		},
+		{
+			name:   "nobody learns for which Kubernetes node a pinned worker waits",
+			edits:  []edit{{"internal/controller/slinky/nodeset/pins.go", `case p.Node != "":`, `case p.Node == "none":`}},
+			suite:  "internal/controller/slinky/nodeset",
+			caught: "TestWhatWorkersWithPinsWaitFor",
+		},
 	}
 }

@@ -17,9 +17,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// expectPin waits until a worker that is not scheduled is bound to a Kubernetes node, or to none.
-func expectPin(t *testing.T, o *operator.Operator, pod, node string) {
+// expectPin waits until w-0 is not scheduled and is bound to a Kubernetes node, or to none.
+func expectPin(t *testing.T, o *operator.Operator, node string) {
 	t.Helper()
+	const pod = "w-0"
 	apiserver.Eventually(t, func() error {
 		p, err := operator.Find[corev1.Pod](o, pod)
 		if err != nil || p.Spec.NodeName != "" || p.Annotations[slinkyv1beta1.AnnotationNode] != node {
@@ -78,9 +79,9 @@ func TestAPinnedWorkerGoesElsewhereWhenAnotherOneHasItsNode(t *testing.T) {
 	t.Parallel()
 	o, a, b := startPinned(t, ``)
 	o.Kill("w-0")
-	expectPin(t, o, "w-0", a.Name)
+	expectPin(t, o, a.Name)
 	o.Bind("w-1", a.Name) // which is free at the moment
-	expectPin(t, o, "w-0", "")
+	expectPin(t, o, "")
 	expectPins(o, "", a.Name)
 	unschedulable(t, o, "w-0", "0/2 nodes are available: 1 node(s) had volume node affinity conflict")
 	expectWords(t, o, "; w-0 is not scheduled: 0/2 nodes are available: 1 node(s) had volume node affinity conflict")
@@ -94,9 +95,9 @@ func TestWorkersThatShareAPinnedNodeDoSoWhileThereIsRoom(t *testing.T) {
 	o.Bind("w-1", a.Name)
 	expectPins(o, a.Name, a.Name)
 	o.Kill("w-0")
-	expectPin(t, o, "w-0", a.Name)
+	expectPin(t, o, a.Name)
 	unschedulable(t, o, "w-0", "0/2 nodes are available: 1 Insufficient cpu")
-	expectPin(t, o, "w-0", "")
+	expectPin(t, o, "")
 	o.Bind("w-0", b.Name)
 	expectPins(o, b.Name, a.Name)
 }
@@ -106,7 +107,7 @@ func TestWhatAPinnedWorkerWaitsForIsTold(t *testing.T) {
 	o, a, _ := startPinned(t, ``)
 	changeNode(t, o, a, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	o.Kill("w-0")
-	expectPin(t, o, "w-0", a.Name)
+	expectPin(t, o, a.Name)
 	unschedulable(t, o, "w-0", "0/2 nodes are available: 1 node(s) were unschedulable")
 	expectWords(t, o, "; w-0 waits for Kubernetes node "+a.Name+", to which it is pinned: it is cordoned")
 	// Whoever does not want to wait takes the pin away.
@@ -116,7 +117,7 @@ func TestWhatAPinnedWorkerWaitsForIsTold(t *testing.T) {
 	if err := o.User.Status().Patch(t.Context(), set, patch); err != nil {
 		t.Fatal(err)
 	}
-	expectPin(t, o, "w-0", "")
+	expectPin(t, o, "")
 }
 
 func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
@@ -133,12 +134,12 @@ func TestAPinnedWorkerComesBackToItsNode(t *testing.T) {
 	o.RunWorkers()
 	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.OrdinalToNode["0"] == b.Name })
 	o.Kill("w-0")
-	expectPin(t, o, "w-0", b.Name)
+	expectPin(t, o, b.Name)
 	// A node that does not exist any more would keep the worker away for ever.
 	if err := o.User.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	expectPin(t, o, "w-0", "")
+	expectPin(t, o, "")
 	o.Bind("w-0", a.Name)
 	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.OrdinalToNode["0"] == a.Name })
 }

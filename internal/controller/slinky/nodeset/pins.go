@@ -22,15 +22,15 @@ const (
 
 // unscheduled says what workers with pins that Kubernetes has found no node for wait for: "; w-0 waits for Kubernetes node a, to which it
 // is pinned: it is cordoned".
-func unscheduled(pods []corev1.Pod, in plans.Input) string {
+func unscheduled(pods []corev1.Pod, nodes []plans.KubeNode) string {
 	fits := map[string]plans.Fit{}
-	for _, node := range in.Nodes {
+	for _, node := range nodes {
 		fits[node.Name] = node.Fit
 	}
 	var told []string
 	more := 0
-	for i := range in.Pods {
-		p := &in.Pods[i]
+	for i := range pods {
+		p := workerpod.Facts(&pods[i])
 		switch {
 		case !p.Unschedulable || p.Terminating:
 		case len(told) == maxUnscheduledShown:

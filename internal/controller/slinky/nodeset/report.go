@@ -39,7 +39,7 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 	drainsPaused(n, f.brake, &out)
 	part := count(n, f.pods, s.NodeSetHash, o.Now)
 	if o.Seen.driven && n.Spec.PinToNode && !part.Ready { // else the Kubernetes nodes were not looked at
-		part.Message += unscheduled(f.pods, f.workers)
+		part.Message += unscheduled(f.pods, f.workers.Nodes)
 	}
 	out.Parts = []kube.Part{part}
 	return out
