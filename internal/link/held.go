@@ -71,9 +71,13 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 }
 
 // overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. A drain
-// for a reboot or a replacement takes the place of that for which the machine is rebooted or replaced.
+// for a reboot or a replacement takes the place of that for which the machine is rebooted or replaced. A drain that the comment notes may be
+// ended by whoever relies on the note.
 func (c change) overrides(n *rest.Node) bool {
 	if (node.Reason{Text: n.Reason}).Ours() {
+		return false
+	}
+	if comment, ok := node.ParseComment(n.Comment); ok && c.noted && comment.Notes(ReasonOf(n)) {
 		return false
 	}
 	state := node.Parse(n.State)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -208,6 +209,53 @@ func TestTheDrainOfACheckBecomesThatOfAReplacement(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A drain of somebody else ends only while it is the one that the comment of the node notes.
+func TestADrainThatTheCommentNotesIsEnded(t *testing.T) {
+	const reason = "[node_problem] gpu: Xid 79"
+	for name, test := range map[string]struct {
+		between func(s *fake.Slurm) error
+		write   func(l *Link, done func(error))
+		held    bool
+	}{
+		"the noted one":                {nil, noted, false},
+		"not by who does not ask that": {nil, func(l *Link, done func(error)) { l.UndrainLater(context.Background(), "worker-0", time.Time{}, done) }, true},
+		"not another one":              {func(s *fake.Slurm) error { return s.Update("root", "worker-0", "DRAIN", "bad disk") }, noted, true},
+		"nor one for the same reason that is newer": {func(s *fake.Slurm) error {
+			return errors.Join(s.Update("root", "worker-0", "DRAIN", "bad disk"), s.Update("root", "worker-0", "DRAIN", reason))
+		}, noted, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
+				if err := s.Update("root", "worker-0", "DRAIN", reason); err != nil {
+					t.Fatal(err)
+				}
+				after(time.Minute)
+				n, _ := l.Snapshot().Node("worker-0")
+				text := node.Comment{PodName: "worker-0"}.Noting(ReasonOf(n), "m").String()
+				answer := make(chan error, 1)
+				l.UpdateLater(t.Context(), "worker-0", Update{Comment: &text}, func(err error) { answer <- err })
+				if err := <-answer; err != nil {
+					t.Fatal(err)
+				}
+				if test.between != nil {
+					if err := test.between(s); err != nil {
+						t.Fatal(err)
+					}
+				}
+				test.write(l, func(err error) { answer <- err })
+				err := <-answer
+				if status, _ := s.Node("worker-0"); errors.Is(err, ErrHeld) != test.held || !test.held && err != nil || slices.Contains(status.State, "DRAIN") != test.held {
+					t.Errorf("the node is %v, %q, and the write ended with %v", status.State, status.Reason, err)
+				}
+			})
+		})
+	}
+}
+
+func noted(l *Link, done func(error)) {
+	l.UndrainNotedLater(context.Background(), "worker-0", time.Time{}, done)
 }
 
 // Lists are long, we have written a moment ago, and there is no room for another one: a few nodes are asked about all the same.

@@ -20,6 +20,8 @@ import (
 type change struct {
 	update rest.NodeUpdate
 	delete bool
+	// noted says that it ends a drain of somebody else which the comment of the node notes.
+	noted bool
 	// key is the same for changes that are the same.
 	key string
 }

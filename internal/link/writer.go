@@ -157,6 +157,13 @@ func (w *writer) UndrainLater(ctx context.Context, name string, deadline time.Ti
 	w.laterBy(ctx, deadline, w.states, name, updating(rest.NodeUpdate{State: "UNDRAIN"}), done)
 }
 
+// UndrainNotedLater is UndrainLater for a drain of somebody else that the comment of the node notes. Any other drain of somebody else stays.
+func (w *writer) UndrainNotedLater(ctx context.Context, name string, deadline time.Time, done func(error)) {
+	c := updating(rest.NodeUpdate{State: "UNDRAIN"})
+	c.noted, c.key = true, "noted "+c.key
+	w.laterBy(ctx, deadline, w.states, name, c, done)
+}
+
 // ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
 // not left by the deadline is dropped, with ErrLate.
 func (w *writer) ReviveLater(ctx context.Context, name string, deadline time.Time, done func(error)) {

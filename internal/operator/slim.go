@@ -102,7 +102,9 @@ func storageLimit(c *corev1.Container) (out corev1.ResourceRequirements) {
 // machine has.
 func slimNode(o any) (any, error) {
 	if n, ok := o.(*corev1.Node); ok {
-		n.ManagedFields, n.Status = nil, corev1.NodeStatus{Conditions: n.Status.Conditions}
+		n.ManagedFields, n.Status = nil, corev1.NodeStatus{
+			Conditions: n.Status.Conditions, NodeInfo: corev1.NodeSystemInfo{SystemUUID: n.Status.NodeInfo.SystemUUID},
+		}
 	}
 	return o, nil
 }

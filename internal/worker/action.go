@@ -32,10 +32,12 @@ type StateChange struct {
 	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
 	Undrain bool
 	Revive  bool
+	// EndDrain says why a drain of slurmctld or of a check is to be ended that the comment of the node notes; empty for not.
+	EndDrain string
 }
 
 // Opens says that jobs may start on the node once the change is made.
-func (c StateChange) Opens() bool { return c.Undrain || c.Revive }
+func (c StateChange) Opens() bool { return c.Undrain || c.Revive || c.EndDrain != "" }
 
 // Deletion says whether the pod is deleted now.
 type Deletion struct {

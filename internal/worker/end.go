@@ -190,6 +190,10 @@ var stayingMessages = rule.List[*facts, string]{
 			Name: "it is undrained", Does: "say why", Why: "the drain was ours, and nobody wants it any more",
 			When: func(f *facts) bool { return f.change.Undrain }, Then: rule.Is[*facts]("nobody wants the node drained any more"),
 		},
+		{
+			Name: "the drain of slurmctld or of a check ends", Does: "say why", Why: "it was not ours",
+			When: func(f *facts) bool { return f.change.EndDrain != "" }, Then: func(f *facts) string { return f.change.EndDrain },
+		},
 		{Name: "otherwise", Does: "nothing", Why: "there is nothing to say"},
 	},
 }

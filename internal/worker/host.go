@@ -13,6 +13,8 @@ import (
 type Host struct {
 	// Name is its name; empty for a pod that has no node yet.
 	Name string
+	// Machine is the machine behind it; zero when there is no such node.
+	Machine Machine
 	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
 	Cordoned node.Answer
 	// CordonReason is what to say to Slurm's users why, in words of whoever cordoned it; empty for our own words.

@@ -57,10 +57,17 @@ var outOfService = rule.List[*facts, OutOfService]{
 			},
 		},
 		{
+			Name: "Slurm has drained it for a registration, and only for that", Does: "Returning", Why: "slurmd offers enough by now, and Slurm ends no drain",
+			When: func(f *facts) bool { return f.drainedForRegistration() },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonReturning, "it is undrained when a slurmd has started since, the pod is ready and nobody else wants the drain")
+			},
+		},
+		{
 			Name: "a check has drained it", Does: "FailedCheck", Why: "its reason has the prefix of a check; a check ends only its own drains",
 			When: func(f *facts) bool { return f.heldByOthers() && f.Reason.OfCheck() },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes, or somebody does: "+f.resume())
+				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes, or somebody does: "+f.resume()+f.untilExchanged())
 			},
 		},
 		{
@@ -123,6 +130,15 @@ var outOfService = rule.List[*facts, OutOfService]{
 
 // heldByOthers says that neither we nor Slurm itself have drained the node or set it DOWN.
 func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == node.SomebodyElse }
+
+// untilExchanged says what else ends the drain of a check, where its machine is known.
+func (f *facts) untilExchanged() string {
+	note, _ := f.noted()
+	if m := ParseMachine(note.DrainedOn); m.UID != "" && f.drainedByCheck() {
+		return "; it is about the machine of Kubernetes node " + m.Node + ", and ends when the worker is ready on another one"
+	}
+	return ""
+}
 
 // untilStorageIsFree is what brings a node back that is drained for the ephemeral storage of its pod.
 func (f *facts) untilStorageIsFree() string {

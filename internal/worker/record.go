@@ -6,6 +6,8 @@ package worker
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // Record is that part of the record of a Slurm node which the operator has a say in.
@@ -17,6 +19,9 @@ type Record struct {
 	Active   []string
 	// Started is when the slurmd started that is registered now.
 	Started time.Time
+	// Drained is the reason of the node with its time by Slurm's clock. StartedSince says that the slurmd started after it.
+	Drained      node.Reason
+	StartedSince bool
 }
 
 // RecordUpdate is what to change of a record. What is nil stays as it is.

@@ -101,7 +101,7 @@ var comments = rule.List[*recordFacts, *string]{
 func (r *recordFacts) wantedComment() node.Comment {
 	wanted := r.Comment
 	wanted.Registration = cmp.Or(r.comment.Registration, wanted.Registration)
-	return wanted
+	return wanted.WithNote(drainNotes.Decide(r))
 }
 
 // place is what becomes of the node's topology: update for Slurm, and mark for what the pod says about it.

@@ -10,7 +10,7 @@ func Rules() []rule.Description { return rule.Words(lists()) }
 
 func lists() []rule.Described {
 	return []rule.Described{
-		&situations, &absences, &retiredStates, &stayingStates, &unregisteredEnds, &retiredEnds, &stayingMessages,
-		&protections, &conditionsShown, &outOfService, &jobInterest, &deadlines, &troubles, &comments, &places, &features, &attempts,
+		&situations, &absences, &retiredStates, &stayingStates, &endedDrains, &unregisteredEnds, &retiredEnds, &stayingMessages,
+		&protections, &conditionsShown, &outOfService, &jobInterest, &deadlines, &troubles, &comments, &drainNotes, &places, &features, &attempts,
 	}
 }

@@ -124,6 +124,11 @@ var stayingStates = rule.List[*facts, StateChange]{
 			},
 			Then: rule.Is[*facts](StateChange{Undrain: true}),
 		},
+		{
+			Name: "slurmctld or a check has drained it for something that is over, and nobody else wants it drained", Does: "undrain", Why: "nobody else ends such a drain",
+			When: func(f *facts) bool { return f.wantedDrain() == "" && f.mayUndrain() && endedDrains.Decide(f) != "" },
+			Then: func(f *facts) StateChange { return StateChange{EndDrain: endedDrains.Decide(f)} },
+		},
 		{Name: "otherwise", Does: "nothing", Why: "it is as it should be, or somebody else has a say in it"},
 	},
 }

@@ -48,6 +48,8 @@ type Worker struct {
 	// Record is what else Slurm has on the node, and Comment what it is to say about the pod, with what the pod registers with.
 	Record  Record
 	Comment node.Comment
+	// Held answers whether somebody else had a say in the node before slurmctld drained it for a registration: see HeldSince.
+	Held node.Answer
 	// Placed is where the pod says that the Slurm node is: what the annotation of its Kubernetes node said last.
 	Placed string
 	// Recording says that an update of the record is on its way, Recorded when the last one arrived, and Tried what it was.

@@ -180,6 +180,7 @@ func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 	w.Reason.At = snapshot.Ours(name, n.ReasonTime)
 	w.Record = worker.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
+		Drained: link.ReasonOf(n), StartedSince: n.SlurmdTime.After(n.ReasonTime),
 	}
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown

@@ -47,6 +47,8 @@ type past struct {
 	used, sent, opening time.Time
 	// seen says that Slurm had its node once.
 	seen bool
+	// held answers whether somebody else had a say in its node when Slurm told of it last.
+	held node.Answer
 	// absent is since when Slurm did not have its node, whenever it was asked.
 	absent time.Time
 	// wrote is when the state of its Slurm node was last changed by us.
@@ -236,6 +238,8 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *worker.Wo
 	p.cluster, p.slurm = cluster, w.Slurm
 	m.others(slurmNode{cluster, w.Slurm}, p, w)
 	p.openings(m.process, m.foreign[slurmNode{cluster, w.Slurm}], w)
+	p.held = w.HeldSince(p.held)
+	w.Held = p.held
 	p.seen = p.seen || w.Known == node.Yes
 	w.Pod.Was = w.Pod.Was || p.seen
 	switch {

@@ -56,6 +56,10 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
 		}}, true
+	case a.EndDrain != "":
+		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainNotedLater, told: eventText{
+			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again", text: ": " + a.EndDrain,
+		}}, true
 	case a.Revive:
 		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",

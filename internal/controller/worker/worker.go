@@ -143,7 +143,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	scope.action = worker.Next(scope.worker)
 	if workerpod.DryRun(&set) {
-		scope.action.Drain, scope.action.Undrain, scope.action.Revive, scope.action.Delete = "", false, false, false
+		scope.action.StateChange, scope.action.Delete = worker.StateChange{}, false
 	}
 	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err

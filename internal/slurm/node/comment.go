@@ -3,7 +3,10 @@
 
 package node
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Comment is what the operator writes into the comment of a Slurm node: which pod stands behind it. Other tools read it;
 // the keys of the JSON are part of the API.
@@ -23,6 +26,33 @@ type Comment struct {
 	NVLinkInstanceGroup string `json:"nvlinkInstanceGroup,omitempty"`
 	// Check is what the last job of a check said of the node that comments on it; empty for nothing.
 	Check string `json:"check,omitempty"`
+	// DrainedFor is the reason of a drain that may end without the one who set it, and DrainedAt when that was by Slurm's clock; empty for
+	// no such drain. DrainedOn is the machine that the drain is about; empty for none.
+	DrainedFor string `json:"drainedFor,omitempty"`
+	DrainedAt  string `json:"drainedAt,omitempty"`
+	DrainedOn  string `json:"drainedOn,omitempty"`
+}
+
+// Noting is the comment with the note of a drain, whose time is by Slurm's clock, and the machine that it is about.
+func (c Comment) Noting(drain Reason, machine string) Comment {
+	c.DrainedFor, c.DrainedAt, c.DrainedOn = drain.Text, drain.At.UTC().Format(time.RFC3339), machine
+	return c
+}
+
+// WithNote is the comment with the note of another one.
+func (c Comment) WithNote(of Comment) Comment {
+	c.DrainedFor, c.DrainedAt, c.DrainedOn = of.DrainedFor, of.DrainedAt, of.DrainedOn
+	return c
+}
+
+// Notes reports whether the note is about this drain, whose time is by Slurm's clock. Another drain has another time, even for the same
+// reason. When slurmd is silent, slurmctld appends that to the reason, which gets another time by that.
+func (c Comment) Notes(drain Reason) bool {
+	if c.DrainedFor == "" || drain.At.IsZero() {
+		return false
+	}
+	return c.DrainedFor == drain.Text && c.DrainedAt == drain.At.UTC().Format(time.RFC3339) ||
+		drain.Silent() && c.DrainedFor == drain.withoutSilence()
 }
 
 // String is the comment as JSON on one line.
@@ -54,6 +84,7 @@ func ParseComment(s string) (c Comment, ok bool) {
 		NodeSetUID:  text("nodeSetUID"),
 
 		Registration: text("registration"), NVLinkInstanceGroup: text("nvlinkInstanceGroup"), Check: text("check"),
+		DrainedFor: text("drainedFor"), DrainedAt: text("drainedAt"), DrainedOn: text("drainedOn"),
 	}
 	if c.PodName == "" {
 		return Comment{}, false

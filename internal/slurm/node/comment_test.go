@@ -27,7 +27,7 @@ func TestParseComment(t *testing.T) {
 		want       Comment
 		ok         bool
 	}{
-		{"a comment of ours", `{"namespace":"n","podName":"p","node":"k","nodeSetName":"s","nodeSetUID":"u","registration":"r","nvlinkInstanceGroup":"g","check":"c"}`, Comment{"n", "p", "k", "s", "u", "r", "g", "c"}, true},
+		{"a comment of ours", `{"namespace":"n","podName":"p","node":"k","nodeSetName":"s","nodeSetUID":"u","registration":"r","nvlinkInstanceGroup":"g","check":"c","drainedFor":"d","drainedAt":"a","drainedOn":"m"}`, Comment{"n", "p", "k", "s", "u", "r", "g", "c", "d", "a", "m"}, true},
 		{"of an older operator", `{"namespace":"n","podName":"p","node":"k"}`, Comment{Namespace: "n", PodName: "p", Node: "k"}, true},
 		{"with keys of a newer one", `{"podName":"p","x":{"y":[1]}}`, Comment{PodName: "p"}, true},
 		{"with values of the wrong type", `{"podName":"p","node":7}`, Comment{PodName: "p"}, true},
@@ -52,7 +52,8 @@ func TestParseComment(t *testing.T) {
 func TestParseCommentUndoesString(t *testing.T) {
 	name := rapid.StringMatching(`[a-z0-9"\\<>é-]{1,10}`)
 	rapid.Check(t, func(t *rapid.T) {
-		c := Comment{name.Draw(t, "ns"), name.Draw(t, "pod"), name.Draw(t, "node"), name.Draw(t, "set"), name.Draw(t, "uid"), name.Draw(t, "registration"), name.Draw(t, "group"), name.Draw(t, "check")}
+		c := Comment{name.Draw(t, "ns"), name.Draw(t, "pod"), name.Draw(t, "node"), name.Draw(t, "set"), name.Draw(t, "uid"), name.Draw(t, "registration"), name.Draw(t, "group"), name.Draw(t, "check"),
+			name.Draw(t, "reason"), name.Draw(t, "time"), name.Draw(t, "machine")}
 		if got, ok := ParseComment(c.String()); !ok || got != c {
 			t.Fatalf("%+v became %+v", c, got)
 		}

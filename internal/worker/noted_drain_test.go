@@ -1,0 +1,224 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
+)
+
+const (
+	lowMemory = "Low RealMemory (reported:500 < 100.00% of configured:600)"
+	gpuCheck  = "[node_problem] gpu_health_check: XID 79"
+)
+
+var (
+	machine1 = worker.Machine{Node: "node-1", UID: "uid-1", System: "s1"}
+	machine2 = worker.Machine{Node: "node-2", UID: "uid-2", System: "s2"}
+)
+
+// drained is a worker that is drained by somebody, half an hour after its pod was made; Slurm's clock is an hour ahead.
+func drained(by, reason string, options ...func(*worker.Worker)) worker.Worker {
+	return registered(func(w *worker.Worker) {
+		at := noon.Add(-30 * time.Minute)
+		w.State = node.Parse([]string{"IDLE", "DRAIN"})
+		w.Reason = node.Reason{Text: reason, SetBy: by, At: at}
+		w.Record.Drained = node.Reason{Text: reason, SetBy: by, At: at.Add(time.Hour)}
+		w.Host.Machine, w.Held = machine1, node.No
+		for _, o := range options {
+			o(w)
+		}
+	})
+}
+
+func state(words string) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.State = node.Parse(strings.Fields(words)) }
+}
+
+// notedOn is a worker whose comment notes the drain that is there, and its machine.
+func notedOn(m worker.Machine) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.Record.Comment = w.Comment.Noting(w.Record.Drained, m.String()).String() }
+}
+
+func startedSince(w *worker.Worker) { w.Record.StartedSince = true }
+
+func on(m worker.Machine) func(*worker.Worker) {
+	return func(w *worker.Worker) { w.Host.Machine = m }
+}
+
+// silent is a worker whose slurmd was silent after the drain was noted.
+func silent(w *worker.Worker) {
+	w.Reason.Text += " : Not responding"
+	w.Record.Drained = node.Reason{Text: w.Reason.Text, SetBy: "slurm", At: w.Record.Drained.At.Add(time.Minute)}
+	w.Reason.SetBy = "slurm"
+}
+
+func TestWhichDrainsOfOthersEnd(t *testing.T) {
+	const invalid = "IDLE DRAIN INVALID_REG"
+	registration := "slurmctld had drained it for a registration (" + lowMemory + "), and another slurmd has registered well since"
+	check := "a check had drained it on another machine (" + gpuCheck + ")"
+	cordon := func(w *worker.Worker) { w.Host.Cordoned = node.Yes }
+	with := func(edit func(*worker.Worker)) func(*worker.Worker) { return edit }
+	for _, tt := range []struct {
+		name string
+		w    worker.Worker
+		want string
+	}{
+		{"one for a registration ends when another slurmd has registered well", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince), registration},
+		{"also when the node was silent in between", drained("slurm", lowMemory, notedOn(worker.Machine{}), silent, startedSince), strings.Replace(registration, lowMemory, lowMemory+" : Not responding", 1)},
+		{"not while slurmd offers too little", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state(invalid)), ""},
+		{"not while the slurmd is the one that it was about", drained("slurm", lowMemory, notedOn(worker.Machine{})), ""},
+		{"not one that nobody has noted", drained("slurm", lowMemory, startedSince), ""},
+		{"not one that was set since", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Record.Drained.At = w.Record.Drained.At.Add(time.Second) })), ""},
+		{"not one that a person has set with the same words", drained("root", lowMemory, notedOn(worker.Machine{}), startedSince), ""},
+		{"not one of a person", drained("root", "bad disk", notedOn(worker.Machine{}), startedSince), ""},
+		{"not while the node is silent", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("IDLE DRAIN NOT_RESPONDING")), ""},
+		{"nor while it is down", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("DOWN DRAIN")), ""},
+		{"nor before the pod is ready", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Ready = false })), ""},
+		{"nor while its Kubernetes node is cordoned", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, cordon), ""},
+		{"nor while its machine is to be replaced", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Host.Maintenance = health.Maintenance{Type: "M"} })), ""},
+		{"nor that of a worker that is to go", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Retired = nodeset.ScaleIn })), ""},
+
+		{"one of a check ends on another machine", drained("root", gpuCheck, notedOn(machine1), on(machine2)), check},
+		{"also when the first machine was silent at its end", drained("root", gpuCheck, notedOn(machine1), silent, on(machine2)), strings.Replace(check, gpuCheck, gpuCheck+" : Not responding", 1)},
+		{"and when the Kubernetes node of the same name is another one", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s3"})), check},
+		{"not on the same machine", drained("root", gpuCheck, notedOn(machine1), startedSince), ""},
+		{"nor when only its Node was made anew", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s1"})), ""},
+		{"nor on a machine of which nothing is known", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{})), ""},
+		{"nor when it is not known on which it was", drained("root", gpuCheck, notedOn(worker.Machine{}), on(machine2)), ""},
+		{"nor when the drain is another one than was noted", drained("root", gpuCheck, notedOn(machine1), on(machine2), with(func(w *worker.Worker) { w.Record.Drained.Text = "bad disk" })), ""},
+		{"nor while its Kubernetes node is cordoned", drained("root", gpuCheck, notedOn(machine1), on(machine2), cordon), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := worker.Next(tt.w)
+			if got.EndDrain != tt.want || got.Undrain || got.Revive || got.Announce != (tt.want != "") {
+				t.Errorf("%+v, announced %t; want the drain to end because %q", got.StateChange, got.Announce, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhichDrainsOfOthersAreNoted(t *testing.T) {
+	const invalid = "IDLE DRAIN INVALID_REG"
+	held := func(is node.Answer) func(*worker.Worker) { return func(w *worker.Worker) { w.Held = is } }
+	older := func(w *worker.Worker) { w.Reason.At = w.Pod.Created.Add(-time.Second) }
+	for _, tt := range []struct {
+		name    string
+		w       worker.Worker
+		reason  string
+		machine string
+	}{
+		{"that of slurmctld for a registration", drained("slurm", lowMemory, state(invalid)), lowMemory, ""},
+		{"not where somebody else had drained the node before, whose reason it has taken the place of", drained("slurm", lowMemory, state(invalid), held(node.Yes)), "", ""},
+		{"nor where that is not known", drained("slurm", lowMemory, state(invalid), held(node.Unknown)), "", ""},
+		{"nor what is left of one", drained("slurm", lowMemory), "", ""},
+		{"nor one in the words of slurmctld by a person", drained("root", lowMemory, state(invalid)), "", ""},
+		{"nor one of a person", drained("root", "bad disk"), "", ""},
+		{"that of a check, with the machine", drained("root", gpuCheck), gpuCheck, "node-1/uid-1/s1"},
+		{"not when it is older than the pod", drained("root", gpuCheck, older), "", ""},
+		{"nor when slurmctld has put its own words behind it since", drained("root", gpuCheck, silent), "", ""},
+		{"nor on a machine of which nothing is known", drained("root", gpuCheck, on(worker.Machine{})), "", ""},
+		{"nor one of ours", drained("slurm", "slurm-operator: Node was cordoned"), "", ""},
+		{"the first note counts", drained("root", gpuCheck, notedOn(machine2)), gpuCheck, "node-2/uid-2/s2"},
+		{"as long as it is that drain", drained("root", gpuCheck, notedOn(machine2), func(w *worker.Worker) { w.Record.Drained.At = noon }), gpuCheck, "node-1/uid-1/s1"},
+		{"and none when it is over", drained("root", gpuCheck, notedOn(machine2), state("IDLE")), "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := tt.w.Record.Comment
+			if change := worker.Next(tt.w).Record.Comment; change != nil {
+				text = *change
+			}
+			got, _ := node.ParseComment(text)
+			if got.DrainedFor != tt.reason || got.DrainedOn != tt.machine || got.PodName != "w-1" {
+				t.Errorf("the comment is %s", text)
+			}
+		})
+	}
+}
+
+// slurmctld writes its reason over that of a drain of somebody else, which nobody can see afterwards.
+func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
+	const invalid = "IDLE DRAIN INVALID_REG"
+	absent := registered(func(w *worker.Worker) { w.Known, w.State = node.No, node.State{} })
+	free := registered()
+	person, theirs := drained("root", "bad disk"), drained("slurm", lowMemory, state(invalid))
+	noted := drained("slurm", lowMemory, state(invalid), notedOn(worker.Machine{}))
+	unheard := registered(func(w *worker.Worker) { w.Known = node.Unknown })
+	for _, tt := range []struct {
+		name string
+		seen []worker.Worker
+		want node.Answer
+	}{
+		{"nobody in a record that was just made", []worker.Worker{absent, theirs, theirs}, node.No},
+		{"nobody where it was free", []worker.Worker{free, theirs}, node.No},
+		{"a person", []worker.Worker{free, person, theirs, unheard, theirs}, node.Yes},
+		{"it is not known when it is seen for the first time", []worker.Worker{theirs, theirs}, node.Unknown},
+		{"nobody when that was noted once", []worker.Worker{noted, theirs}, node.No},
+		{"somebody when the words are left over and slurmd offers enough", []worker.Worker{free, drained("slurm", lowMemory)}, node.Yes},
+		{"somebody who set it down", []worker.Worker{drained("root", "psu", state("DOWN")), theirs}, node.Yes},
+		{"not we", []worker.Worker{drained("slurm", "slurm-operator: Pod is terminating", state("DOWN")), theirs}, node.No},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := node.Unknown
+			for _, w := range tt.seen {
+				got = w.HeldSince(got)
+			}
+			if got != tt.want {
+				t.Errorf("somebody else: %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMachinesDiffer(t *testing.T) {
+	m := worker.Machine{Node: "n", UID: "u", System: "s"}
+	for _, tt := range []struct {
+		name  string
+		other worker.Machine
+		want  node.Answer
+	}{
+		{"not from itself", m, node.No},
+		{"not when the firmware tells nothing now", worker.Machine{Node: "n", UID: "u"}, node.No},
+		{"when it was exchanged below its Node", worker.Machine{Node: "n", UID: "u", System: "t"}, node.Yes},
+		{"when its Node has another name", worker.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
+		{"when its Node is another one of the same name", worker.Machine{Node: "n", UID: "v"}, node.Yes},
+		{"not when the same machine has another Node", worker.Machine{Node: "n", UID: "v", System: "s"}, node.No},
+		{"which is not known of one that nobody knows", worker.Machine{}, node.Unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := worker.ParseMachine(m.String()).Differs(worker.ParseMachine(tt.other.String())); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+	for _, text := range []string{"", "n", "n//s", "n/u"} {
+		if got := worker.ParseMachine(text); got != (worker.Machine{}) {
+			t.Errorf("%q is %+v", text, got)
+		}
+	}
+}
+
+func TestWhatIsSaidOfDrainsThatEndByThemselves(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		w            worker.Worker
+		reason, text string
+	}{
+		{"for a registration", drained("slurm", lowMemory, notedOn(worker.Machine{})), "Returning", "it is undrained when a slurmd has started since, the pod is ready and nobody else wants the drain"},
+		{"of a check", drained("root", gpuCheck, notedOn(machine1)), "FailedCheck", "state=resume; it is about the machine of Kubernetes node node-1, and ends when the worker is ready on another one"},
+		{"of a check on nobody knows which machine", drained("root", gpuCheck, on(worker.Machine{})), "FailedCheck", "state=resume"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := worker.Next(tt.w).OutOfService; got.Reason != tt.reason || !strings.HasSuffix(got.Message, tt.text) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
