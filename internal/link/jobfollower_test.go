@@ -37,7 +37,7 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 			t.Errorf("changed: %s", got)
 		}
 		jobs, known := l.Snapshot().Jobs("worker-1")
-		want := []JobOnNode{{second, "alice", begin.Add(time.Hour)}, {first, "bob", time.Time{}}}
+		want := []JobOnNode{{ID: second, User: "alice", End: begin.Add(time.Hour)}, {ID: first, User: "bob"}}
 		if diff := cmp.Diff(want, jobs); diff != "" || known != node.Yes {
 			t.Errorf("jobs are %s (-want +got):\n%s", known, diff)
 		}
@@ -63,6 +63,41 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 			t.Errorf("jobs were asked for %d times, for nobody", calls)
 		}
 	})
+}
+
+// Of a job that is COMPLETING when its node drains, the list says so; of one that is later, its state.
+func TestItIsKnownWhichJobsAreCompleting(t *testing.T) {
+	for name, early := range map[string]bool{"when they are listed": true, "and when only their states are asked for": false} {
+		t.Run(name, func(t *testing.T) {
+			start := func() *fake.Slurm {
+				s := fake.New(fake.Options{Key: hmacKey, Completing: time.Hour})
+				s.Register(fake.Node{Name: "worker-0"})
+				return s
+			}
+			simulateSlurm(t, start, func(t *testing.T, s *fake.Slurm, l *Link) {
+				job := s.Submit(fake.Job{NodeList: []string{"worker-0"}, CPUs: 1, Limit: 2 * time.Hour})
+				if early {
+					s.Finish(job)
+				}
+				if err := l.Drain(t.Context(), []string{"worker-0"}, "slurm-operator: test").Err(); err != nil {
+					t.Fatal(err)
+				}
+				l.WantJobs("set", "worker-0")
+				after(10 * time.Second)
+				if jobs, known := l.Snapshot().Jobs("worker-0"); known != node.Yes || len(jobs) != 1 || jobs[0].Completing != early {
+					t.Errorf("jobs are %+v, %s", jobs, known)
+				}
+				s.ResetCounters()
+				if !early {
+					s.Finish(job)
+				}
+				after(time.Minute)
+				if jobs, known := l.Snapshot().Jobs("worker-0"); known != node.Yes || len(jobs) != 1 || !jobs[0].Completing {
+					t.Errorf("a minute later jobs are %+v, %s", jobs, known)
+				}
+			})
+		})
+	}
 }
 
 // Of nodes that drain only the states of jobs are asked for, once these are known.

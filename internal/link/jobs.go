@@ -20,6 +20,8 @@ type JobOnNode struct {
 	User string
 	// End is when Slurm will end the job at the latest; zero when it has no time limit.
 	End time.Time
+	// Completing says that it has ended, and that its processes or its epilog have not.
+	Completing bool
 }
 
 // jobTable is what is known of the jobs on some nodes.
@@ -143,7 +145,7 @@ func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTabl
 		}
 		for _, name := range nodes {
 			if wanted.Contains(name) {
-				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End})
+				t.of[name] = append(t.of[name], JobOnNode{ID: job.ID, User: job.User, End: job.End, Completing: rest.Completing(job.State)})
 			}
 		}
 	}
@@ -222,15 +224,17 @@ func refreshJobs(ctx context.Context, client *rest.Client, asked time.Time, old 
 	if err != nil {
 		return nil, err
 	}
-	there := make(map[int64]bool, len(list))
+	there := make(map[int64][]string, len(list))
 	for _, s := range list {
-		there[s.ID] = rest.Occupies(s.State)
+		there[s.ID] = s.State
 	}
 	next := *old
 	next.taken, next.of, next.statesSeen = asked, make(map[string][]JobOnNode, len(old.of)), true
 	for name, list := range old.of {
 		for _, j := range list {
-			occupies, told := there[j.ID]
+			state, told := there[j.ID]
+			occupies := told && rest.Occupies(state)
+			j.Completing = j.Completing || rest.Completing(state)
 			if !told && !old.statesSeen {
 				occupies, next.statesSeen, next.stateMissing = true, false, true
 			}

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -213,10 +214,34 @@ func (f *facts) drainDeadline() time.Time {
 // hasJobs says that jobs are on the node, or may be: more is waited for than an answer about jobs that are suspended.
 func (f *facts) hasJobs() bool { return f.State.Busy() != node.No || f.Occupied() == node.Yes }
 
+// completing says that jobs on the node have ended, and only their processes or epilogs have not: which jobs, where and since when. ok is
+// false for anything else.
+func (f *facts) completing() (text string, ok bool) {
+	known := f.JobsKnown == node.Yes && len(f.Jobs) > 0
+	running := func(j Job) bool { return !j.Completing }
+	if !f.State.Has(node.Completing) || known && slices.ContainsFunc(f.Jobs, running) || !known && (f.State.Has(node.Allocated) || f.State.Has(node.Mixed)) {
+		return "", false
+	}
+	which := "jobs"
+	if known {
+		which = fmt.Sprintf("job %d", f.Jobs[0].ID)
+		if len(f.Jobs) > 1 {
+			which = fmt.Sprintf("%d jobs, such as job %d", len(f.Jobs), f.Jobs[0].ID)
+		}
+		if user := f.Jobs[0].User; user != "" {
+			which += " of " + user
+		}
+	}
+	return fmt.Sprintf("%s, COMPLETING on node %s since %s: a process or the epilog has not ended", which, f.Slurm, f.Completing.UTC().Format(time.RFC3339)), true
+}
+
 // waiting says what a retired worker waits for.
 func waiting(w *facts) string {
 	if !w.hasJobs() {
 		return "waiting to hear whether jobs are suspended there"
+	}
+	if since, ok := w.completing(); ok {
+		return "waiting for " + since
 	}
 	if w.JobsKnown != node.Yes || len(w.Jobs) == 0 {
 		return "waiting for jobs to end"

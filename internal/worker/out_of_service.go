@@ -165,7 +165,9 @@ func (f *facts) out(reason, next string) OutOfService {
 		by += " since " + f.Reason.At.UTC().Format(time.RFC3339)
 	}
 	message := how + by + ": " + cmp.Or(f.Reason.Text, "no reason given")
-	if f.State.Busy() == node.Yes {
+	if completing, ok := f.completing(); ok {
+		message += "; " + completing
+	} else if f.State.Busy() == node.Yes {
 		message += "; jobs run there to their end"
 	}
 	return OutOfService{Reason: reason, Message: message + "; " + next, Since: f.Reason.At}

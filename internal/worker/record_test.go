@@ -168,7 +168,7 @@ func TestDeadlines(t *testing.T) {
 		{name: "and while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
 		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
 		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
-			jobs: []worker.Job{{7, "bob", at(time.Hour)}, {812, "alice", at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
+			jobs: []worker.Job{{ID: 7, User: "bob", End: at(time.Hour)}, {ID: 812, User: "alice", End: at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
 			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-20T14:00:00Z"},
 		{name: "a job without a limit ends never", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []worker.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,

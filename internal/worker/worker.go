@@ -45,6 +45,8 @@ type Worker struct {
 	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
 	State  node.State
 	Reason node.Reason
+	// Completing is since when the node is COMPLETING, if it is, as far as the pod shows.
+	Completing time.Time
 	// Record is what else Slurm has on the node, and Comment what it is to say about the pod, with what the pod registers with.
 	Record  Record
 	Comment node.Comment
@@ -82,6 +84,8 @@ type Job struct {
 	User string
 	// End is when Slurm ends it at the latest; zero for never.
 	End time.Time
+	// Completing says that it has ended, and that its processes or its epilog have not.
+	Completing bool
 }
 
 // situation is what is known of a worker. Most questions are asked in some situations only.

@@ -128,6 +128,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 		s.pending = true
 	default:
 		take(w, snapshot, s.node)
+		w.Completing = completingSince(s.pod, w.Now)
 		if w.Elsewhere = ""; w.Known == node.No {
 			w.Elsewhere = workerpod.Elsewhere(s.pod, snapshot)
 		}
@@ -163,6 +164,14 @@ func shown(pod *corev1.Pod) bool {
 	})
 }
 
+// completingSince is since when the Slurm node is COMPLETING, if it is: what the pod shows about that, which is now if it does not yet.
+func completingSince(pod *corev1.Pod, now time.Time) time.Time {
+	if c := workerpod.Condition(pod, completing); c != nil && !c.LastTransitionTime.IsZero() {
+		return c.LastTransitionTime.Time
+	}
+	return now.Truncate(time.Second)
+}
+
 // take reads a node out of a snapshot.
 func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 	n, known := snapshot.Node(name)
@@ -185,6 +194,6 @@ func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown
 	for _, j := range jobs {
-		w.Jobs = append(w.Jobs, worker.Job{ID: j.ID, User: j.User, End: ours(j.End)})
+		w.Jobs = append(w.Jobs, worker.Job{ID: j.ID, User: j.User, End: ours(j.End), Completing: j.Completing})
 	}
 }

@@ -106,6 +106,9 @@ func ourConditions() []corev1.PodConditionType {
 	return types
 }
 
+// completing is the type of the condition of a node on which jobs end.
+const completing corev1.PodConditionType = node.ConditionPrefix + "Completing"
+
 // wantedConditions are all conditions of ours that the pod is to have. What Slurm said last stays while it says nothing.
 func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
@@ -141,7 +144,11 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case slices.Contains(action.Conditions, string(kind)):
-			out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text})
+			c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text}
+			if kind == completing {
+				c.LastTransitionTime = metav1.NewTime(w.Completing) // as other messages say
+			}
+			out = append(out, c)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,6 +41,22 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 				t.Errorf("wanted are %+v", got)
 			}
 		})
+	}
+}
+
+// The time is in the message of a wait as well, and both are written at once.
+func TestTheConditionOfACompletingNodeHasTheTimeThatMessagesTell(t *testing.T) {
+	t.Parallel()
+	moment := now.Add(300 * time.Millisecond)
+	w := worker.Worker{Known: node.Yes, Completing: completingSince(&corev1.Pod{}, moment)}
+	action := worker.Action{Shown: worker.Shown{Conditions: []string{"SlurmNodeStateCompleting"}, ConditionsKnown: true}}
+	got := wantedConditions(&corev1.Pod{}, w, action)
+	if len(got) == 0 || got[0].Type != completing || !got[0].LastTransitionTime.Time.Equal(now) {
+		t.Fatalf("%+v", got)
+	}
+	shown := &corev1.Pod{Status: corev1.PodStatus{Conditions: got}}
+	if since := completingSince(shown, moment.Add(time.Hour)); !since.Equal(now) {
+		t.Errorf("an hour later it is COMPLETING since %s", since)
 	}
 }
 

@@ -90,7 +90,7 @@ func decodeJobs(r *reader, conditional bool) (JobList, []slurmError, error) {
 // Occupies says whether a job in this state holds nodes. It lists the states that hold none, so that a state that is
 // not known here counts as holding them.
 func Occupies(state []string) bool {
-	if slices.Contains(state, "COMPLETING") || slices.Contains(state, "CONFIGURING") {
+	if Completing(state) || slices.Contains(state, "CONFIGURING") {
 		return true
 	}
 	for _, s := range state {
@@ -102,6 +102,9 @@ func Occupies(state []string) bool {
 	}
 	return true
 }
+
+// Completing says that a job in this state has ended, and that its processes or its epilog have not on some of its nodes.
+func Completing(state []string) bool { return slices.Contains(state, "COMPLETING") }
 
 // Hidden says whether a job in this state may hold nodes that look idle, as one that is suspended does unless memory is a
 // resource. Nodes of jobs that run, or complete, look busy.
