@@ -99,12 +99,12 @@ func TestTheCacheKeepsOfAKubernetesNodeWhatIsRead(t *testing.T) {
 	out, err := slimNode(manifest.Parse[corev1.Node](t, `
 metadata: {name: n, labels: {a: b}, managedFields: [{manager: me}]}
 spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
-status: {conditions: [{type: Ready, status: "True"}], capacity: {cpu: "2"}, images: [{names: [i]}], nodeInfo: {kernelVersion: "6"}}
+status: {conditions: [{type: Ready, status: "True"}], capacity: {cpu: "2"}, images: [{names: [i]}], nodeInfo: {kernelVersion: "6", systemUUID: u}}
 `))
 	want := manifest.Parse[corev1.Node](t, `
 metadata: {name: n, labels: {a: b}}
 spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
-status: {conditions: [{type: Ready, status: "True"}]}
+status: {conditions: [{type: Ready, status: "True"}], nodeInfo: {systemUUID: u}}
 `)
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
 		t.Errorf("%v:\n%s", err, diff)

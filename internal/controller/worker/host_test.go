@@ -55,9 +55,10 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &reconciler{propagated: []string{"Ready", "GPUFault"}}
-			tt.want.Name = "n"
+			tt.want.Name, tt.want.Machine = "n", worker.Machine{Node: "n", UID: "u", System: "s"}
+			tt.status.NodeInfo.SystemUUID = "s"
 			n := &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: tt.annotations, Labels: tt.labels}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
+				ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Annotations: tt.annotations, Labels: tt.labels}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,
 			}
 			if tt.taint != "" {
 				n.Spec.Taints = []corev1.Taint{{Key: tt.taint, Effect: corev1.TaintEffectNoSchedule}}
