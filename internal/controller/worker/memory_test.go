@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,27 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 	m.forget(pod("w-0"))
 	if !m.shows(pod("w-0"), now.Add(-time.Hour)) {
 		t.Error("a pod that is gone is remembered")
+	}
+}
+
+func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
+	var m memory
+	look := func(state, by, reason string) node.Answer {
+		w := worker.Worker{Known: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
+		w.Record.Drained = w.Reason
+		m.recall(pod("w-0"), key, &w)
+		return w.Held
+	}
+	if held := look("IDLE DRAIN INVALID_REG", "slurm", "Low CPUs"); held != node.Unknown {
+		t.Errorf("of a node that was not seen before it is known: %s", held)
+	}
+	look("IDLE", "", "")
+	if held := look("IDLE DRAIN INVALID_REG", "slurm", "Low CPUs"); held != node.No {
+		t.Errorf("somebody held a node that took jobs: %s", held)
+	}
+	look("IDLE DRAIN", "root", "bad disk")
+	if held := look("IDLE DRAIN INVALID_REG", "slurm", "Low CPUs"); held != node.Yes {
+		t.Errorf("the drain of a person is forgotten: %s", held)
 	}
 }
 

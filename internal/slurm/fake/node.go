@@ -17,12 +17,17 @@ import (
 const notResponding = "Not responding"
 
 // Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued. A reason that a node has
-// stays, and slurmctld's own words follow it, once if the node is drained; that of one which is DOWN already stays as it is.
+// stays, and slurmctld's own words follow it, once if the node is drained; that of one which is DOWN already stays as it is. It does not notice
+// it of one whose last registration was refused.
 func (s *Slurm) Lose(names ...string) {
 	defer s.lock()()
 	for _, name := range names {
 		n := s.nodes[name]
 		if n == nil {
+			continue
+		}
+		if n.invalid {
+			n.gone = true
 			continue
 		}
 		n.notResponding = true

@@ -25,9 +25,9 @@ func (r Reason) OfRegistration() bool {
 // ofRegistration reports whether slurmctld says so of a registration, as releases 24.11 and 26.05 do.
 func ofRegistration(part string) bool {
 	if kind, isGres := strings.CutPrefix(part, "gres/"); isGres {
-		return strings.Contains(kind, " count reported lower than configured (")
+		return strings.Contains(kind, " count reported lower than configured (") || strings.Contains(kind, " count too low (")
 	}
-	for _, prefix := range []string{"Low socket*core*thread count", "Low CPUs", "Low RealMemory (reported:", "Low TmpDisk", "CoreSpec differ"} {
+	for _, prefix := range []string{"Low socket*core*thread count", "Low CPUs", "Low RealMemory (reported:", "Low TmpDisk", "CoreSpec differ", "Failed to set topology"} {
 		if strings.HasPrefix(part, prefix) {
 			return true
 		}

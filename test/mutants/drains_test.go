@@ -1,0 +1,89 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// drains are bugs about drains that nobody ends who should, or that are ended although they hold.
+func drains() []mutation {
+	const notes, end = "internal/worker/noted_drain.go", "internal/worker/end.go"
+	return []mutation{
+		{
+			name:   "a drain for a registration that no longer holds stays for ever",
+			edits:  []edit{{"internal/worker/state_change.go", `endedDrains.Decide(f) != "" },`, `endedDrains.Decide(f) == "never" },`}},
+			suite:  "internal/worker",
+			caught: "TestWhichDrainsOfOthersEnd",
+		},
+		{
+			name:   "a drain for a registration ends although no other slurmd has started",
+			edits:  []edit{{notes, `f.drainedForRegistration() && f.Record.StartedSince`, `f.drainedForRegistration()`}},
+			suite:  "internal/worker",
+			caught: "TestWhichDrainsOfOthersEnd",
+		},
+		{
+			name:   "the drain of a person ends because slurmctld has written its reason over theirs",
+			edits:  []edit{{notes, `r.Record.Drained.OfRegistration() && r.Held == node.No`, `r.Record.Drained.OfRegistration()`}},
+			suite:  "internal/worker",
+			caught: "TestWhichDrainsOfOthersAreNoted",
+		},
+		{
+			name:   "and because nobody remembers who held the node",
+			edits:  []edit{{"internal/controller/worker/memory.go", `p.held = w.HeldSince(p.held)`, `p.held = node.No`}},
+			suite:  "internal/controller/worker",
+			caught: "TestWhoHeldANodeBeforeSlurmctldIsRemembered",
+		},
+		{
+			name:   "the drain of a check ends on the machine that it is about",
+			edits:  []edit{{notes, `Differs(f.Host.Machine) == node.Yes`, `Differs(f.Host.Machine) != node.Unknown`}},
+			suite:  "internal/worker",
+			caught: "TestWhichDrainsOfOthersEnd",
+		},
+		{
+			name:   "the drain of a check outlives the machine that it is about",
+			edits:  []edit{{notes, `r.drainedByCheck() && !r.Reason.Silent()`, `r.drainedByCheck() && r.Reason.Silent()`}},
+			suite:  "internal/worker",
+			caught: "TestWhichDrainsOfOthersAreNoted",
+		},
+		{
+			name:   "a machine whose Node was made anew is taken for another one",
+			edits:  []edit{{"internal/worker/machine.go", `!known || m.System != other.System`, `true`}},
+			suite:  "internal/worker",
+			caught: "TestMachinesDiffer",
+		},
+		{
+			name:   "the note of a drain is taken for one of a newer drain",
+			edits:  []edit{{"internal/slurm/node/comment.go", ` && c.DrainedAt == drain.At.UTC().Format(time.RFC3339) ||`, ` ||`}},
+			suite:  "internal/slurm/node",
+			caught: "TestTheNoteOfADrain",
+		},
+		{
+			name:   "the link leaves a drain that the comment notes",
+			edits:  []edit{{"internal/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/link",
+			caught: "TestADrainThatTheCommentNotesIsEnded",
+		},
+		{
+			name:   "the link ends any drain that the comment notes",
+			edits:  []edit{{"internal/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/link",
+			caught: "TestADrainThatTheCommentNotesIsEnded",
+		},
+		{
+			name:   "the words of slurmctld in the reason of a person are taken for slurmctld's",
+			edits:  []edit{{"internal/slurm/node/registration.go", `if r.SetBy != slurmUser {`, `if r.SetBy == "" {`}},
+			suite:  "internal/slurm/node",
+			caught: "TestReasonsOfARegistration",
+		},
+		{
+			name:   "a worker waits for a job that is COMPLETING and does not say so",
+			edits:  []edit{{end, "if since, ok := w.completing(); ok {", "if since, ok := w.completing(); !ok && since != \"\" {"}},
+			suite:  "internal/worker",
+			caught: "TestAWorkerSaysThatItWaitsForAJobThatIsCompleting",
+		},
+		{
+			name:   "nobody notices that a job became COMPLETING",
+			edits:  []edit{{"internal/link/jobs.go", `j.Completing = j.Completing || rest.Completing(state)`, `_ = rest.Completing(state)`}},
+			suite:  "internal/link",
+			caught: "TestItIsKnownWhichJobsAreCompleting",
+		},
+	}
+}
