@@ -83,7 +83,7 @@ const (
 	ReasonCordoned = "Cordoned"
 	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.
 	ReasonKubernetesNodeUnknown = "KubernetesNodeUnknown"
-	// ReasonReturning: the drain is the operator's, nobody wants it any more, and it ends when the worker can take jobs.
+	// ReasonReturning: the drain is the operator's, or Slurm's for a registration that no longer holds, nobody wants it any more, and it ends when the worker can take jobs.
 	ReasonReturning = "Returning"
 	// ReasonNotResponding: Slurm has given the node up.
 	ReasonNotResponding = "NotResponding"
