@@ -6,6 +6,7 @@ package link
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ type recorded struct {
 }
 
 const (
-	// maxRecordsReread is how many jobs are read for one answer in which one that is in the same state as before is read again.
+	// maxRecordsReread is the reread of an answer for an exporter.
 	maxRecordsReread = 100
 	// minAgeToReread is how old a record is at least that is read again although its job is in the same state.
 	minAgeToReread = 20 * time.Second
@@ -58,13 +59,28 @@ const (
 
 // CollectJobs asks Slurm for all jobs, and returns what is known afterwards. If the limit of slurmrestd's load does not allow it yet,
 // that is what was known before. It answers one caller after the other.
-func (l *Link) CollectJobs(ctx context.Context) (JobRecords, error) { return l.records.collect(ctx) }
+func (l *Link) CollectJobs(ctx context.Context) (JobRecords, error) {
+	return l.records.collect(ctx, recordsLimit{most: math.MaxInt, reread: maxRecordsReread})
+}
+
+// A recordsLimit is how many jobs are read for one answer, and how many in which one that is in the same state as before is read again.
+type recordsLimit struct{ most, reread int }
 
 func newJobRecorder(connection *connection, view *view, load *loadLimit) *jobRecorder {
 	return &jobRecorder{connection: connection, view: view, load: load, known: map[int64]recorded{}}
 }
 
-func (r *jobRecorder) collect(ctx context.Context) (JobRecords, error) {
+// recent is what is known of all jobs, if all are known and it is not older than that. It waits for nobody.
+func (r *jobRecorder) recent(age time.Duration) (JobRecords, bool) {
+	if !r.mu.TryLock() { // somebody asks
+		return JobRecords{}, false
+	}
+	defer r.mu.Unlock()
+	ok := r.client == r.connection.get() && !r.last.Taken.IsZero() && r.last.Missing == 0 && r.view.now().Sub(r.last.Taken) <= age
+	return r.last, ok
+}
+
+func (r *jobRecorder) collect(ctx context.Context, limit recordsLimit) (JobRecords, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	client, asked := r.connection.get(), r.view.now()
@@ -83,7 +99,8 @@ func (r *jobRecorder) collect(ctx context.Context) (JobRecords, error) {
 	if err != nil {
 		return r.last, err
 	}
-	err = r.read(ctx, client, r.plan(asked, states))
+	due := r.plan(asked, states, limit.reread)
+	err = r.read(ctx, client, due[:min(len(due), limit.most)])
 	r.last = r.join(asked, states)
 	if r.last.Missing == 0 || asked.Sub(r.began) >= recordsTimeout {
 		r.began = time.Time{}
@@ -117,9 +134,9 @@ func (r *jobRecorder) account(call string) {
 }
 
 // plan decides which jobs to read, in turn, when these are the states of all. Those come first that are not known, or in another state
-// than they were: before those that wait, those that have nodes. What is left of a hundred goes to those that were read longest ago, as
-// time limits and reasons change without a change of state.
-func (r *jobRecorder) plan(now time.Time, states []rest.JobState) []int64 {
+// than they were: before those that wait, those that have nodes. If these are fewer than reread, those come next that were read longest
+// ago, as time limits and reasons change without a change of state.
+func (r *jobRecorder) plan(now time.Time, states []rest.JobState, reread int) []int64 {
 	var running, waiting []int64
 	var old []recorded
 	for _, s := range states {
@@ -136,7 +153,7 @@ func (r *jobRecorder) plan(now time.Time, states []rest.JobState) []int64 {
 		}
 	}
 	due := unique(running, waiting)
-	if len(due) >= maxRecordsReread {
+	if len(due) >= reread {
 		return due
 	}
 	slices.SortFunc(old, func(a, b recorded) int { return a.at.Compare(b.at) })
@@ -144,7 +161,7 @@ func (r *jobRecorder) plan(now time.Time, states []rest.JobState) []int64 {
 		due = append(due, known.ID)
 	}
 	due = unique(due)
-	return due[:min(len(due), maxRecordsReread)]
+	return due[:min(len(due), reread)]
 }
 
 // unique joins lists, with each number once. Each task of an array that waits has the number of the array in a list of states.

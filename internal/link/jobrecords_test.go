@@ -109,7 +109,7 @@ func TestWhichRecordsOfJobsAreRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &jobRecorder{known: tt.known}
-			if diff := cmp.Diff(tt.want, r.plan(now, tt.states)); diff != "" {
+			if diff := cmp.Diff(tt.want, r.plan(now, tt.states, maxRecordsReread)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -39,7 +39,10 @@ func newLeavingPartitions(connection *connection, view *view, load *loadLimit, p
 
 // LeavePartitions says which partitions are to go when no job needs them. Their lines in slurm.conf take no new jobs. The list takes the
 // place of the one before. When a partition may go, subscribers are told a Change of Slurmctld.
-func (l *Link) LeavePartitions(names ...string) { l.leaving.leave(names) }
+func (l *Link) LeavePartitions(names ...string) {
+	l.leaving.leave(names)
+	l.needs.leave(names)
+}
 
 // FreePartitions are those of the partitions that are to go of which slurmctld has said that no job needs them. They stay so while they
 // are among those of LeavePartitions: nobody can submit a job to them.

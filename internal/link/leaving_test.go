@@ -125,7 +125,7 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 		}
 		s.SetPartition("other", "DRAIN")
 		slowly(s, took, "/job/", "/jobs/state")
-		l.LeavePartitions("other")
+		l.leaving.leave([]string{"other"}) // and its jobs are not counted for people
 		questions := func() int { return s.Counters().Calls["GET job"] + s.Counters().Calls["GET jobs/state"] }
 		for minute := time.Minute; minute <= 5*time.Minute; minute += time.Minute {
 			after(time.Minute)
@@ -138,7 +138,7 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 		if got := questions(); got != jobs+2 || !l.FreePartitions()["other"] {
 			t.Errorf("it is free: %t, after %d questions, want one for each job, and two for their states", l.FreePartitions()["other"], got)
 		}
-		l.LeavePartitions("main") // one job is enough to know that it is needed, and the same is read again
+		l.leaving.leave([]string{"main"}) // one job is enough to know that it is needed, and the same is read again
 		s.SetPartition("main", "DRAIN")
 		after(10 * time.Minute)
 		s.ResetCounters()

@@ -59,9 +59,9 @@ func (o Options) withDefaults() Options {
 
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
 //
-// It has six parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for the
-// jobs on nodes, one for the states of jobs whose end somebody waits for, and one whether partitions may go. A seventh has what an exporter
-// asks for. They share the connection, the view and the limit of the load on slurmrestd.
+// It has seven parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for
+// the jobs on nodes, one for the states of jobs whose end somebody waits for, one whether partitions may go, and one counts the jobs in
+// these. An eighth has what an exporter asks for. They share the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
@@ -79,6 +79,7 @@ type Link struct {
 	followed  *followedJobs
 	ctlds     *ctldPoller
 	leaving   *leavingPartitions
+	needs     *leavingJobs
 	records   *jobRecorder
 	accounted *accountingRecorder
 	diag      *diagRecorder
@@ -104,6 +105,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
 	l.leaving = newLeavingPartitions(l.connection, l.view, load, publish)
 	l.records = newJobRecorder(l.connection, l.view, load)
+	l.needs = newLeavingJobs(l.connection, l.view, load, l.records, publish)
 	l.accounted = newAccountingRecorder(l.connection, l.view, load)
 	l.diag = &diagRecorder{connection: l.connection, view: l.view, load: load}
 	l.nodes = newNodePoller(options.Interval, l.connection, l.view, load, l.done)
@@ -116,6 +118,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 		l.jobs.poke()
 		l.followed.poke()
 		l.leaving.poke()
+		l.needs.poke()
 		l.records.expire()
 	}
 	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
@@ -193,5 +196,6 @@ func (l *Link) Run(ctx context.Context) {
 	running.Go(func() { l.jobs.run(ctx) })
 	running.Go(func() { l.followed.run(ctx) })
 	running.Go(func() { l.leaving.run(ctx) })
+	running.Go(func() { l.needs.run(ctx) })
 	l.nodes.run(ctx)
 }

@@ -18,6 +18,7 @@ import (
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
 // slurmctlds is what is known of the slurmctlds of a Controller.
@@ -26,6 +27,8 @@ type slurmctlds struct {
 	// linked says that slurmctld can be asked, through a RestApi; daemons is what it said.
 	linked  bool
 	daemons link.Daemons
+	// needs are the jobs that need partitions which are to go.
+	needs need.Answer
 }
 
 // refusal is why slurmctld does not take the configuration with the digest: the words of its own tools, or its last ones

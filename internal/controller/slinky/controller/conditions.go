@@ -4,15 +4,14 @@
 package controller
 
 import (
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
 // doubtful tells of what slurmctld starts with, as far as the operator knows, and that may not do.
@@ -43,9 +42,9 @@ func confined(lacks []string) metav1.Condition {
 	return c
 }
 
-// editWaits tells of partitions that stay for the jobs that may be in them. before is the condition as it was. While there are problems,
-// nothing of the edit has been carried out.
-func editWaits(out *reconcile.Report, p *plan, before *metav1.Condition) {
+// editWaits tells of partitions that stay for the jobs that may be in them, and of these jobs. before is the condition as it was. While there
+// are problems, nothing of the edit has been carried out. An event tells which partitions stay, and not each job that ends.
+func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.Condition) {
 	if len(p.Problems) > 0 {
 		return
 	}
@@ -59,20 +58,10 @@ func editWaits(out *reconcile.Report, p *plan, before *metav1.Condition) {
 		}
 		return
 	}
-	message := fmt.Sprintf("slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=%s lists them, and annotation %s=%s has them end at once",
-		partitions(p.lingering), strings.Join(p.lingering[:min(len(p.lingering), maxNamed)], ","), slinkyv1beta1.AnnotationEndJobs, p.wantedDigest)
+	waits := rendercontroller.EditWaits{Partitions: p.lingering, Digest: p.wantedDigest}
+	message := waits.Message(jobs)
 	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
-	if before == nil || before.Message != message {
+	if before == nil || !waits.TellsOf(before.Message) {
 		say(slinkyv1beta1.ReasonJobsNeedPartitions, message)
 	}
-}
-
-// maxNamed is how many partitions a message names.
-const maxNamed = 5
-
-func partitions(names []string) string {
-	if len(names) > maxNamed {
-		return fmt.Sprintf("partitions %s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-	}
-	return "partitions " + strings.Join(names, ", ")
 }

@@ -14,14 +14,18 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
 func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	const (
-		one  = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once"
+		one  = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once; jobs of old: 2 running (job 7 has no time limit)"
 		many = "slurm.conf keeps partitions a, b, c, d, e and 2 more until"
 	)
 	waits := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: one}
+	others := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: strings.Replace(one, "2 running", "3 running", 1)}
+	older := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: strings.Replace(one, "=abc", "=abcd", 1)}
+	jobs := need.Answer{Of: map[string]need.Jobs{"old": {Running: 2, Last: "7"}}}
 	tests := []struct {
 		name      string
 		lingering []string
@@ -34,6 +38,8 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 		{"nothing waits", nil, nil, nil, "", true, ""},
 		{"it begins to wait", []string{"old"}, nil, nil, one, false, "JobsNeedPartitions"},
 		{"it goes on to wait, and says so once", []string{"old"}, waits, nil, one, false, ""},
+		{"a job ends, which is no event", []string{"old"}, others, nil, one, false, ""},
+		{"it waits for another edit", []string{"old"}, older, nil, one, false, "JobsNeedPartitions"},
 		{"another partition waits as well", []string{"a", "b", "c", "d", "e", "f", "g"}, waits, nil, many, false, "JobsNeedPartitions"},
 		{"the last partition has gone", nil, waits, nil, "", true, "EditDone"},
 		{"with a problem nothing of the edit has been carried out", nil, waits, errors.New("x"), "", false, ""},
@@ -43,7 +49,7 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 			p := &plan{lingering: tt.lingering, wantedDigest: "abc"}
 			p.Fail("spec", tt.problem)
 			var out reconcile.Report
-			editWaits(&out, p, tt.before)
+			editWaits(&out, p, jobs, tt.before)
 			message, event := "", ""
 			for _, c := range out.Conditions {
 				message = c.Message

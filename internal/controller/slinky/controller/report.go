@@ -63,7 +63,7 @@ func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, obser
 	} else if len(o.Plan.Problems) == 0 {
 		out.Conditions = append(out.Conditions, confined(o.Plan.unconfined))
 	}
-	editWaits(&out, o.Plan, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits))
+	editWaits(&out, o.Plan, daemons.needs, meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits))
 	switch {
 	case c.Spec.External:
 	case c.Replicas() > 1:

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
 // wakeController wakes a Controller when its slurmctlds say something else, or when their link comes or goes.
@@ -26,9 +27,9 @@ func wakeController(_ context.Context, queue reconcile.Queue, change link.Change
 
 // running gathers what is known of the slurmctlds, and says to the link what is still to be found out.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
-	var out slurmctlds
+	out := slurmctlds{needs: need.Answer{Unknown: "without a RestApi nobody can ask Slurm"}}
 	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {
-		out.linked, out.daemons = true, l.Daemons()
+		out.linked, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
 	}
 	if c.Spec.External {
 		return out, nil
