@@ -43,8 +43,12 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 // ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change. Whoever mends one of two is on
 // the right way, and a newer version's rules must not lock up objects that an older one took.
 func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
-	if v.exempt(obj) || old.GetGeneration() == obj.GetGeneration() {
+	if v.exempt(obj) {
 		return nil, nil
+	}
+	jobs := v.jobs(ctx, old, obj)
+	if old.GetGeneration() == obj.GetGeneration() {
+		return jobs, nil
 	}
 	found, err := validation.Find(ctx, v.live, obj, "")
 	if err != nil {
@@ -57,7 +61,20 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 		}
 		found.Mistakes = slices.DeleteFunc(found.Mistakes, func(p problem.Problem) bool { return slices.Contains(before.Mistakes, p) })
 	}
-	return found.Warnings, v.refusal(obj, found.Mistakes)
+	if len(found.Mistakes) > 0 { // and nothing happens to jobs
+		return found.Warnings, v.refusal(obj, found.Mistakes)
+	}
+	return append(found.Warnings, jobs...), nil
+}
+
+// jobs are warnings of what a change does to jobs. Nothing is refused because that cannot be found out.
+func (v *validator[T]) jobs(ctx context.Context, old, obj T) admission.Warnings {
+	warnings, err := validation.EditWarnings(ctx, v.live, old, obj)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Could not find out what a change does to jobs")
+		warnings = append(warnings, fmt.Sprintf("what this does to jobs, and to how many, is not known: %v", err))
+	}
+	return warnings
 }
 
 // ValidateDelete is not registered: everything may be deleted.

@@ -1,0 +1,173 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+)
+
+// EditWarnings says what an edit of an object does to jobs: of partitions that it takes away, and of the annotation that has jobs end.
+// How many jobs there are is what condition EditWaits says; nobody else can be asked here. The error says what did not answer.
+func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Object) ([]string, error) {
+	look := lookup{live: live}
+	ends, err := look.endsJobs(ctx, old, obj)
+	if err != nil || old.GetGeneration() == obj.GetGeneration() {
+		return ends, err
+	}
+	after, err := look.configured(ctx, obj)
+	if err != nil || after == nil {
+		return ends, err
+	}
+	before, err := look.configured(ctx, old)
+	if err != nil || before == nil {
+		return ends, err
+	}
+	known := before.lingering()
+	waits := after.lingering()
+	waits.Partitions = slices.DeleteFunc(waits.Partitions, func(name string) bool { return slices.Contains(known.Partitions, name) })
+	if len(waits.Partitions) == 0 {
+		return ends, nil
+	}
+	return append(ends, fmt.Sprintf("Controller %s: slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused; how many jobs need them is not known here, condition EditWaits of the Controller says it",
+		after.Controller.Name, waits.Names())), nil
+}
+
+// endsJobs warns of an annotation that has jobs end, when it is set.
+func (l lookup) endsJobs(ctx context.Context, old, obj client.Object) ([]string, error) {
+	digest := obj.GetAnnotations()[slinkyv1beta1.AnnotationEndJobs]
+	if digest == "" || digest == old.GetAnnotations()[slinkyv1beta1.AnnotationEndJobs] {
+		return nil, nil
+	}
+	c := &slinkyv1beta1.Controller{}
+	switch o := obj.(type) {
+	case *slinkyv1beta1.Controller:
+		c = o
+	case *nebiusv1.SlurmCluster:
+		if _, err := l.get(ctx, o.Namespace, o.ControllerName(), c); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, nil
+	}
+	waits := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits)
+	if waits != nil {
+		if jobs, ok := controller.JobsOf(waits.Message, digest); ok {
+			return []string{fmt.Sprintf("annotation %s=%s has slurmctld end the jobs that need partitions which are to go, at once, and queue none again; %s",
+				slinkyv1beta1.AnnotationEndJobs, digest, jobs)}, nil
+		}
+	}
+	return []string{fmt.Sprintf("annotation %s=%s: no edit with this digest waits for jobs; should it be that of an edit to come, slurmctld ends the jobs of the partitions which that takes away, and how many that are is not known",
+		slinkyv1beta1.AnnotationEndJobs, digest)}, nil
+}
+
+// configured is what slurm.conf is rendered from, with an object as it is given here in the place of the live one.
+type configured struct{ controller.Input }
+
+// lingering are the partitions that stay, whatever the annotation says.
+func (c *configured) lingering() controller.EditWaits {
+	in := c.Input
+	in.Controller = in.Controller.DeepCopy()
+	delete(in.Controller.Annotations, slinkyv1beta1.AnnotationEndJobs)
+	out := controller.Render(in)
+	return out.EditWaits()
+}
+
+// configured looks up what slurm.conf is rendered from; nil when there is none yet, or the object is none of those that it comes from.
+func (l lookup) configured(ctx context.Context, obj client.Object) (*configured, error) {
+	var in controller.Input
+	var err error
+	switch o := obj.(type) {
+	case *slinkyv1beta1.Controller:
+		in.Controller = o
+		in.NodeSets, err = l.nodeSetsOf(ctx, o, nil)
+	case *slinkyv1beta1.NodeSet:
+		c := &slinkyv1beta1.Controller{}
+		found, getErr := l.get(ctx, o.Namespace, o.Spec.ControllerRef.Name, c)
+		if getErr != nil || !found {
+			return nil, getErr
+		}
+		in.Controller = c
+		in.NodeSets, err = l.nodeSetsOf(ctx, c, o)
+	case *nebiusv1.SlurmCluster:
+		err = l.composed(ctx, o, nil, &in)
+	case *nebiusv1alpha1.NodeSet:
+		err = l.composedOf(ctx, o, &in)
+	}
+	if err != nil || in.Controller == nil || in.Controller.Spec.External {
+		return nil, err
+	}
+	config := &corev1.ConfigMap{}
+	found, err := l.get(ctx, obj.GetNamespace(), in.Controller.ConfigName(), config)
+	if err != nil || !found {
+		return nil, err
+	}
+	in.Live, in.Images = controller.ReadLive(config.Data), images()
+	var ignored Findings // Find has said it
+	return &configured{in}, l.files(ctx, in.Controller, &in.Files, &ignored)
+}
+
+// nodeSetsOf are the NodeSets of a Controller, edited in the place of the one of its name.
+func (l lookup) nodeSetsOf(ctx context.Context, c *slinkyv1beta1.Controller, edited *slinkyv1beta1.NodeSet) ([]slinkyv1beta1.NodeSet, error) {
+	var list slinkyv1beta1.NodeSetList
+	if err := l.live.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	var out []slinkyv1beta1.NodeSet
+	for _, set := range list.Items {
+		if edited != nil && set.Name == edited.Name {
+			set = *edited
+		}
+		if set.Spec.ControllerRef.Name == c.Name && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
+			out = append(out, set)
+		}
+	}
+	return out, nil
+}
+
+// composed composes what a SlurmCluster needs for slurm.conf, edited in the place of the NodeSet of its name.
+func (l lookup) composed(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet, in *controller.Input) error {
+	sets, err := reference.NodeSetsOf(ctx, l.live, cluster)
+	if err != nil {
+		return err
+	}
+	for i := range sets {
+		if edited != nil && sets[i].Name == edited.Name {
+			sets[i] = *edited
+		}
+	}
+	out := compose.Cluster(compose.Input{Cluster: cluster, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}})
+	in.Controller = out.Components.Controller
+	for _, set := range out.Components.NodeSets {
+		in.NodeSets = append(in.NodeSets, *set)
+	}
+	return nil
+}
+
+// composedOf does so for the SlurmCluster of a NodeSet, if there is one.
+func (l lookup) composedOf(ctx context.Context, set *nebiusv1alpha1.NodeSet, in *controller.Input) error {
+	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
+	if err != nil {
+		return err
+	}
+	owner := compose.OwnerOf(set, clusters)
+	for i := range clusters {
+		if clusters[i].Name == owner {
+			return l.composed(ctx, &clusters[i], set, in)
+		}
+	}
+	return nil
+}
