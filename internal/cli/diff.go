@@ -36,6 +36,9 @@ of other groups than both of ours and core are not looked at.
 
 ` + notKnown + `
 
+Of a partition that would go, a note says which jobs need it now, and the annotation that would have them end. With the right to list pods, and to
+get and create pods/exec, squeue is asked for that in a login pod.
+
 Rights: to get and patch what is in the files; to list the kinds of both groups, and configmaps. No Secret is read but those of the files.
 
 Exit codes: 0 nothing would change, 1 something would, 2 an error, or the operator would refuse an object.`
@@ -51,6 +54,7 @@ func (s *session) diffCommand(ctx context.Context) *cobra.Command {
 	var manager string
 	command := &cobra.Command{
 		Use: "diff -f FILE|DIR|-", Short: "Show what manifests would change", Long: diffHelp, Example: diffExamples, Args: cobra.NoArgs,
+		Annotations: map[string]string{remoteAnnotation: ""},
 		RunE: func(*cobra.Command, []string) error {
 			changed, err := s.diff(ctx, flags, manager)
 			var end exit
@@ -113,6 +117,7 @@ func (s *session) diff(ctx context.Context, flags renderFlags, manager string) (
 	}
 	known := func(text string) bool { return slices.Contains(was.Mistakes, text) || slices.Contains(was.Notes, text) }
 	is.Mistakes, is.Notes = slices.DeleteFunc(is.Mistakes, known), slices.DeleteFunc(is.Notes, known)
+	is.Notes = append(is.Notes, d.waits(ctx, was.Waits, is.Waits)...)
 	return d.differs, s.complain(nil, is)
 }
 

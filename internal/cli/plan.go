@@ -19,6 +19,9 @@ import (
 
 const planHelp = `Shows what is going to happen to the workers of NodeSets, in order, and what that waits for.
 
+Edits of slurm.conf that wait for jobs follow, as condition EditWaits of the Controllers has them. "kubectl slurm diff" shows that of an edit
+to come.
+
 A NodeSet tells at most 32 steps of its plan; a line says how many follow. With annotation coxswain.dev/dry-run: "true" of the NodeSet
 nothing of it is done.
 
@@ -78,7 +81,30 @@ func (p *planner) show(ctx context.Context) (string, error) {
 	if p.name != "" && len(sets.Items) == 0 {
 		return "", fmt.Errorf("there is no NodeSet %s in namespace %s", p.name, p.namespace)
 	}
-	return sets.ResourceVersion, p.print(NewPlans(sets.Items))
+	plans := NewPlans(sets.Items)
+	if p.name == "" {
+		var err error
+		if plans.Edits, err = p.edits(ctx); err != nil {
+			return "", err
+		}
+	}
+	return sets.ResourceVersion, p.print(plans)
+}
+
+// edits are those that wait for jobs. Who may not list Controllers is told so, once.
+func (p *planner) edits(ctx context.Context) ([]WaitingEdit, error) {
+	var list slinkyv1beta1.ControllerList
+	err := p.List(ctx, &list, client.InNamespace(p.namespace))
+	if apierrors.IsForbidden(err) {
+		if p.printed == nil {
+			fmt.Fprintln(p.Streams.ErrOut, "Note: edits that wait for jobs are not shown: you lack the right to list controllers.slinky.slurm.net")
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing Controllers%s: %w", inNamespace(p.namespace), err)
+	}
+	return waitingEdits(list.Items), nil
 }
 
 func (p *planner) options() []client.ListOption {

@@ -19,6 +19,8 @@ import (
 // Plans are the plans of NodeSets, by name.
 type Plans struct {
 	NodeSets []Plan `json:"nodeSets"`
+	// Edits are those that wait for jobs.
+	Edits []WaitingEdit `json:"edits,omitempty"`
 }
 
 // Plan is what is going to happen to the workers of a NodeSet.
@@ -76,13 +78,22 @@ func (p Plans) write(w io.Writer, wide bool) error {
 			add(plan.NodeSet, "", "", "", "", "nothing is planned")
 		}
 	}
-	if len(out.rows) == 0 {
-		if _, err := fmt.Fprintln(w, "Nothing is planned."); err != nil {
-			return fmt.Errorf("writing: %w", err)
+	if len(out.rows) > 0 {
+		if err := out.write(w, false); err != nil {
+			return err
 		}
-		return nil
 	}
-	return out.write(w, false)
+	text := ""
+	if len(out.rows) == 0 && len(p.Edits) == 0 {
+		text = "Nothing is planned.\n"
+	}
+	for _, edit := range p.Edits {
+		text += "Controller/" + edit.Controller + ": " + oneLine(edit.Message) + "\n"
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
 }
 
 // rawFrom are the options of a watch that begins after a resource version.

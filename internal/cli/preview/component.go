@@ -98,7 +98,17 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 	if err := m.files(ctx, c, &in.Files); err != nil {
 		return err
 	}
+	config := &corev1.ConfigMap{}
+	if found, err := m.get(ctx, c.Namespace, c.ConfigName(), config); err != nil {
+		return err
+	} else if found {
+		in.Live = rendercontroller.ReadLive(config.Data)
+		in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
+	}
 	out := rendercontroller.Render(in)
+	if waits := out.EditWaits(); len(waits.Partitions) > 0 {
+		m.out.Waits = append(m.out.Waits, Waits{Namespace: c.Namespace, Controller: c.Name, EditWaits: waits})
+	}
 	for _, doubt := range out.Doubts {
 		m.note(c, "%s", doubt.Error())
 	}

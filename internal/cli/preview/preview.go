@@ -26,6 +26,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/cli/lint"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
 
@@ -59,6 +60,15 @@ type Output struct {
 	Made []Made
 	// Mistakes are why nothing is made of an object, and Notes what else is to be known. Both begin with KIND/NAME.
 	Mistakes, Notes []string
+	// Waits are edits that wait for jobs, where the ConfigMap of a Controller is among the objects.
+	Waits []Waits
+}
+
+// Waits is an edit that waits for jobs.
+type Waits struct {
+	// Namespace and Controller name the Controller.
+	Namespace, Controller string
+	controller.EditWaits
 }
 
 // maker makes objects.
