@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
@@ -96,5 +97,17 @@ func TestPlanShowsEditsThatWait(t *testing.T) {
 	got := w.run(t, "plan").check(t, 0)
 	if strings.Contains(got.out, "keeps") || got.errors != "Note: edits that wait for jobs are not shown: you lack the right to list controllers.slinky.slurm.net\n" {
 		t.Errorf("without the right it prints %q and %q", got.out, got.errors)
+	}
+}
+
+func TestAnEditThatWaitsIsFoundOnceInATree(t *testing.T) {
+	waits := condition("EditWaits", metav1.ConditionTrue, "JobsNeedPartitions", "jobs of old: 2 running")
+	cluster := &nebiusv1.SlurmCluster{ObjectMeta: named("demo")}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: named("demo")}
+	controller.OwnerReferences = []metav1.OwnerReference{{APIVersion: "slurm.nebius.ai/v1", Kind: "SlurmCluster", Name: "demo", UID: "u"}}
+	cluster.Status.Conditions, controller.Status.Conditions = []metav1.Condition{waits}, []metav1.Condition{waits}
+	got := newWorld(t, cluster, controller).run(t, "status", "-o", "json").out
+	if strings.Count(got, "jobs of old: 2 running") != 1 {
+		t.Errorf("it prints %s", got)
 	}
 }

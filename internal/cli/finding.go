@@ -65,9 +65,13 @@ func alarming(c metav1.Condition) bool {
 	return false
 }
 
-// findings are the conditions that ask for attention, but for those whose message condition Ready has as well.
-func findings(conditions []metav1.Condition, ready Finding) (out []Finding) {
+// findings are the conditions of an object that ask for attention, but for those whose message condition Ready has as well, and for what a
+// SlurmCluster repeats of its Controller.
+func findings(kind string, conditions []metav1.Condition, ready Finding) (out []Finding) {
 	for _, c := range conditions {
+		if kind == "SlurmCluster" && c.Type == slinkyv1beta1.ConditionEditWaits {
+			continue
+		}
 		if alarming(c) && (c.Message == "" || c.Message != ready.Message) {
 			out = append(out, findingOf(c))
 		}

@@ -219,5 +219,5 @@ func (p *planter) plant(kind string, o metav1.Object, conditions []metav1.Condit
 
 func object(kind string, o metav1.Object, conditions []metav1.Condition) Object {
 	ready := readiness(o.GetGeneration(), conditions)
-	return Object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Ready: ready, Findings: findings(conditions, ready)}
+	return Object{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Ready: ready, Findings: findings(kind, conditions, ready)}
 }

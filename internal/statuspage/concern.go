@@ -72,6 +72,9 @@ func sortConditions(objects []Object) (concerns, fine []Condition) {
 	var all []weighed
 	for _, o := range objects {
 		for _, c := range o.Conditions {
+			if o.Kind == "SlurmCluster" && c.Type == slinkyv1beta1.ConditionEditWaits {
+				continue // it repeats that of its Controller
+			}
 			all = append(all, weighed{Condition{
 				Object: o.Kind + " " + o.Name, Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message,
 				Since: stamp(c.LastTransitionTime.Time),

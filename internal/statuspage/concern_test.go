@@ -52,6 +52,7 @@ func TestTheMostUrgentConditionIsFirst(t *testing.T) {
 	concerns, fine := sortConditions([]Object{
 		{Kind: "Controller", Name: "a", Conditions: conditions("Reconciling", "True", "Ready", "False", "SlurmReachable", "True")},
 		{Kind: "NodeSet", Name: "b", Conditions: conditions("Ready", "False", "Stalled", "True")},
+		{Kind: "SlurmCluster", Name: "c", Conditions: conditions("EditWaits", "True")}, // as its Controller says
 	})
 	brief := func(all []Condition) (out []string) {
 		for _, c := range all {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,8 @@ import (
 // Seen is what the composed objects report of themselves.
 type Seen struct {
 	Controller, Accounting, RestAPI, LoginSet, SConfigController, Exporter kube.Part
+	// EditWaits is the condition of the Controller; nil when it has none.
+	EditWaits *metav1.Condition
 	// NodeSets are the workers, in the order of compose.Components.
 	NodeSets []kube.Part
 	// Database are the objects of the mariadb-operator, if there are any.
@@ -33,9 +37,11 @@ type Seen struct {
 // observe reads the composed objects from the cache.
 func (r *reconciler) observe(ctx context.Context, cluster *nebiusv1.SlurmCluster, _ facts, plan *plan, seen *Seen) (err error) {
 	parts := &plan.composed.Components
-	if seen.Controller, err = r.part(ctx, cluster, parts.Controller.DeepCopy(), "Controller"); err != nil {
+	slurmctld := parts.Controller.DeepCopy()
+	if seen.Controller, err = r.part(ctx, cluster, slurmctld, "Controller"); err != nil {
 		return err
 	}
+	seen.EditWaits = meta.FindStatusCondition(slurmctld.Status.Conditions, slinkyv1beta1.ConditionEditWaits)
 	if seen.RestAPI, err = r.part(ctx, cluster, parts.RestAPI.DeepCopy(), "RestApi"); err != nil {
 		return err
 	}

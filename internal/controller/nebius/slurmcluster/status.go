@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
@@ -45,6 +46,7 @@ func (s *status) rollUp() reconcile.Report {
 	s.components()
 	s.spec()
 	s.images()
+	s.editWaits()
 	status := &s.cluster.Status
 	status.ObservedGeneration = s.cluster.Generation
 	status.ReadyWorkers, status.ReadyLogin = new(s.seen.ReadyWorkers), new(s.seen.ReadyLogin)
@@ -127,6 +129,15 @@ func (s *status) images() {
 		s.report.Events = append(s.report.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: kind, Action: "Compose", Note: message})
 	}
 	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonSoperatorImages, message)
+}
+
+// editWaits has the condition of the Controller where users of the cluster look.
+func (s *status) editWaits() {
+	if waits := s.seen.EditWaits; waits != nil {
+		s.report.Say(waits.Type, waits.Status, waits.Reason, waits.Message)
+		return
+	}
+	s.report.Drop = append(s.report.Drop, slinkyv1beta1.ConditionEditWaits)
 }
 
 // component writes the condition of a component that the spec asks for.

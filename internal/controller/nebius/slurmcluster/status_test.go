@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
@@ -42,6 +44,26 @@ func composed(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready .
 		o.Seen.NodeSets = append(o.Seen.NodeSets, part("NodeSet "+set.Name))
 	}
 	return o
+}
+
+func TestAnEditThatWaitsIsToldByTheCluster(t *testing.T) {
+	o := composed(&nebiusv1.SlurmCluster{}, nil)
+	o.Seen.EditWaits = &metav1.Condition{Type: "EditWaits", Status: metav1.ConditionTrue, Reason: "JobsNeedPartitions", Message: "jobs of old: 2 running"}
+	waits := func(o outcome) *metav1.Condition {
+		out := report(&nebiusv1.SlurmCluster{}, o)
+		found := meta.FindStatusCondition(out.Conditions, "EditWaits")
+		if (found == nil) != slices.Contains(out.Drop, "EditWaits") {
+			t.Errorf("it is told and dropped: %v", out.Drop)
+		}
+		return found
+	}
+	if got := waits(o); got == nil || got.Message != "jobs of old: 2 running" || got.Status != metav1.ConditionTrue {
+		t.Errorf("the condition is %v", got)
+	}
+	o.Seen.EditWaits = nil
+	if got := waits(o); got != nil {
+		t.Errorf("nothing waits, and the condition is %v", got)
+	}
 }
 
 func TestStatusIsRolledUp(t *testing.T) {
