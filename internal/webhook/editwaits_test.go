@@ -45,7 +45,9 @@ func sets(value any, path ...string) func(*unstructured.Unstructured) {
 
 // annotates sets the annotation that has jobs end.
 func annotates(digest string) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{slinkyv1beta1.AnnotationEndJobs: digest}) }
+	return func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{slinkyv1beta1.AnnotationEndJobs: digest})
+	}
 }
 
 func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {

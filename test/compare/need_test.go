@@ -17,7 +17,7 @@ import (
 )
 
 // The link counts the jobs of a partition by what slurmrestd says, and "kubectl slurm diff" by what squeue says.
-func TestTheJobsThatNeedAPartitionAreCounted(t *testing.T) {
+func TestTheJobsOfSlurmThatNeedAPartitionAreCounted(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
 		t.Run(root.Release, func(t *testing.T) {
 			t.Parallel()

@@ -50,10 +50,14 @@ func (w EditWaits) text() string {
 }
 
 // Message says what waits, how it can be had at once, and for which jobs it waits.
-func (w EditWaits) Message(jobs need.Answer) string { return w.text() + jobsFollow + jobs.Words(w.named()) }
+func (w EditWaits) Message(jobs need.Answer) string {
+	return w.text() + jobsFollow + jobs.Words(w.named())
+}
 
 // TellsOf says whether a message is of this edit, whatever the jobs were.
-func (w EditWaits) TellsOf(message string) bool { return strings.HasPrefix(message, w.text()+jobsFollow) }
+func (w EditWaits) TellsOf(message string) bool {
+	return strings.HasPrefix(message, w.text()+jobsFollow)
+}
 
 // JobsOf takes what is said of the jobs out of a message of an edit with the digest; false for a message of another one.
 func JobsOf(message, digest string) (jobs string, ok bool) {

@@ -1,0 +1,88 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// waits are bugs of who says for which jobs an edit waits.
+func waits() []mutation {
+	return []mutation{
+		{
+			name:   "100,000 states of jobs are asked for to count those of a partition",
+			edits:  []edit{{"internal/link/leavingjobs.go", "jobs > maxJobsCounted", "jobs < 0"}},
+			suite:  "internal/link",
+			caught: "TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber/24.11.5",
+		},
+		{
+			name:   "all records are read at once to count the jobs of a partition",
+			edits:  []edit{{"internal/link/jobrecords.go", "due[:min(len(due), limit.most)]", "due"}},
+			suite:  "internal/link",
+			caught: "TestHowManyJobsAreReadForACount/26.05.5",
+		},
+		{
+			name:   "numbers of jobs are told as all of them while records are missing",
+			edits:  []edit{{"internal/link/leavingjobs.go", "AtLeast: known.Missing > 0", "AtLeast: false"}},
+			suite:  "internal/link",
+			caught: "TestHowManyJobsAreReadForACount/24.11.5",
+		},
+		{
+			name:   "a Controller is woken by each count of jobs",
+			edits:  []edit{{"internal/link/leavingjobs.go", "current && !reflect.DeepEqual(j.answer, answer)", "current && (true || reflect.DeepEqual(j.answer, answer))"}},
+			suite:  "internal/link",
+			caught: "TestTheJobsThatNeedAPartitionAreCountedByKind/26.05.5",
+		},
+		{
+			name:   "jobs are told as they were before Slurm went away",
+			edits:  []edit{{"internal/link/leavingjobs.go", "l.needs.view.snapshot().Trust != Fresh", "l.needs.answer.Of == nil && false"}},
+			suite:  "internal/link",
+			caught: "TestTheJobsThatNeedAPartitionAreCountedByKind/24.11.5",
+		},
+		{
+			name:   "jobs that are held count as pending",
+			edits:  []edit{{"internal/slurm/need/need.go", `is("PENDING") && isHeld(job.Reason)`, `is("PENDING") && false && isHeld(job.Reason)`}},
+			suite:  "internal/slurm/need",
+			caught: "TestWhatIsSaidOfTheJobsOfAPartition",
+		},
+		{
+			name:   "a job without a time limit ends first",
+			edits:  []edit{{"internal/slurm/need/need.go", "(job.End.IsZero() || job.End.After(j.End))", "job.End.After(j.End)"}},
+			suite:  "internal/slurm/need",
+			caught: "TestWhatIsSaidOfTheJobsOfAPartition",
+		},
+		{
+			name:   "each job that ends is an event of the edit",
+			edits:  []edit{{"internal/controller/slinky/controller/conditions.go", "!waits.TellsOf(before.Message)", "before.Message != message"}},
+			suite:  "internal/controller/slinky/controller",
+			caught: "TestAnEditThatWaitsIsToldWithTheWayOut",
+		},
+		{
+			name:   "a SlurmCluster keeps saying that an edit waits",
+			edits:  []edit{{"internal/controller/nebius/slurmcluster/status.go", "s.report.Drop = append(s.report.Drop, slinkyv1beta1.ConditionEditWaits)", "_ = slinkyv1beta1.ConditionEditWaits"}},
+			suite:  "internal/controller/nebius/slurmcluster",
+			caught: "TestAnEditThatWaitsIsToldByTheCluster",
+		},
+		{
+			name:   "diff shows a slurm.conf without the partitions that linger",
+			edits:  []edit{{"internal/cli/preview/component.go", "in.Live = rendercontroller.ReadLive(config.Data)", "_ = config.Data"}},
+			suite:  "internal/cli",
+			caught: "TestDiffShowsWhichJobsNeedAPartitionThatGoes",
+		},
+		{
+			name:   "an edit that waits is found twice in a tree",
+			edits:  []edit{{"internal/cli/finding.go", `kind == "SlurmCluster" && c.Type`, `kind == "" && c.Type`}},
+			suite:  "internal/cli",
+			caught: "TestAnEditThatWaitsIsFoundOnceInATree",
+		},
+		{
+			name:   "who sets the annotation is not told which jobs it ends",
+			edits:  []edit{{"internal/webhook/validator.go", "return jobs, nil", "return nil, nil"}},
+			suite:  "internal/webhook",
+			caught: "TestWhoTakesAPartitionAwayIsTold",
+		},
+		{
+			name:   "who takes a partition away is told of those that linger already",
+			edits:  []edit{{"internal/validation/editwaits.go", "return slices.Contains(known.Partitions, name)", "return slices.Contains(known.Partitions, name) && false"}},
+			suite:  "internal/webhook",
+			caught: "TestWhoTakesAPartitionAwayIsTold",
+		},
+	}
+}
