@@ -32,6 +32,7 @@ type jobRecorder struct {
 	connection *connection
 	view       *view
 	load       *loadLimit
+	wanted     func(rest.JobState) bool // which jobs are read; nil: all
 
 	mu     sync.Mutex   // held by whoever asks
 	client *rest.Client // that has said what is known
@@ -94,7 +95,7 @@ func (r *jobRecorder) collect(ctx context.Context, limit recordsLimit) (JobRecor
 	if r.last.Taken.IsZero() {
 		r.began = asked
 	}
-	states, err := client.JobStates(ctx, nil)
+	states, err := client.JobStates(ctx, r.wanted)
 	r.account(listJobs)
 	if err != nil {
 		return r.last, err

@@ -19,13 +19,14 @@ import (
 //
 //	what is known                                  what is asked for         why
 //	all jobs, for an exporter or the status page   nothing
-//	slurmctld has few jobs                         all states, and records   80 bytes for each job, and 12 kB for each that is new
-//	it has more                                    nothing else              100,000 states are 8 MB, and slurmrestd works for seconds
+//	few jobs run or wait                           all states, and records   80 bytes for each job, and 12 kB for each that is new
+//	more do                                        nothing else              100,000 states are 8 MB, and slurmrestd works for seconds
 type leavingJobs struct {
 	connection *connection
 	view       *view
 	load       *loadLimit
-	records    *jobRecorder
+	others     *jobRecorder // that an exporter and the status page ask
+	records    *jobRecorder // of jobs that have not ended, which is asked here alone
 	publish    func(nodes ...string)
 	wake       // jobs can be asked for
 
@@ -33,8 +34,6 @@ type leavingJobs struct {
 	wanted []string
 	again  time.Time // they are not counted before
 	answer need.Answer
-
-	counted time.Time // when the records were taken that were asked for here last; of poll alone
 }
 
 const (
@@ -49,9 +48,11 @@ const (
 // recordsForCount are the records of jobs that may be read for one count: with 12 kB each, those of the first are less than 2 MB.
 func recordsForCount() recordsLimit { return recordsLimit{most: 150, reread: 10} }
 
-func newLeavingJobs(connection *connection, view *view, load *loadLimit, records *jobRecorder, publish func(nodes ...string)) *leavingJobs {
+func newLeavingJobs(connection *connection, view *view, load *loadLimit, others *jobRecorder, publish func(nodes ...string)) *leavingJobs {
+	records := newJobRecorder(connection, view, load)
+	records.wanted = func(s rest.JobState) bool { return !rest.Finished(s.State) }
 	return &leavingJobs{
-		connection: connection, view: view, load: load, records: records, publish: publish, wake: newWake(),
+		connection: connection, view: view, load: load, others: others, records: records, publish: publish, wake: newWake(),
 		answer: need.Answer{Unknown: notCounted},
 	}
 }
@@ -123,7 +124,7 @@ func (j *leavingJobs) note(names []string, answer need.Answer) {
 
 // count counts the jobs. It says false when Slurm may not be asked yet, or has not answered.
 func (j *leavingJobs) count(ctx context.Context, client *rest.Client, names []string) (need.Answer, bool) {
-	if known, ok := j.records.recent(maxRecordsAge); ok && known.Taken.After(j.counted) {
+	if known, ok := j.others.recent(maxRecordsAge); ok {
 		return answerOf(known, names), true
 	}
 	if j.load.wait(j.view.now(), aboutRecords, true) > 0 {
@@ -141,7 +142,6 @@ func (j *leavingJobs) count(ctx context.Context, client *rest.Client, names []st
 	if err != nil || known.Taken.IsZero() {
 		return need.Answer{}, false
 	}
-	j.counted = known.Taken
 	return answerOf(known, names), true
 }
 

@@ -91,6 +91,23 @@ func TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber(t *testing.T) {
 	})
 }
 
+// slurmctld keeps jobs for some minutes after their end.
+func TestJobsThatHaveEndedAreNotReadForACount(t *testing.T) {
+	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
+		for range 300 {
+			s.Finish(s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}}))
+		}
+		s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		s.ResetCounters()
+		l.needs.leave([]string{"other"})
+		after(30 * time.Second)
+		tellsOf(t, l, "jobs of other: 1 running (job 301 has no time limit)")
+		if calls := s.Counters().Calls; calls["GET job"] != 1 {
+			t.Errorf("it asks for %v", calls)
+		}
+	})
+}
+
 // 150 records of jobs are less than 2 MB.
 func TestHowManyJobsAreReadForACount(t *testing.T) {
 	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {

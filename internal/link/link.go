@@ -120,6 +120,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 		l.leaving.poke()
 		l.needs.poke()
 		l.records.expire()
+		l.needs.records.expire()
 	}
 	w := newWriter(options, l.connection, l.view, l.nodes, load, l.done)
 	w.publish = publish
