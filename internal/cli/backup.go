@@ -121,6 +121,7 @@ func (s *session) readBackup(ctx context.Context, c *connection) ([]*unstructure
 			u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(group.kind))
 			err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, u)
 			switch {
+			case apierrors.IsNotFound(err) && !refs[group.kind][name]:
 			case apierrors.IsNotFound(err):
 				fmt.Fprintf(s.Streams.ErrOut, "Note: %s %s is named, and is not there\n", group.kind, name)
 			case err != nil:

@@ -15,7 +15,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// references are the Secrets and ConfigMaps that objects name, by kind and name.
+// references are the Secrets and ConfigMaps that objects name, by kind and name, and whether they have to be there.
 type references map[string]map[string]bool
 
 func newReferences() references {
@@ -27,6 +27,9 @@ func (r references) add(kind, name string) {
 		r[kind][name] = true
 	}
 }
+
+// perhaps adds one that need not be there.
+func (r references) perhaps(kind, name string) { r[kind][name] = r[kind][name] }
 
 // names are the names of a kind, sorted.
 func (r references) names(kind string) []string { return slices.Sorted(maps.Keys(r[kind])) }
@@ -52,8 +55,8 @@ func (r references) of(u *unstructured.Unstructured) error {
 		return typed(u, func(l *slinkyv1beta1.LoginSet) { r.add("Secret", l.SSHHostKeysName()) })
 	case slinkyv1beta1.GroupVersion.WithKind("NodeSet"):
 		return typed(u, func(n *slinkyv1beta1.NodeSet) {
-			if n.Spec.SSH.Enabled {
-				r.add("Secret", n.SSHHostKeysName())
+			if n.Spec.SSH.Enabled { // else the user has mounted other ones
+				r.perhaps("Secret", n.SSHHostKeysName())
 			}
 		})
 	}
