@@ -187,6 +187,22 @@ func listing() scenario {
 	}}
 }
 
+// missing is what becomes of jobs that name a node whose record was deleted: they wait, until slurmctld reads its configuration.
+func missing() scenario {
+	return scenario{name: "nodes that jobs name", steps: []step{
+		{"register", registers(named("a"), named("b"))},
+		{"drain", updates("a,b", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
+		{"jobs that wait", all(submits(fake.Job{NodeList: []string{"a"}}), submits(fake.Job{NodeList: []string{"b"}}), submits(fake.Job{NodeList: []string{"a", "b"}}), submits(fake.Job{Nodes: 1}))},
+		{"hold two of them", all(job((driver).Hold, 1), job((driver).Hold, 4))},
+		{"delete and register again before the configuration is read", all(deletes("a"), registers(named("a")), updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"}))},
+		{"reconfigure", reconfigures},
+		{"delete", deletes("a")},
+		{"reconfigure without the node", reconfigures},
+		{"delete the other", deletes("b")},
+		{"slurmctld restarts without the node", restarts(true)},
+	}}
+}
+
 // restarting is what slurmctld keeps when it ends.
 func restarting() scenario {
 	return scenario{name: "restarts", steps: []step{

@@ -165,6 +165,6 @@ func scenarios() []scenario {
 			{"create it again", creates},
 			{"delete it", deletes("d")},
 		}},
-		describing(), leaving(), listing(), restarting(), working(), reserving(), submitting(),
+		describing(), leaving(), listing(), missing(), restarting(), working(), reserving(), submitting(),
 	}
 }

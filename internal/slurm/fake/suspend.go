@@ -129,11 +129,15 @@ func (s *Slurm) unpreempt(by int64) {
 	}
 }
 
-// miss ends the jobs of which a node is gone, as slurmctld does when it reads its configuration. A node is not busy to Slurm when
-// the jobs on it are suspended, and its record can be deleted below them.
+// miss ends the jobs of which a node is gone, as slurmctld does when it reads its configuration: those that wait and name it, and those that
+// are suspended on it. A node is not busy to Slurm when the jobs on it are suspended, and its record can be deleted below them.
 func (s *Slurm) miss() {
+	gone := func(name string) bool { return s.nodes[name] == nil }
 	for _, j := range s.jobs {
-		if j.state != "SUSPENDED" || !slices.ContainsFunc(j.nodes, func(name string) bool { return s.nodes[name] == nil }) {
+		switch {
+		case j.state == "PENDING" && slices.ContainsFunc(j.NodeList, gone):
+			s.pending = slices.DeleteFunc(s.pending, func(id int64) bool { return id == j.id })
+		case j.state != "SUSPENDED" || !slices.ContainsFunc(j.nodes, gone):
 			continue
 		}
 		j.state, j.end = "NODE_FAIL", s.clock
