@@ -128,6 +128,10 @@ func (d *Document) parseLine(line logicalLine) *Problem {
 	if p != nil {
 		return p
 	}
+	if len(pairs) == 0 { // nothing but blanks and backslashes
+		d.parseComment(line)
+		return nil
+	}
 	first, options := pairs[0], pairs[1:]
 	switch t := d.file.trait(first.Key); {
 	case t.kind == Include:

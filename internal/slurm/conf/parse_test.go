@@ -39,6 +39,7 @@ func TestParse(t *testing.T) {
 			[]Entry{{Kind: Repeated, Key: "PartitionName", Value: "p", Options: []Option{{"Nodes", "ALL"}}, Line: 1}}},
 		{"a comment does not continue", "# a \\\nClusterName=c", []Entry{{Kind: Comment, Value: `a \`, Line: 0}, {Key: "ClusterName", Value: "c", Line: 2}}},
 		{"a backslash at the very end continues nothing", "ClusterName=c\\", []Entry{{Key: "ClusterName", Value: "c", Line: 1}}},
+		{"backslashes and blanks alone are nothing", `\ \`, nil},
 		{"include has its own form", "include custom_slurm.conf\n INCLUDE\tx", []Entry{
 			{Kind: Include, Key: "include", Value: "custom_slurm.conf", Line: 1}, {Kind: Include, Key: "include", Value: "x", Line: 2}}},
 		{"a banner is a section, other comments are kept", "# hello\n#\n### GENERAL ###\nClusterName=c", []Entry{
