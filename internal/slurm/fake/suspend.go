@@ -135,7 +135,7 @@ func (s *Slurm) miss() {
 	gone := func(name string) bool { return s.nodes[name] == nil }
 	for _, j := range s.jobs {
 		switch {
-		case j.state == "PENDING" && slices.ContainsFunc(j.NodeList, gone):
+		case j.state == "PENDING" && s.unnameable(j.NodeList):
 			s.pending = slices.DeleteFunc(s.pending, func(id int64) bool { return id == j.id })
 		case j.state != "SUSPENDED" || !slices.ContainsFunc(j.nodes, gone):
 			continue
@@ -149,6 +149,17 @@ func (s *Slurm) miss() {
 		}
 		s.nodeTime, s.jobTime = s.clock, s.clock
 	}
+}
+
+// unnameable says whether slurmctld ends a job that names these nodes: when it has no record of one of them, and before 25.05 of any.
+func (s *Slurm) unnameable(names []string) bool {
+	missing := 0
+	for _, name := range names {
+		if s.nodes[name] == nil {
+			missing++
+		}
+	}
+	return missing > 0 && (!s.old() || missing == len(names))
 }
 
 // occupied says whether suspended jobs alone keep a node from being idle.
