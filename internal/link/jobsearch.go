@@ -6,13 +6,17 @@ package link
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// A jobSearch looks for the jobs that need partitions which are to go, where slurmctld cannot be asked to delete these: before 26.05. It
+// A jobSearch looks for the jobs that need partitions or nodes which are to go, where slurmctld cannot be asked to delete these: nodes, and
+// partitions before 26.05. It
 // lists the states of all jobs, and reads those that have not ended, one by one, as far as the limit of slurmrestd's load allows. It
 // goes on after later polls of the nodes. Jobs that are submitted meanwhile do not matter: the partitions take none.
 type jobSearch struct {
@@ -50,7 +54,7 @@ func (s *jobSearch) open() []string {
 // goOn searches until it is known which of the partitions no job needs, or until the limit of the load ends it for now. With many jobs
 // that is none. Meanwhile the next task of an array may have become a job of its own. So a search ends with a list in which all jobs
 // have been read.
-func (p *leavingPartitions) goOn(ctx context.Context, s *jobSearch) (free []string, err error) {
+func (p *leaving) goOn(ctx context.Context, s *jobSearch) (free []string, err error) {
 	for {
 		if !s.listed {
 			if err := p.list(ctx, s); err != nil {
@@ -80,7 +84,7 @@ func (p *leavingPartitions) goOn(ctx context.Context, s *jobSearch) (free []stri
 
 // list finds out which jobs are to be read yet. Those come first for which partitions stayed the last time: as long as they are there, the
 // others are not read.
-func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
+func (p *leaving) list(ctx context.Context, s *jobSearch) error {
 	if p.load.wait(p.view.now(), aboutJobs, true) > 0 {
 		return errLoadLimit
 	}
@@ -104,8 +108,17 @@ func (p *leavingPartitions) list(ctx context.Context, s *jobSearch) error {
 	return nil
 }
 
-// checkDrained keeps the partitions that take new jobs.
-func (p *leavingPartitions) checkDrained(ctx context.Context, s *jobSearch) error {
+// checkDrained keeps the partitions, or nodes, that take new jobs.
+func (p *leaving) checkDrained(ctx context.Context, s *jobSearch) error {
+	if p.nodes {
+		snapshot := p.view.snapshot()
+		for _, name := range s.names {
+			if snapshot.State(name).Drain() != node.Yes {
+				s.needed[name] = true
+			}
+		}
+		return nil
+	}
 	partitions, err := s.client.Partitions(ctx)
 	p.took(aboutDaemons, listPartitions)
 	for _, partition := range partitions {
@@ -116,8 +129,8 @@ func (p *leavingPartitions) checkDrained(ctx context.Context, s *jobSearch) erro
 	return err
 }
 
-// readJob looks which partitions a job needs.
-func (p *leavingPartitions) readJob(ctx context.Context, s *jobSearch, id int64) error {
+// readJob looks which partitions, or nodes, a job needs.
+func (p *leaving) readJob(ctx context.Context, s *jobSearch, id int64) error {
 	job, err := s.client.Job(ctx, id)
 	p.took(aboutJobs, getJob)
 	switch {
@@ -126,10 +139,34 @@ func (p *leavingPartitions) readJob(ctx context.Context, s *jobSearch, id int64)
 	case err != nil:
 		return err
 	}
-	for name := range strings.SplitSeq(job.Partition, ",") {
+	needs := strings.SplitSeq(job.Partition, ",")
+	if p.nodes {
+		names, err := nodesOf(job)
+		if err != nil {
+			return err
+		}
+		needs = slices.Values(names)
+	}
+	for name := range needs {
 		if slices.Contains(s.names, name) && !s.needed[name] {
 			s.needed[name], s.holders = true, append(s.holders, id)
 		}
 	}
 	return nil
+}
+
+// nodesOf are the nodes that a job has, and those that it names.
+func nodesOf(job rest.JobRecord) ([]string, error) {
+	var names []string
+	for _, list := range []string{job.Nodes, job.Required} {
+		if list == "" {
+			continue
+		}
+		some, err := hostlist.Expand(list, rest.MaxNodes)
+		if err != nil {
+			return nil, fmt.Errorf("reading which nodes job %d needs: %w", job.ID, err)
+		}
+		names = append(names, some...)
+	}
+	return names, nil
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// leavingPartitions finds out of partitions that are to go whether a job needs them still. It asks after polls of the nodes, while
+// leaving finds out of partitions, or of nodes, that are to go whether a job needs them still. It asks after polls of the nodes, while
 // one of them is needed or may be.
-type leavingPartitions struct {
+type leaving struct {
+	nodes      bool // and not partitions
 	connection *connection
 	view       *view
 	load       *loadLimit
@@ -33,8 +34,8 @@ type leavingPartitions struct {
 	holders []int64    // jobs for which partitions stayed
 }
 
-func newLeavingPartitions(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *leavingPartitions {
-	return &leavingPartitions{connection: connection, view: view, load: load, publish: publish, wake: newWake(), free: map[string]bool{}}
+func newLeaving(nodes bool, connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *leaving {
+	return &leaving{nodes: nodes, connection: connection, view: view, load: load, publish: publish, wake: newWake(), free: map[string]bool{}}
 }
 
 // LeavePartitions says which partitions are to go when no job needs them. Their lines in slurm.conf take no new jobs. The list takes the
@@ -46,13 +47,22 @@ func (l *Link) LeavePartitions(names ...string) {
 
 // FreePartitions are those of the partitions that are to go of which slurmctld has said that no job needs them. They stay so while they
 // are among those of LeavePartitions: nobody can submit a job to them.
-func (l *Link) FreePartitions() map[string]bool {
-	l.leaving.mu.Lock()
-	defer l.leaving.mu.Unlock()
-	return maps.Clone(l.leaving.free)
+func (l *Link) FreePartitions() map[string]bool { return l.leaving.freed() }
+
+// LeaveNodes says which nodes that have lines in slurm.conf are to go when no job runs there or names them. Their lines drain them. It is as with
+// LeavePartitions, but that a job may name such a node at any time.
+func (l *Link) LeaveNodes(names ...string) { l.leavingNodes.leave(names) }
+
+// FreeNodes are those of the nodes that are to go of which no job is known, as with FreePartitions.
+func (l *Link) FreeNodes() map[string]bool { return l.leavingNodes.freed() }
+
+func (p *leaving) freed() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.free)
 }
 
-func (p *leavingPartitions) leave(names []string) {
+func (p *leaving) leave(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Equal(p.wanted, names) {
@@ -68,7 +78,7 @@ func (p *leavingPartitions) leave(names []string) {
 }
 
 // open are the partitions of which it is not known that they may go, if slurmctld may be asked again.
-func (p *leavingPartitions) open(now time.Time) []string {
+func (p *leaving) open(now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Before(p.again) {
@@ -78,12 +88,12 @@ func (p *leavingPartitions) open(now time.Time) []string {
 }
 
 // run asks after polls of the nodes until the context ends.
-func (p *leavingPartitions) run(ctx context.Context) { p.wake.run(ctx, p.poll) }
+func (p *leaving) run(ctx context.Context) { p.wake.run(ctx, p.poll) }
 
 // leavingInterval is how long after an answer slurmctld is asked again.
 const leavingInterval = 10 * time.Second
 
-func (p *leavingPartitions) poll(ctx context.Context) {
+func (p *leaving) poll(ctx context.Context) {
 	now := p.view.now()
 	names, client := p.open(now), p.connection.get()
 	if len(names) == 0 || p.view.stored().Trust != Fresh {
@@ -94,13 +104,15 @@ func (p *leavingPartitions) poll(ctx context.Context) {
 		if p.load.wait(now, aboutDaemons, true) > 0 {
 			return
 		}
-		free, err := p.deletePartitions(ctx, client, names)
-		refusal, ok := errors.AsType[*rest.Error](err)
-		if !ok || refusal.Kind != rest.Refused || refusal.Code != 0 {
-			p.note(client, free)
-			return
+		if !p.nodes {
+			free, err := p.deletePartitions(ctx, client, names)
+			refusal, ok := errors.AsType[*rest.Error](err)
+			if !ok || refusal.Kind != rest.Refused || refusal.Code != 0 {
+				p.note(client, free)
+				return
+			}
 		}
-		p.search = newJobSearch(client, names) // a slurmrestd before 26.05
+		p.search = newJobSearch(client, names) // for nodes, and with a slurmrestd before 26.05
 	}
 	free, err := p.goOn(ctx, p.search)
 	if errors.Is(err, errLoadLimit) {
@@ -111,13 +123,13 @@ func (p *leavingPartitions) poll(ctx context.Context) {
 }
 
 // took counts what a question cost.
-func (p *leavingPartitions) took(about subject, call string) {
+func (p *leaving) took(about subject, call string) {
 	p.load.take(p.view.now(), about, p.connection.lastWork(call))
 }
 
 // note keeps which partitions may go, and tells subscribers when there is one. What another endpoint than the current one says is of no
 // use.
-func (p *leavingPartitions) note(client *rest.Client, free []string) {
+func (p *leaving) note(client *rest.Client, free []string) {
 	if client != p.connection.get() {
 		return
 	}
@@ -136,7 +148,7 @@ func (p *leavingPartitions) note(client *rest.Client, free []string) {
 
 // deletePartitions has slurmctld delete partitions, which it does with those that no job needs. So nothing can happen between the
 // question and the end of the partition, and the question costs no list of jobs.
-func (p *leavingPartitions) deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
+func (p *leaving) deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
 	for _, name := range names {
 		err := client.DeletePartition(ctx, name)
 		p.took(aboutDaemons, deletePartition)

@@ -211,3 +211,35 @@ func TestAPartitionThatSomebodyOpensWhileItsJobsAreLookedForIsNotFree(t *testing
 		}
 	})
 }
+
+func TestANodeIsFreeWhenNoJobRunsThereOrNamesIt(t *testing.T) {
+	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
+		s.Register(fake.Node{Name: "worker-1", CPUs: 8})
+		running := s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+		waiting := s.Submit(fake.Job{NodeList: []string{"worker-0"}})
+		l.LeaveNodes("worker-0", "worker-1")
+		after(time.Minute)
+		if free := l.FreeNodes(); len(free) > 0 {
+			t.Errorf("%v are free although they take new jobs", free)
+		}
+		if err := s.Update("slurm", "worker-[0-1]", "DRAIN", "going"); err != nil {
+			t.Fatal(err)
+		}
+		after(time.Minute)
+		if free := l.FreeNodes(); free["worker-0"] || !free["worker-1"] {
+			t.Errorf("%v are free while a job runs", free)
+		}
+		s.Finish(running)
+		after(time.Minute)
+		if free := l.FreeNodes(); free["worker-0"] {
+			t.Errorf("%v are free while a job names one", free)
+		}
+		changes := l.hub.subscribe()
+		defer changes.Close()
+		s.Cancel(waiting)
+		after(time.Minute)
+		if free := l.FreeNodes(); !free["worker-0"] || !strings.Contains(taken(changes), ":"+Slurmctld) {
+			t.Errorf("%v are free at last", free)
+		}
+	})
+}

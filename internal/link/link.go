@@ -59,9 +59,9 @@ func (o Options) withDefaults() Options {
 
 // A Link is the link to one Slurm cluster. It is safe for concurrent use.
 //
-// It has seven parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for
-// the jobs on nodes, one for the states of jobs whose end somebody waits for, one whether partitions may go, and one counts the jobs in
-// these. An eighth has what an exporter asks for. They share the connection, the view and the limit of the load on slurmrestd.
+// It has eight parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for
+// the jobs on nodes, one for the states of jobs whose end somebody waits for, one whether partitions may go, one whether nodes may go, and one
+// counts the jobs in these. A ninth has what an exporter asks for. They share the connection, the view and the limit of the load on slurmrestd.
 type Link struct {
 	key     Key
 	options Options
@@ -74,15 +74,18 @@ type Link struct {
 	view       *view
 	deletions  *deletionBudget
 
-	nodes     *nodePoller
-	jobs      *jobFollower
-	followed  *followedJobs
-	ctlds     *ctldPoller
-	leaving   *leavingPartitions
-	needs     *leavingJobs
-	records   *jobRecorder
-	accounted *accountingRecorder
-	diag      *diagRecorder
+	nodes    *nodePoller
+	jobs     *jobFollower
+	followed *followedJobs
+	ctlds    *ctldPoller
+	leaving  *leaving
+	// leavingNodes is the same for nodes.
+	leavingNodes *leaving
+	needs        *leavingJobs
+	readings     *readings
+	records      *jobRecorder
+	accounted    *accountingRecorder
+	diag         *diagRecorder
 	*writer
 }
 
@@ -103,7 +106,9 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	l.ctlds = newCtldPoller(options, l.connection, load, publish)
 	l.jobs = newJobFollower(l.connection, l.view, load, publish)
 	l.followed = newFollowedJobs(l.connection, l.view, load, publish)
-	l.leaving = newLeavingPartitions(l.connection, l.view, load, publish)
+	l.leaving = newLeaving(false, l.connection, l.view, load, publish)
+	l.leavingNodes = newLeaving(true, l.connection, l.view, load, publish)
+	l.readings = newReadings(l.view, l.Daemons, publish)
 	l.records = newJobRecorder(l.connection, l.view, load)
 	l.needs = newLeavingJobs(l.connection, l.view, load, l.records, publish)
 	l.accounted = newAccountingRecorder(l.connection, l.view, load)
@@ -119,6 +124,8 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 		l.followed.poke()
 		l.leaving.poke()
 		l.needs.poke()
+		l.leavingNodes.poke()
+		l.readings.notice()
 		l.records.expire()
 		l.needs.records.expire()
 	}
@@ -198,5 +205,6 @@ func (l *Link) Run(ctx context.Context) {
 	running.Go(func() { l.followed.run(ctx) })
 	running.Go(func() { l.leaving.run(ctx) })
 	running.Go(func() { l.needs.run(ctx) })
+	running.Go(func() { l.leavingNodes.run(ctx) })
 	l.nodes.run(ctx)
 }
