@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,10 +38,10 @@ func (d *differ) waits(ctx context.Context, was, is []preview.Waits) (notes []st
 	for _, edit := range is {
 		for _, before := range was {
 			if before.Namespace == edit.Namespace && before.Controller == edit.Controller {
-				edit.Partitions = slices.DeleteFunc(edit.Partitions, func(name string) bool { return slices.Contains(before.Partitions, name) })
+				edit.EditWaits = edit.Without(before.EditWaits)
 			}
 		}
-		if len(edit.Partitions) > 0 {
+		if edit.Any() {
 			notes = append(notes, "Controller/"+edit.Controller+": "+edit.Message(d.jobsOf(ctx, edit.Namespace, edit.Partitions)))
 		}
 	}
@@ -51,6 +50,9 @@ func (d *differ) waits(ctx context.Context, was, is []preview.Waits) (notes []st
 
 // jobsOf asks squeue for the jobs of partitions, in a login pod of the namespace.
 func (d *differ) jobsOf(ctx context.Context, namespace string, partitions []string) need.Answer {
+	if len(partitions) == 0 {
+		return need.Answer{}
+	}
 	c := *d.connection
 	c.namespace = namespace
 	lacks, err := lacking(ctx, &c, execRights()...)

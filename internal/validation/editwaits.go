@@ -6,7 +6,6 @@ package validation
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,14 +35,12 @@ func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Objec
 	if err != nil || before == nil {
 		return ends, err
 	}
-	known := before.lingering()
-	waits := after.lingering()
-	waits.Partitions = slices.DeleteFunc(waits.Partitions, func(name string) bool { return slices.Contains(known.Partitions, name) })
-	if len(waits.Partitions) == 0 {
+	waits := after.lingering().Without(before.lingering())
+	if !waits.Any() {
 		return ends, nil
 	}
-	return append(ends, fmt.Sprintf("Controller %s: slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused; how many jobs need them is not known here, condition EditWaits of the Controller says it",
-		after.Controller.Name, waits.Names())), nil
+	return append(ends, fmt.Sprintf("Controller %s: %s; how many jobs need them is not known here, condition EditWaits of the Controller says it",
+		after.Controller.Name, waits.Kept())), nil
 }
 
 // endsJobs warns of an annotation that has jobs end, when it is set.
@@ -66,11 +63,11 @@ func (l lookup) endsJobs(ctx context.Context, old, obj client.Object) ([]string,
 	waits := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits)
 	if waits != nil {
 		if jobs, ok := controller.JobsOf(waits.Message, digest); ok {
-			return []string{fmt.Sprintf("annotation %s=%s has slurmctld end the jobs that need partitions which are to go, at once, and queue none again; %s",
+			return []string{fmt.Sprintf("annotation %s=%s has slurmctld end the jobs that need what is to go, at once, and queue none again; %s",
 				slinkyv1beta1.AnnotationEndJobs, digest, jobs)}, nil
 		}
 	}
-	return []string{fmt.Sprintf("annotation %s=%s: no edit with this digest waits for jobs; should it be that of an edit to come, slurmctld ends the jobs of the partitions which that takes away, and how many that are is not known",
+	return []string{fmt.Sprintf("annotation %s=%s: no edit with this digest waits for jobs; should it be that of an edit to come, slurmctld ends the jobs that need what that takes away, and how many that are is not known",
 		slinkyv1beta1.AnnotationEndJobs, digest)}, nil
 }
 

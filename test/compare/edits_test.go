@@ -32,6 +32,11 @@ PartitionName=spare Nodes=second MaxTime=INFINITE State=UP
 
 const targetLine = "PartitionName=target Nodes=first,second MaxTime=INFINITE State=UP"
 
+// staticConf are the lines of nodes a and b, for the edits of such lines. With the others the nodes register themselves.
+const staticConf = nodeLine + "\nNodeName=b CPUs=16 RealMemory=100 NodeAddr=10.9.8.7 Port=17102 Feature=y\n"
+
+const nodeLine = "NodeName=a CPUs=16 RealMemory=100 NodeAddr=10.9.8.7 Port=17101 Feature=x"
+
 // An edit is what somebody does to slurm.conf, and what becomes of jobs by it.
 type edit struct {
 	// name is what the documentation says, and pairs are texts with what takes their place.
@@ -47,12 +52,22 @@ type effect string
 const (
 	endsNone   effect = "nothing"
 	endsAll    effect = "ends all jobs of the partition, one that is held for `target,spare`, too"
+	endsNamed  effect = "ends the jobs that name the node, and queues the others again that run there"
+	requeues   effect = "queues the jobs again that run there, and ends those with `--no-requeue`"
 	endsOthers effect = "ends all jobs of the partition; one that is held for `target,spare` stays, for `spare`"
 	stops      effect = "slurmctld does not serve"
 )
 
 // flagged is the line of the partition with another option.
 func flagged(option string) []string { return []string{targetLine, targetLine + " " + option} }
+
+// lined is the line of node a with something else in it.
+func lined(was, is string) []string {
+	return []string{nodeLine, strings.Replace(nodeLine, was, is, 1)}
+}
+
+// static says whether the edit is one of the line of a node.
+func (e edit) static() bool { return strings.Contains(e.pairs[0], "NodeName=") }
 
 // edits are those that the documentation lists.
 func edits() []edit {
@@ -79,6 +94,13 @@ func edits() []edit {
 		{"`MaxNodeCount` below the number of nodes", []string{"MaxNodeCount=1024", "MaxNodeCount=2"}, endsNone, endsNone},
 		{"`PreemptMode`", []string{"Licenses", "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nLicenses"}, endsNone, endsNone},
 		{"`SelectType` from `select/cons_tres` to `select/linear`, with `MaxNodeCount`", []string{"select/cons_tres", "select/linear", "SelectTypeParameters=CR_Core\n", ""}, stops, stops},
+		{"a `NodeName` line goes", []string{nodeLine + "\n", ""}, endsNamed, endsNamed},
+		{"a node of a `NodeName` line is renamed", []string{"NodeName=a", "NodeName=c"}, endsNamed, endsNamed},
+		{"`NodeName` gets other `CPUs`", lined("CPUs=16", "CPUs=32"), requeues, requeues},
+		{"`NodeName` gets `State=DOWN`", lined("Feature=x", "Feature=x State=DOWN"), requeues, requeues},
+		{"`NodeName` gets `State=DRAIN`", lined("Feature=x", "Feature=x State=DRAIN"), endsNone, endsNone},
+		{"`NodeName` gets another `Feature`", lined("Feature=x", "Feature=z"), endsNone, endsNone},
+		{"`NodeName` gets less `RealMemory`", lined("RealMemory=100", "RealMemory=50"), endsNone, endsNone},
 		{"`ClusterName`", []string{"ClusterName=box", "ClusterName=other"}, stops, stops},
 	}
 }
@@ -118,7 +140,12 @@ func TestWhatEditsDoToJobs(t *testing.T) {
 			for _, restarts := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s, restarted: %t", root.Release, e.name, restarts), func(t *testing.T) {
 					t.Parallel()
-					c := &edited{t: t, box: realslurm.Start(t, root, editedConf), jobs: map[string]string{}}
+					c := &edited{t: t, jobs: map[string]string{}}
+					if c.static = e.static(); c.static {
+						c.box = realslurm.Start(t, root, staticConf+editedConf)
+					} else {
+						c.box = realslurm.Start(t, root, editedConf)
+					}
 					t.Cleanup(func() {
 						if t.Failed() {
 							t.Logf("the jobs are %v", c.states())
@@ -143,6 +170,8 @@ type edited struct {
 	t    *testing.T
 	box  *realslurm.Box
 	jobs map[string]string
+	// static says that the nodes have lines.
+	static bool
 }
 
 // heldForBoth is the job that may take another partition.
@@ -155,8 +184,13 @@ func (c *edited) submit(name string, args ...string) {
 
 // submitAll submits a job of each kind, and waits until they are in their states.
 func (c *edited) submitAll() {
-	c.box.StartSlurmd("a", 16, "RealMemory=100 Feature=x Gres=gpu:0")
-	c.box.StartSlurmd("b", 16, "RealMemory=100 Feature=y Gres=gpu:0")
+	if c.static {
+		c.box.StartStatic("a", 16)
+		c.box.StartStatic("b", 16)
+	} else {
+		c.box.StartSlurmd("a", 16, "RealMemory=100 Feature=x Gres=gpu:0")
+		c.box.StartSlurmd("b", 16, "RealMemory=100 Feature=y Gres=gpu:0")
+	}
 	c.box.Wait("the nodes to be idle", func() bool {
 		return strings.Count(c.box.Run("sinfo", "-N", "-h", "-p", "target", "-o", "%T"), "idle") == 2
 	})
@@ -242,12 +276,18 @@ const watched = 10 * time.Second
 // expect fails the test when the edit has another effect.
 func (c *edited) expect(before map[string]string, want effect) {
 	c.t.Helper()
+	if want == requeues {
+		c.box.Wait("jobs to be queued again", func() bool {
+			return c.state("not requeued") == "NODE_FAIL, restarts 0" && strings.HasSuffix(c.state("running"), ", restarts 1") && strings.HasSuffix(c.state("with a license"), ", restarts 1")
+		})
+		return
+	}
 	after := maps.Clone(before)
 	for name := range after {
 		switch {
 		case want == stops:
 			after[name] = "unknown"
-		case want == endsAll, want == endsOthers && name != heldForBoth:
+		case want == endsAll, (want == endsOthers || want == endsNamed) && name != heldForBoth:
 			after[name] = "NODE_FAIL, restarts 0"
 		}
 	}

@@ -53,3 +53,10 @@ func (b *Box) StopSlurmd(name string) {
 	b.t.Helper()
 	b.stop("slurmd-"+name, "KILL")
 }
+
+// StartStatic starts the slurmd of a node that has a line in slurm.conf, on a machine with some number of cores.
+func (b *Box) StartStatic(name string, cores int) {
+	b.t.Helper()
+	b.start("slurmd-"+name, fmt.Sprintf("export HWLOC_SYNTHETIC='package:1 core:%d pu:1'; exec slurmd -D -N %s", cores, name))
+	b.Wait("the registration of slurmd "+name, func() bool { return b.startOf(name) != "" })
+}

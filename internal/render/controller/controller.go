@@ -38,9 +38,9 @@ type Input struct {
 	NodeSets []slinkyv1beta1.NodeSet
 	// MaxNodeCount is the size of slurmctld's table of nodes in the configuration that is there; 0 when there is none.
 	MaxNodeCount int
-	// Live is the slurm.conf that is there; nil when there is none. Free are partitions of it that no job needs.
-	Live *conf.Document
-	Free map[string]bool
+	// Live is the slurm.conf that is there; nil when there is none. Free are partitions of it that no job needs, and FreeNodes such nodes.
+	Live            *conf.Document
+	Free, FreeNodes map[string]bool
 	// SlurmNodes is the number of nodes that Slurm has, Records that of its workers' by NodeSet, also of NodeSets that are
 	// gone. Both are 0 while that is not known.
 	SlurmNodes int
@@ -89,10 +89,10 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
-	// Lingering are partitions that slurm.conf keeps for the jobs that may be in them, and WantedDigest is the digest of the configuration
-	// without them.
-	Lingering    []string
-	WantedDigest string
+	// Lingering are partitions that slurm.conf keeps for the jobs that may be in them, LingeringNodes are nodes for which it keeps lines, and
+	// WantedDigest is the digest of the configuration without them.
+	Lingering, LingeringNodes []string
+	WantedDigest              string
 	// Unconfined is what the configuration lacks to keep jobs to what they were given.
 	Unconfined []string
 	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
@@ -267,7 +267,7 @@ func (out *Output) configuration(in Input, user Texts) map[string]string {
 	}
 	files[slurmConfFile] = out.text(doc, user)
 	out.ConfigDigest = digest(files, in.Files)
-	if out.linger(in, doc); len(out.Lingering) > 0 {
+	if out.linger(in, doc); len(out.Lingering)+len(out.LingeringNodes) > 0 {
 		files[slurmConfFile] = out.text(doc, user)
 		out.ConfigDigest = digest(files, in.Files)
 	}

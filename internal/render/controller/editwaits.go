@@ -5,59 +5,84 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
 // EditWaits is an edit that waits for jobs, in the words in which everybody tells of it: condition EditWaits, its event, the webhook and
 // "kubectl slurm".
 type EditWaits struct {
-	// Partitions are those that linger, and Digest is that of the configuration without them.
-	Partitions []string
-	Digest     string
+	// Partitions and Nodes are those that linger, and Digest is that of the configuration without them.
+	Partitions, Nodes []string
+	Digest            string
 }
 
 // maxNamed is how many partitions a message names.
 const maxNamed = 5
 
-// jobsFollow is between what waits and the jobs that it waits for.
-const jobsFollow = " has them end at once; "
+// ends is behind what waits, and jobsFollow between that and the jobs that it waits for.
+const (
+	ends       = " has them end at once"
+	jobsFollow = ends + "; "
+)
 
 // EditWaits is what waits of the configuration.
 func (out *Output) EditWaits() EditWaits {
-	return EditWaits{Partitions: out.Lingering, Digest: out.WantedDigest}
+	return EditWaits{Partitions: out.Lingering, Nodes: out.LingeringNodes, Digest: out.WantedDigest}
+}
+
+// Any says whether something waits.
+func (w EditWaits) Any() bool { return len(w.Partitions)+len(w.Nodes) > 0 }
+
+// Without is what of it does not wait already.
+func (w EditWaits) Without(before EditWaits) EditWaits {
+	known := func(list []string) func(string) bool {
+		return func(name string) bool { return slices.Contains(list, name) }
+	}
+	w.Partitions = slices.DeleteFunc(slices.Clone(w.Partitions), known(before.Partitions))
+	w.Nodes = slices.DeleteFunc(slices.Clone(w.Nodes), known(before.Nodes))
+	return w
 }
 
 func (w EditWaits) named() []string { return w.Partitions[:min(len(w.Partitions), maxNamed)] }
 
-// Names are the partitions in words.
-func (w EditWaits) Names() string {
-	text := "partitions " + strings.Join(w.named(), ", ")
-	if more := len(w.Partitions) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+// Kept says what slurm.conf keeps, and until when.
+func (w EditWaits) Kept() string {
+	var kept []string
+	if len(w.Partitions) > 0 {
+		text := "slurm.conf keeps partitions " + strings.Join(w.named(), ", ")
+		if more := len(w.Partitions) - maxNamed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		kept = append(kept, text+" until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition="+
+			strings.Join(w.named(), ",")+" lists them")
 	}
-	return text
+	if len(w.Nodes) > 0 {
+		names := hostlist.Compress(slices.Clone(w.Nodes))
+		kept = append(kept, "slurm.conf keeps and drains nodes "+names+" until no job runs there or names them; squeue --all --nodelist="+names+" lists the former")
+	}
+	return strings.Join(kept, "; ")
 }
 
 // Annotation is what has the jobs end at once.
 func (w EditWaits) Annotation() string { return slinkyv1beta1.AnnotationEndJobs + "=" + w.Digest }
 
-func (w EditWaits) text() string {
-	return fmt.Sprintf("slurm.conf keeps %s until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=%s lists them, and annotation %s",
-		w.Names(), strings.Join(w.named(), ","), w.Annotation())
-}
+func (w EditWaits) text() string { return w.Kept() + ", and annotation " + w.Annotation() + ends }
 
-// Message says what waits, how it can be had at once, and for which jobs it waits.
+// Message says what waits, how it can be had at once, and for which jobs of partitions it waits.
 func (w EditWaits) Message(jobs need.Answer) string {
-	return w.text() + jobsFollow + jobs.Words(w.named())
+	if len(w.Partitions) == 0 {
+		return w.text()
+	}
+	return w.text() + "; " + jobs.Words(w.named())
 }
 
 // TellsOf says whether a message is of this edit, whatever the jobs were.
-func (w EditWaits) TellsOf(message string) bool {
-	return strings.HasPrefix(message, w.text()+jobsFollow)
-}
+func (w EditWaits) TellsOf(message string) bool { return strings.HasPrefix(message, w.text()) }
 
 // JobsOf takes what is said of the jobs out of a message of an edit with the digest; false for a message of another one.
 func JobsOf(message, digest string) (jobs string, ok bool) {

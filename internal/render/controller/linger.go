@@ -18,8 +18,8 @@ func ReadLive(files map[string]string) *conf.Document {
 	return d
 }
 
-// linger keeps in slurm.conf the partitions of the one that is there, until no job needs them or somebody says that their jobs may end.
-// Those that a file has which slurm.conf includes are not gone: slurmctld ends with a partition that stands twice.
+// linger keeps in slurm.conf the partitions and nodes of the one that is there, until no job needs them or somebody says that their jobs may
+// end. Those that a file has which slurm.conf includes are not gone: slurmctld ends with one that stands twice.
 func (out *Output) linger(in Input, doc *conf.Document) {
 	if doc == nil || in.Live == nil || in.Controller.Spec.External {
 		return
@@ -29,13 +29,18 @@ func (out *Output) linger(in Input, doc *conf.Document) {
 	}
 	out.WantedDigest = out.ConfigDigest
 	flight := preflight{in: in}
-	included, names := map[string]bool{}, flight.included(doc)
+	included, nodes, names := map[string]bool{}, map[string]bool{}, flight.included(doc)
 	for _, f := range in.Files.Config {
 		if kind, ok := kindOf(f.Name, names); ok && kind == conf.Slurm {
-			for _, name := range flight.parsed(f, kind).Document.Partitions() {
+			file := flight.parsed(f, kind).Document
+			for _, name := range file.Partitions() {
 				included[name] = true
+			}
+			for _, name := range file.Nodes() {
+				nodes[name] = true
 			}
 		}
 	}
+	out.LingeringNodes = doc.LingerNodes(in.Live, func(name string) bool { return in.FreeNodes[name] || nodes[name] })
 	out.Lingering = doc.Linger(in.Live, func(name string) bool { return in.Free[name] || included[name] }, flight.registersItself)
 }

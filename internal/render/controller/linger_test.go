@@ -82,3 +82,39 @@ func TestAPartitionThatMovesIntoAnIncludedFileIsNotGone(t *testing.T) {
 		t.Errorf("%v linger in\n%s", out.Lingering, text)
 	}
 }
+
+func TestANodeStaysUntilNoJobNeedsIt(t *testing.T) {
+	const (
+		both = "NodeName=a,b CPUs=4\nPartitionName=p Nodes=a,b\n"
+		one  = "NodeName=b CPUs=4\nPartitionName=p Nodes=b\n"
+		kept = "\nNodeName=a CPUs=4 State=DRAIN Reason=\"its line in slurm.conf is to go\"\n"
+	)
+	in := controller.Input{Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)}
+	_, first := lingering(t, in, both)
+	_, wanted := lingering(t, in, one)
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
+	out, second := lingering(t, in, one)
+	if !slices.Equal(out.LingeringNodes, []string{"a"}) || len(out.Lingering) > 0 || !strings.Contains(second, kept) || out.WantedDigest == out.ConfigDigest {
+		t.Errorf("%v linger in\n%s", out.LingeringNodes, second)
+	}
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": second})
+	if _, third := lingering(t, in, one); third != second {
+		t.Errorf("it does not stay as it is:\n%s\n%s", second, third)
+	}
+	if back, third := lingering(t, in, both); len(back.LingeringNodes) > 0 || third != first {
+		t.Errorf("%v linger after the edit was taken back:\n%s", back.LingeringNodes, third)
+	}
+	in.FreeNodes = map[string]bool{"a": true}
+	if out, third := lingering(t, in, one); len(out.LingeringNodes) > 0 || third != wanted {
+		t.Errorf("%v linger in\n%s\nwant\n%s", out.LingeringNodes, third, wanted)
+	}
+	in.FreeNodes, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.WantedDigest}
+	if now, third := lingering(t, in, one); len(now.LingeringNodes) > 0 || third != wanted {
+		t.Errorf("%v linger although their jobs may end:\n%s", now.LingeringNodes, third)
+	}
+	in.Controller.Annotations = nil
+	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "nodes.conf", Content: "NodeName=a CPUs=4\n"}}
+	if out, third := lingering(t, in, "include nodes.conf\n"+one); len(out.LingeringNodes) > 0 || strings.Contains(third, "NodeName=a") {
+		t.Errorf("%v linger although a file that is included has them:\n%s", out.LingeringNodes, third)
+	}
+}

@@ -44,8 +44,8 @@ func confined(lacks []string) metav1.Condition {
 	return c
 }
 
-// editWaits tells of partitions that stay for the jobs that may be in them, and of these jobs. before is the condition as it was. While there
-// are problems, nothing of the edit has been carried out. An event tells which partitions stay, and not each job that ends.
+// editWaits tells of partitions and nodes that stay for the jobs that may need them, and of these jobs. before is the condition as it was. While
+// there are problems, nothing of the edit has been carried out. An event tells what stays, and not each job that ends.
 func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.Condition) {
 	if len(p.Problems) > 0 {
 		return
@@ -53,14 +53,14 @@ func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.
 	say := func(reason, note string) {
 		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: reason, Action: "Configure", Note: note})
 	}
-	if len(p.lingering) == 0 {
+	if len(p.lingering)+len(p.lingeringNodes) == 0 {
 		out.Drop = append(out.Drop, slinkyv1beta1.ConditionEditWaits)
 		if before != nil {
 			say(slinkyv1beta1.ReasonEditDone, "nothing of the configuration before is kept for jobs any more")
 		}
 		return
 	}
-	waits := rendercontroller.EditWaits{Partitions: p.lingering, Digest: p.wantedDigest}
+	waits := rendercontroller.EditWaits{Partitions: p.lingering, Nodes: p.lingeringNodes, Digest: p.wantedDigest}
 	message := waits.Message(jobs)
 	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
 	if before == nil || !waits.TellsOf(before.Message) {

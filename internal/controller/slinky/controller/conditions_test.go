@@ -19,8 +19,10 @@ import (
 
 func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	const (
-		one  = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once; jobs of old: 2 running (job 7 has no time limit)"
-		many = "slurm.conf keeps partitions a, b, c, d, e and 2 more until"
+		one     = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once; jobs of old: 2 running (job 7 has no time limit)"
+		drained = "slurm.conf keeps and drains nodes n[1-2] until no job runs there or names them; squeue --all --nodelist=n[1-2] lists the former, and annotation coxswain.dev/end-jobs=abc has them end at once"
+		both    = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them; " + drained + "; jobs of old: 2 running (job 7 has no time limit)"
+		many    = "slurm.conf keeps partitions a, b, c, d, e and 2 more until"
 	)
 	waits := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: one}
 	others := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: strings.Replace(one, "2 running", "3 running", 1)}
@@ -29,24 +31,27 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	tests := []struct {
 		name      string
 		lingering []string
+		nodes     []string
 		before    *metav1.Condition
 		problem   error
 		message   string
 		dropped   bool
 		event     string
 	}{
-		{"nothing waits", nil, nil, nil, "", true, ""},
-		{"it begins to wait", []string{"old"}, nil, nil, one, false, "JobsNeedPartitions"},
-		{"it goes on to wait, and says so once", []string{"old"}, waits, nil, one, false, ""},
-		{"a job ends, which is no event", []string{"old"}, others, nil, one, false, ""},
-		{"it waits for another edit", []string{"old"}, older, nil, one, false, "JobsNeedPartitions"},
-		{"another partition waits as well", []string{"a", "b", "c", "d", "e", "f", "g"}, waits, nil, many, false, "JobsNeedPartitions"},
-		{"the last partition has gone", nil, waits, nil, "", true, "EditDone"},
-		{"with a problem nothing of the edit has been carried out", nil, waits, errors.New("x"), "", false, ""},
+		{"nothing waits", nil, nil, nil, nil, "", true, ""},
+		{"it begins to wait", []string{"old"}, nil, nil, nil, one, false, "JobsNeedPartitions"},
+		{"it goes on to wait, and says so once", []string{"old"}, nil, waits, nil, one, false, ""},
+		{"a job ends, which is no event", []string{"old"}, nil, others, nil, one, false, ""},
+		{"it waits for another edit", []string{"old"}, nil, older, nil, one, false, "JobsNeedPartitions"},
+		{"another partition waits as well", []string{"a", "b", "c", "d", "e", "f", "g"}, nil, waits, nil, many, false, "JobsNeedPartitions"},
+		{"nodes wait", nil, []string{"n1", "n2"}, nil, nil, drained, false, "JobsNeedPartitions"},
+		{"partitions and nodes wait", []string{"old"}, []string{"n1", "n2"}, nil, nil, both, false, "JobsNeedPartitions"},
+		{"the last partition has gone", nil, nil, waits, nil, "", true, "EditDone"},
+		{"with a problem nothing of the edit has been carried out", nil, nil, waits, errors.New("x"), "", false, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &plan{lingering: tt.lingering, wantedDigest: "abc"}
+			p := &plan{lingering: tt.lingering, lingeringNodes: tt.nodes, wantedDigest: "abc"}
 			p.Fail("spec", tt.problem)
 			var out reconcile.Report
 			editWaits(&out, p, jobs, tt.before)

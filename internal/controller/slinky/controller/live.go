@@ -33,7 +33,7 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *
 	if !ok {
 		return nil
 	}
-	in.Free = l.FreePartitions()
+	in.Free, in.FreeNodes = l.FreePartitions(), l.FreeNodes()
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
 		return nil

@@ -26,9 +26,14 @@ type plan struct {
 	unconfined []string
 	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
 	configDigest string
-	// lingering are partitions that stay for the jobs that may be in them, and wantedDigest that of the configuration without them.
-	lingering    []string
-	wantedDigest string
+	// lingering are partitions that stay for the jobs that may be in them, lingeringNodes are nodes that do, and wantedDigest that of the
+	// configuration without them.
+	lingering, lingeringNodes []string
+	wantedDigest              string
+	// edits says that slurmctld is to get another configuration than the one that is there, and announced is the digest of the one that it is to
+	// have, also while that waits for jobs.
+	edits     bool
+	announced string
 	// marks are to be written on pods once everything is applied, and led in place of them when that fails: they do not tell
 	// kubelets of a configuration that is not there.
 	marks, led []marking
@@ -45,7 +50,7 @@ func decide(f facts) *plan {
 	refresh := ""
 	if len(p.Problems) == 0 {
 		p.configDigest = out.ConfigDigest
-		p.lingering, p.wantedDigest = out.Lingering, out.WantedDigest
+		p.lingering, p.lingeringNodes, p.wantedDigest = out.Lingering, out.LingeringNodes, out.WantedDigest
 		if c.Spec.InplaceReconfigure {
 			refresh = p.configDigest
 		}

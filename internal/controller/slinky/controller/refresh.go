@@ -58,7 +58,7 @@ func mark(pods []corev1.Pod, active, refresh string) []marking {
 // drive applies what was rendered, asks the link for what slurmctld has loaded, and marks pods.
 func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, _ facts, p *plan, _ *observation) error {
 	err := r.Apply(ctx, c, &p.Plan, made()...)
-	r.attend(c, p.configDigest, p.lingering)
+	r.attend(c, p)
 	marks := p.marks
 	if err != nil {
 		marks = p.led

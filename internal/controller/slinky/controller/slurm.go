@@ -42,14 +42,15 @@ func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (
 	return out, nil
 }
 
-// attend has the link ask slurmctld until it has loaded the configuration of a digest, and whether partitions that linger may go.
-func (r *reconciler) attend(c *slinkyv1beta1.Controller, digest string, lingering []string) {
+// attend has the link ask slurmctld until it has loaded the configuration, and whether partitions and nodes that linger may go.
+func (r *reconciler) attend(c *slinkyv1beta1.Controller, p *plan) {
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return
 	}
-	l.LeavePartitions(lingering...)
-	external := c.Spec.External
+	l.LeavePartitions(p.lingering...)
+	l.LeaveNodes(p.lingeringNodes...)
+	digest, external := p.configDigest, c.Spec.External
 	l.Attend(link.Interest{
 		Settled: func(d link.Daemons) bool {
 			return d.Release != "" && (!d.Loaded || external || rendercontroller.Stamp(d.Parameters) == digest)
