@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,8 @@ type reconciler struct {
 	links *link.Registry
 	// definitions has the CRD of ServiceMonitors.
 	definitions kube.Definitions
+	// configs are the files of the ConfigMaps as they were last, by the UIDs of their Controllers, see remember.
+	configs *lru.Cache
 }
 
 // Index adds the index by which Controllers are found by what they refer to.
@@ -55,7 +58,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 
 // Setup registers the controller of Controllers. definitions has the CRD of ServiceMonitors, if there is one.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions kube.Definitions) error {
-	r := &reconciler{Base: base, links: links, definitions: definitions}
+	r := &reconciler{Base: base, links: links, definitions: definitions, configs: lru.New(maxRemembered)}
 	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{
 		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },

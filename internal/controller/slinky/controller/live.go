@@ -27,7 +27,7 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
 	}
-	in.Live = rendercontroller.ReadLive(config.Data)
+	in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))
 	in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
@@ -45,4 +45,19 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *
 		}
 	}
 	return nil
+}
+
+// maxRemembered is of how many Controllers the configuration is remembered.
+const maxRemembered = 100
+
+// remember returns the files of the ConfigMap. When it is gone they are those that it had last: what lingers for jobs stands nowhere else. The
+// memory may be lost.
+func (r *reconciler) remember(c *slinkyv1beta1.Controller, files map[string]string) map[string]string {
+	if len(files) > 0 {
+		r.configs.Add(c.UID, files)
+		return files
+	}
+	last, _ := r.configs.Get(c.UID)
+	files, _ = last.(map[string]string)
+	return files
 }
