@@ -102,6 +102,12 @@ func Stamp(parameters []string) string {
 	return ""
 }
 
+// LiveDigest is the digest that a slurm.conf of the operator's is stamped with; empty when it has none.
+func LiveDigest(live *conf.Document) string {
+	parameters, _ := live.Get("SlurmctldParameters")
+	return Stamp(strings.Split(parameters, ","))
+}
+
 func general(d *conf.Document, in Input) {
 	c := in.Controller
 	d.Section("GENERAL")

@@ -216,7 +216,14 @@ func TestRecordsOfNodesAreDeletedWithTheirKubernetesNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.ExpectLeft("w-a")
+	named := o.Slurm.Submit(fake.Job{NodeList: []string{"b"}}) // it waits when the node is lost
 	o.Slurm.Lose("a", "b")
+	o.Settle()
+	if _, there := o.Slurm.Node("b"); !there {
+		t.Error("the record of b is gone although a job names it")
+	}
+	o.Slurm.Cancel(named)
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Labels = map[string]string{"look": "again"} })
 	apiserver.Eventually(t, func() error {
 		if _, there := o.Slurm.Node("b"); there {
 			return errors.New("the record of b is still there")

@@ -31,6 +31,7 @@ type facts struct {
 	slurmctlds slurmctlds
 	// slurmctld and slurmdbd are the live StatefulSets; nil when there are none.
 	slurmctld, slurmdbd *appsv1.StatefulSet
+	absences            absences
 	// monitors says whether the cluster has ServiceMonitors that can be used.
 	monitors foreignkind.Fit
 }
@@ -57,6 +58,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 	if err != nil {
 		return f, err
 	}
+	f.absences = r.absent(ctx, c)
 	f.slurmctlds, err = r.running(ctx, c)
 	return f, err
 }

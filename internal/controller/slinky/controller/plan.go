@@ -45,6 +45,13 @@ func decide(f facts) *plan {
 	p.Secrets = reference.GeneratedKeys(c)
 	p.Problems = append(p.Problems, f.problems...)
 	p.Fail("spec.accountingRef", f.upgrade(p.Objects).wait())
+	p.announced = p.configDigest
+	if len(p.Problems) == 0 {
+		p.announced, p.edits = out.ConfigDigest, f.Live != nil && rendercontroller.LiveDigest(f.Live) != out.ConfigDigest
+	}
+	if p.edits {
+		p.Fail("", f.absences.wait(c, out.ConfigDigest))
+	}
 	exchangeStatefulSet(f.slurmctld, p.Objects)
 	serviceMonitor(c, f.monitors, p)
 	refresh := ""

@@ -56,7 +56,10 @@ func mark(pods []corev1.Pod, active, refresh string) []marking {
 }
 
 // drive applies what was rendered, asks the link for what slurmctld has loaded, and marks pods.
-func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, _ facts, p *plan, _ *observation) error {
+func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, f facts, p *plan, _ *observation) error {
+	if err := r.configure(c, f.absences, p); err != nil {
+		return err
+	}
 	err := r.Apply(ctx, c, &p.Plan, made()...)
 	r.attend(c, p)
 	marks := p.marks

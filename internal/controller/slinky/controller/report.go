@@ -55,6 +55,9 @@ func report(c *slinkyv1beta1.Controller, o reconcile.Outcome[facts, *plan, obser
 		Parts:       append(versionPart(version), suspension.Part(o.Seen.part)),
 		ReadyReason: suspension.ReadyReason(),
 	}
+	if len(o.Facts.absences.endangered) > 0 {
+		out.Again = o.Now.Add(absenceInterval)
+	}
 	if suspended, ok := suspension.Condition(); ok {
 		out.Conditions = append(out.Conditions, suspended)
 	}

@@ -72,7 +72,7 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 	}
 	failures := link.Failures{}
 	if len(deleted) > 0 {
-		maps.Copy(failures, l.Forget(ctx, deleted))
+		maps.Copy(failures, l.Renew(ctx, deleted))
 	}
 	// Between the two, Slurm does not have the node. It is made also when the time is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slurmCallTimeout)
@@ -103,7 +103,8 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 		log.FromContext(ctx).Info("Made records of Slurm nodes with State=CLOUD", "nodes", list)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SlurmNodesMade", "Create", "Made Slurm nodes %s, which Slurm powers up when a job needs them", list)
 	}
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) }) // a change of the node wakes the NodeSet
+	// A change of the node wakes the NodeSet, and what jobs name is looked at again soon.
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) || errors.Is(err, link.ErrNamed) })
 	return failures.Err()
 }
 

@@ -33,6 +33,9 @@ import (
 // and shows no change then that would wake the NodeSet.
 const orphanCheckInterval = 5 * time.Second
 
+// namedCheckInterval is how long after a look at the jobs it is looked again whether one still names a node whose record is to go.
+const namedCheckInterval = time.Minute
+
 // cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod. No job is to be
 // sent there. Those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
 func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
@@ -48,18 +51,21 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 	if len(records) == 0 {
 		return again, nil
 	}
-	var pruned, drained bool
+	var pruned, drained, named bool
 	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
 		var drainErr, pruneErr error
 		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // first what concerns jobs
-		pruned, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)
+		pruned, named, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)
 		return errors.Join(drainErr, pruneErr)
 	})
 	if errors.Is(err, link.ErrClosed) {
 		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
 	}
-	if pruned || drained {
+	switch {
+	case pruned || drained:
 		again = r.Clock.Now().Add(orphanCheckInterval)
+	case named && again.IsZero():
+		again = r.Clock.Now().Add(namedCheckInterval)
 	}
 	return again, err
 }
@@ -74,24 +80,30 @@ func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[st
 	return records
 }
 
-// deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, and says whether there were any.
-func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, facts plans.Input) (bool, error) {
+// deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, unless a job names them. It says
+// whether there were any, and whether some stay because a job names them or may do so.
+func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, facts plans.Input) (pruned, named bool, err error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
-		return false, nil
+		return false, false, nil
 	}
 	defunct := plans.OrphanedNodesToDelete(records, n.Name, string(n.UID), facts)
 	if len(defunct) == 0 {
-		return false, nil
+		return false, false, nil
 	}
-	failures := l.Forget(ctx, defunct)
+	failures := l.ForgetUnnamed(ctx, defunct)
 	deleted := slices.DeleteFunc(defunct, func(name string) bool { return failures[name] != nil })
+	maps.DeleteFunc(failures, func(_ string, err error) bool {
+		stays := errors.Is(err, link.ErrNamed)
+		named = named || stays
+		return stays
+	})
 	if len(deleted) == 0 {
-		return false, failures.Err()
+		return false, named, failures.Err()
 	}
 	names := hostlist.Compress(deleted)
 	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
 	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
-	return true, failures.Err()
+	return true, named, failures.Err()
 }
 
 // drainOrphanedNodes drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when

@@ -116,13 +116,14 @@ func unconfirmed(names []string, err error) link.Failures {
 	return failures
 }
 
-// forget deletes records, out of the maintenance of their NodeSet, too. It returns which were in that, and why some are left.
+// forget deletes records, out of the maintenance of their NodeSet, too. It returns which were in that, and why some are left, such as those
+// that jobs name while slurmctld may be about to read its configuration.
 func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (maintained hostlist.Set, failures link.Failures) {
 	maintained, err := r.leaveMaintenance(ctx, n, l, names, seen)
 	if err != nil {
 		return nil, unconfirmed(names, err)
 	}
-	return maintained, l.Forget(ctx, names)
+	return maintained, l.Renew(ctx, names)
 }
 
 // held says that Slurm refuses the deletion for as long as something holds the node, such as somebody's reservation. Its worker is
