@@ -95,13 +95,14 @@ func (l *Link) Renew(ctx context.Context, nodes []string) Failures {
 	return failures
 }
 
-// ForgetUnnamed deletes records of nodes, but for those that a job may name: they stay, with ErrNamed. After that the jobs are not looked at
-// for leavingInterval, and all stay.
+// ForgetUnnamed deletes records of nodes, but for those that a job may name: they stay, with ErrNamed. After that, and when Slurm did not say,
+// the jobs are not looked at for leavingInterval, and all stay.
 func (l *Link) ForgetUnnamed(ctx context.Context, nodes []string) Failures {
 	var unnamed []string
 	if l.readings.mayAsk() {
 		var err error
 		if unnamed, err = l.Unnamed(ctx, nodes); err != nil {
+			l.readings.refuse() // slurmrestd may be slow
 			return all(nodes, err)
 		}
 	}
