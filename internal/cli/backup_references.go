@@ -29,7 +29,11 @@ func (r references) add(kind, name string) {
 }
 
 // perhaps adds one that need not be there.
-func (r references) perhaps(kind, name string) { r[kind][name] = r[kind][name] }
+func (r references) perhaps(kind, name string) {
+	if _, named := r[kind][name]; !named {
+		r[kind][name] = false
+	}
+}
 
 // names are the names of a kind, sorted.
 func (r references) names(kind string) []string { return slices.Sorted(maps.Keys(r[kind])) }

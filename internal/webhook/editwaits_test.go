@@ -76,6 +76,7 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 	}}
 	must(t, s.user.Status().Update(t.Context(), c))
 
+	keeps := func(name string) string { return (controller.EditWaits{Partitions: []string{name}}).Kept() + "; " }
 	const unknown = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
 	tests := []struct {
 		name, kind, object string
@@ -84,12 +85,12 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 	}{
 		{"an edit that takes no partition away says nothing", "Controller", "demo", sets(partitions+"KillWait=31\n", "spec", "extraConf"), ""},
 		{"a partition that goes is named, and not one that lingers already", "Controller", "demo", sets("PartitionName=new Nodes=ALL\n", "spec", "extraConf"),
-			"slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused; " + unknown},
+			keeps("old") + unknown},
 		{"the partition of a NodeSet goes", "NodeSet", "gpu", sets(false, "spec", "partition", "enabled"),
-			"slurm.conf keeps partitions gpu until no job needs them, with State=DRAIN: new jobs are refused; " + unknown},
+			keeps("gpu") + unknown},
 		{"a NodeSet that keeps its partition says nothing", "NodeSet", "gpu", sets(int64(3), "spec", "replicas"), ""},
 		{"a SlurmCluster gets other partitions", "SlurmCluster", "alpha", sets(map[string]any{"configType": "custom", "rawConfig": []any{"PartitionName=other Nodes=ALL Default=YES"}}, "spec", "partitionConfiguration"),
-			"slurm.conf keeps partitions main until no job needs them, with State=DRAIN: new jobs are refused; " + unknown},
+			keeps("main") + unknown},
 		{"the annotation for the edit that waits tells which jobs it ends", "Controller", "demo", annotates("abc"),
 			"jobs of gone: 3 running (job 12 has no time limit)"},
 		{"the annotation for another edit does not", "Controller", "demo", annotates("abcd"), "how many that are is not known"},

@@ -86,7 +86,7 @@ func waits() []mutation {
 		},
 		{
 			name:   "who takes a partition away is told of those that linger already",
-			edits:  []edit{{"internal/validation/editwaits.go", "return slices.Contains(known.Partitions, name)", "return slices.Contains(known.Partitions, name) && false"}},
+			edits:  []edit{{"internal/render/controller/editwaits.go", "return slices.Contains(list, name)", "return slices.Contains(list, name) && false"}},
 			suite:  "internal/webhook",
 			caught: "TestWhoTakesAPartitionAwayIsTold",
 		},

@@ -27,9 +27,9 @@ const (
 	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
 	// that a newer slurmctld may know, or numbers that may not do; the message names them.
 	ConditionConfigDoubtful = "ConfigDoubtful"
-	// ConditionEditWaits, on Controller and SlurmCluster, is True while partitions that its configuration has no more stay in slurm.conf,
-	// since jobs are in them or may be. They take no new jobs. The message says how many jobs need them, as they were counted last. Else the
-	// condition is absent.
+	// ConditionEditWaits, on Controller and SlurmCluster, is True while partitions and nodes that its configuration has no more stay in
+	// slurm.conf, since jobs need them or may. They take no new jobs. The message says how many jobs need the partitions, as they were counted
+	// last. Else the condition is absent.
 	ConditionEditWaits = "EditWaits"
 	// ConditionJobsConfined, on Controller, is True when slurm.conf and cgroup.conf keep jobs to the cores, the memory and the devices that
 	// they were given; the message names what they lack.
