@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
@@ -37,7 +38,8 @@ func set(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionS
 func TestTheOperatorMayChangeItsConditionsOfNodesOnly(t *testing.T) {
 	o := operator.Start(t, "token")
 	grant(t, o, "kubernetes-nodes")
-	config := o.AsOperator(t)
+	config := rest.CopyConfig(o.Config) // what is tried here is no use of the operator's
+	config.Impersonate = o.AsOperator(t).Impersonate
 	config.Impersonate.Groups = append(config.Impersonate.Groups, "system:masters")
 	c, err := client.New(config, client.Options{Scheme: coxswain.Scheme()})
 	if err != nil {
