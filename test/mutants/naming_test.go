@@ -61,7 +61,7 @@ func naming() []mutation {
 		},
 		{
 			name:   "nobody finds out whether a node may go",
-			edits:  []edit{{"internal/controller/slinky/controller/slurm.go", `l.LeaveNodes(p.lingeringNodes...)`, `l.LeaveNodes()`}},
+			edits:  []edit{{"internal/controller/slinky/controller/slurm.go", `l.LeaveNodes(p.waits.Nodes...)`, `l.LeaveNodes()`}},
 			caught: "TestTheLineOfANodeStaysUntilNoJobNeedsIt",
 		},
 		{

@@ -12,7 +12,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
@@ -53,17 +52,16 @@ func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.
 	say := func(reason, note string) {
 		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: reason, Action: "Configure", Note: note})
 	}
-	if len(p.lingering)+len(p.lingeringNodes) == 0 {
+	if !p.waits.Any() {
 		out.Drop = append(out.Drop, slinkyv1beta1.ConditionEditWaits)
 		if before != nil {
 			say(slinkyv1beta1.ReasonEditDone, "nothing of the configuration before is kept for jobs any more")
 		}
 		return
 	}
-	waits := rendercontroller.EditWaits{Partitions: p.lingering, Nodes: p.lingeringNodes, Digest: p.wantedDigest}
-	message := waits.Message(jobs)
+	message := p.waits.Message(jobs)
 	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
-	if before == nil || !waits.TellsOf(before.Message) {
+	if before == nil || !p.waits.TellsOf(before.Message) {
 		say(slinkyv1beta1.ReasonJobsNeedPartitions, message)
 	}
 }

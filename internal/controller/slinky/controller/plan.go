@@ -26,10 +26,8 @@ type plan struct {
 	unconfined []string
 	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
 	configDigest string
-	// lingering are partitions that stay for the jobs that may be in them, lingeringNodes are nodes that do, and wantedDigest that of the
-	// configuration without them.
-	lingering, lingeringNodes []string
-	wantedDigest              string
+	// waits is what stays of the configuration before, for the jobs that may need it.
+	waits rendercontroller.EditWaits
 	// edits says that slurmctld is to get another configuration than the one that is there, and announced is the digest of the one that it is to
 	// have, also while that waits for jobs.
 	edits     bool
@@ -57,7 +55,7 @@ func decide(f facts) *plan {
 	refresh := ""
 	if len(p.Problems) == 0 {
 		p.configDigest = out.ConfigDigest
-		p.lingering, p.lingeringNodes, p.wantedDigest = out.Lingering, out.LingeringNodes, out.WantedDigest
+		p.waits = out.EditWaits()
 		if c.Spec.InplaceReconfigure {
 			refresh = p.configDigest
 		}

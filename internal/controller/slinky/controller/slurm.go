@@ -48,8 +48,8 @@ func (r *reconciler) attend(c *slinkyv1beta1.Controller, p *plan) {
 	if !ok {
 		return
 	}
-	l.LeavePartitions(p.lingering...)
-	l.LeaveNodes(p.lingeringNodes...)
+	l.LeavePartitions(p.waits.Partitions...)
+	l.LeaveNodes(p.waits.Nodes...)
 	digest, external := p.configDigest, c.Spec.External
 	l.Attend(link.Interest{
 		Settled: func(d link.Daemons) bool {
