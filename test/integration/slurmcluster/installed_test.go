@@ -123,7 +123,7 @@ func TestAProfileOfTheSecurityProfilesOperator(t *testing.T) {
 		"the objects of CRD apparmorprofiles.security-profiles-operator.x-k8s.io are in no namespace; load a profile on the nodes and name it")
 	confined(false)
 
-	w.remove(another)
+	w.undefine(another, compose.AppArmorProfileKind)
 	told(c, metav1.ConditionFalse, "FieldsNotEffective", "install the security-profiles-operator")
 	confined(false)
 
@@ -193,11 +193,18 @@ func (w *world) define(file string) client.Object {
 	return definition
 }
 
-// remove deletes an object and waits for its end.
-func (w *world) remove(obj client.Object) {
+// undefine has the API server forget a kind of others, and waits for the end of its definition.
+func (w *world) undefine(definition client.Object, kind schema.GroupVersionKind) {
 	w.t.Helper()
-	if err := w.user.Delete(w.t.Context(), obj); err != nil {
+	// Once it answers for the kind, its storage is there: the API server (1.37) that finds no storage yet when it deletes a definition
+	// tries again with what its cache has, and after a conflict not before the next resynchronization, five minutes later.
+	apiserver.Eventually(w.t, func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		return w.user.List(w.t.Context(), list)
+	})
+	if err := w.user.Delete(w.t.Context(), definition); err != nil {
 		w.t.Fatal(err)
 	}
-	w.gone(obj)
+	w.gone(definition)
 }

@@ -145,7 +145,10 @@ func (w *world) gone(objects ...client.Object) {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("%T %s is still there: %w", obj, obj.GetName(), err)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("%T %s is still there, deleted at %v, kept by %q", obj, obj.GetName(), obj.GetDeletionTimestamp(), obj.GetFinalizers())
 		})
 	}
 }
