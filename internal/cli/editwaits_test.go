@@ -60,7 +60,7 @@ func TestDiffShowsWhichJobsNeedAPartitionThatGoes(t *testing.T) {
 		}
 	}
 	runPod(t, server, answeringKubelet(t, 0, func(_, _ string, command []string) string {
-		if got, want := strings.Join(command, " "), "env TZ=UTC squeue --all --array --noheader --partition=old --format=%i|%T|%r|%e|%l|%P"; got != want {
+		if got, want := strings.Join(commandOf(command), " "), "env TZ=UTC squeue --all --array --noheader --partition=old --format=%i|%T|%r|%e|%l|%P"; got != want {
 			t.Errorf("%q was run, want %q", got, want)
 		}
 		return squeueOfOld

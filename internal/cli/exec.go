@@ -13,7 +13,8 @@ import (
 const execHelp = `Runs a program in a ready login pod.
 
 With --user it runs as that user of the login pod, in the user's home, and in the jail where there is one. Without, it runs as root of
-the container, as with kubectl exec. It is no session of sshd: PAM makes no home and sets no limits.
+the container, as with kubectl exec; where there is a jail it may not mount. It is no session of sshd: PAM makes no home and sets no
+limits.
 
 Files that arguments name are those of the login pod.
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"github.com/coxswain-hpc/coxswain/internal/cli"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
@@ -30,8 +31,8 @@ import (
 func execKubelet(t *testing.T, code int) http.Handler {
 	t.Helper()
 	return answeringKubelet(t, code, func(pod, container string, command []string) string {
-		if len(command) > 3 && command[0] == "bash" {
-			command = slices.Concat([]string{"bash", command[1], "…"}, command[3:])
+		if len(command) > 3 && command[1] == "-c" {
+			command = slices.Concat([]string{command[0], "-c", "…"}, command[3:])
 		}
 		return fmt.Sprintf("%s %s %q\n", pod, container, command)
 	})
@@ -103,6 +104,14 @@ func answeringKubelet(t *testing.T, code int, answer func(pod, container string,
 	return kubelet
 }
 
+// commandOf is what a login pod runs, without what confines it.
+func commandOf(argv []string) []string {
+	if len(argv) > 4 && argv[3] == "confine" {
+		return argv[4:]
+	}
+	return argv
+}
+
 func readyLogin(name, set string) *corev1.Pod {
 	p := daemonPod(name, "login", set)
 	says(p, corev1.PodReady, corev1.ConditionTrue, "", "")
@@ -124,13 +133,13 @@ func TestProgramsRunInALoginPod(t *testing.T) {
 		want string
 	}{
 		"exec without a user runs as root of the container": {
-			[]string{"exec", "--", "hostname", "-f"}, `demo-login-1 login ["hostname" "-f"]` + "\n",
+			[]string{"exec", "--", "hostname", "-f"}, `demo-login-1 login ["sh" "-c" "…" "confine" "hostname" "-f"]` + "\n",
 		},
 		"exec with a user becomes the user": {
 			[]string{"exec", "--user", "alice", "hostname", "-f"}, `demo-login-1 login ["bash" "-c" "…" "become" "alice" "hostname" "-f"]` + "\n",
 		},
 		"exec passes standard input on when it is asked to": {
-			[]string{"exec", "-i", "cat"}, `demo-login-1 login ["cat"]` + "\nread \"\"\n",
+			[]string{"exec", "-i", "cat"}, `demo-login-1 login ["sh" "-c" "…" "confine" "cat"]` + "\nread \"\"\n",
 		},
 		"flags behind the name of a program are the program's": {
 			[]string{"--user=alice", "squeue", "--user=bob", "-o", "%i", "--help"},
@@ -180,7 +189,7 @@ func TestInWhichLoginPodProgramsRun(t *testing.T) {
 	w := newWorld(t, gone, readyLogin("b-0", "b"))
 	w.run(t, "--login=b", "sinfo").check(t, 1) // nobody is here that could run it
 	asked := w.asked()
-	if last := asked[len(asked)-1]; !strings.Contains(last, "/pods/b-0/exec?command=sinfo&container=login") {
+	if last := asked[len(asked)-1]; !strings.Contains(last, "&command=confine&command=sinfo&container=login") {
 		t.Errorf("it asked %q", last)
 	}
 	for _, command := range []string{"exec", "ssh"} {
@@ -226,6 +235,32 @@ func TestHowAUserIsBecome(t *testing.T) {
 				t.Fatalf("exit code %d, want %d: %v: %s", code, tc.code, err, out)
 			}
 			golden.Check(t, "become/"+name+".txt", out)
+		})
+	}
+}
+
+// The script runs with a program in the place of setpriv that says how it was called.
+func TestRootOfALoginPodWithAJailMayNotMount(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "setpriv"), []byte("#!/bin/sh\necho setpriv \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		container, jail string
+		want            string
+	}{
+		"of a login pod with a jail":      {"login", "COXSWAIN_JAIL=/mnt/jail", "setpriv --bounding-set=-sys_admin echo two  words\n"},
+		"of a login pod without a jail":   {"login", "COXSWAIN_JAIL=", "two  words\n"},
+		"of a login pod of another image": {"login", "A=b", "two  words\n"},
+		"of slurmctld":                    {"slurmctld", "COXSWAIN_JAIL=/mnt/jail", "two  words\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			argv := cli.RemoteArgv(tc.container, "echo", "two  words")
+			command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+			command.Env = []string{tc.jail, "PATH=" + bin + ":/usr/bin:/bin"}
+			if out, err := command.CombinedOutput(); err != nil || string(out) != tc.want {
+				t.Errorf("it printed %q, want %q: %v", out, tc.want, err)
+			}
 		})
 	}
 }

@@ -9,3 +9,8 @@ func Usage(nodesText, jobsText, mark string) ([]NodeUse, []PartitionUse) {
 	countJobs(nodes, jobs)
 	return nodes, partitionsOf(nodes, jobs)
 }
+
+// RemoteArgv is what a container runs for a command that is nobody's.
+func RemoteArgv(container string, command ...string) []string {
+	return remote{command: command}.argv(container)
+}

@@ -31,7 +31,7 @@ var becomeScript string
 
 // remote is a program to run in a login pod.
 type remote struct {
-	// user is who runs it; empty for root of the container, as with kubectl exec.
+	// user is who runs it; empty for root of the container, who may not mount in a login pod with a jail.
 	user string
 	// command is the program with its arguments; empty for the login shell of user.
 	command []string
@@ -39,12 +39,19 @@ type remote struct {
 	stdin, tty bool
 }
 
+// confineScript runs a command. Programs of Slurm load what the configuration names, and root in the jail can write that; so where there is
+// a jail nothing runs with the right to mount, which would be root of the Kubernetes node.
+const confineScript = `[ -z "${COXSWAIN_JAIL-}" ] || set -- setpriv --bounding-set=-sys_admin "$@"; exec "$@"`
+
 // argv is what the container runs.
-func (r remote) argv() []string {
-	if r.user == "" {
-		return r.command
+func (r remote) argv(container string) []string {
+	switch {
+	case r.user != "":
+		return append([]string{"bash", "-c", becomeScript, "become", r.user}, r.command...)
+	case container == slinkyv1beta1.NameLogin:
+		return append([]string{"sh", "-c", confineScript, "confine"}, r.command...)
 	}
-	return append([]string{"bash", "-c", becomeScript, "become", r.user}, r.command...)
+	return r.command
 }
 
 // loginPod is a ready login pod. Pods of one LoginSet are alike; of several LoginSets a user has to name one.
@@ -151,7 +158,7 @@ func newExecutor(config *rest.Config, pod *corev1.Pod, container string, r remot
 	}
 	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Container: container, Command: r.argv(), Stdin: r.stdin, Stdout: true, Stderr: !r.tty, TTY: r.tty,
+			Container: container, Command: r.argv(container), Stdin: r.stdin, Stdout: true, Stderr: !r.tty, TTY: r.tty,
 		}, scheme.ParameterCodec).URL()
 	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, url)
 	if err != nil {

@@ -123,7 +123,7 @@ func TestATokenThatNobodyIssues(t *testing.T) {
 func TestATokenIsIssuedByScontrol(t *testing.T) {
 	server := apiserver.Start(t)
 	runPod(t, server, answeringKubelet(t, 0, func(_, _ string, command []string) string {
-		return "SLURM_JWT=" + strings.Join(command, ",") + "\n"
+		return "SLURM_JWT=" + strings.Join(commandOf(command), ",") + "\n"
 	}), readyLogin("a-0", "a"))
 	runPod(t, server, answeringKubelet(t, 1, func(_, _ string, _ []string) string { return "" }), readyLogin("b-0", "b"))
 	runPod(t, server, answeringKubelet(t, 0, func(_, _ string, _ []string) string { return "SLURM_JWT=\n" }), readyLogin("c-0", "c"))

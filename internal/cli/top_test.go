@@ -63,7 +63,7 @@ func TestNoTextOfAPersonPassesForAField(t *testing.T) {
 func slurmIn(t *testing.T, server *apiserver.Server, asked *atomic.Int32) {
 	t.Helper()
 	runPod(t, server, answeringKubelet(t, 0, func(_, _ string, command []string) string {
-		said := strings.Join(command, " ")
+		said := strings.Join(commandOf(command), " ")
 		if said == "scontrol show nodes --detail --oneliner" {
 			asked.Add(1)
 			return scontrolNodes

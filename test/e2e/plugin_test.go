@@ -86,6 +86,10 @@ func answersThePlugin(t *testing.T, c *slurmCluster, alice *user, program string
 	if out := alice.runs(t, "SLURM_JWT="+strings.TrimSpace(token)+" scontrol ping"); !strings.Contains(out, "is UP") {
 		t.Errorf("with the token of kubectl slurm, scontrol ping prints %q", out)
 	}
+	status, _ := p.runs(t, 0, "exec", "--", "cat", "/proc/self/status")
+	if root, err := readRights(status); err != nil || !root.root || root.bounding>>21&1 != 0 {
+		t.Errorf("in a login pod with a jail, kubectl slurm exec runs with %s, want root without SYS_ADMIN: %v", root.cells(0), err)
+	}
 	if out, _ := p.runs(t, 0, "logs", "slurmctld", "--tail=5"); strings.TrimSpace(out) == "" {
 		t.Error("the log of slurmctld is empty")
 	}

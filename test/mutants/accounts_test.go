@@ -43,6 +43,12 @@ func accounts() []mutation {
 			caught: "TestADirectoryWithTheNameOfAnOldFileStopsNothing",
 		},
 		{
+			name:   "who runs a program as root of a login pod may mount",
+			edits:  []edit{{"internal/cli/remote.go", "setpriv --bounding-set=-sys_admin \"$@\"; exec", "\"$@\"; exec"}},
+			suite:  "internal/cli",
+			caught: "TestRootOfALoginPodWithAJailMayNotMount",
+		},
+		{
 			name:   "a home that an administrator closed is given back at the next login",
 			edits:  []edit{{"internal/jail/home/home.go", "stat.Mode&0o7777 == unix.S_ISVTX|homeMode", "stat.Mode&0o777 == homeMode"}},
 			suite:  "internal/jail/home",
