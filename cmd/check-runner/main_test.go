@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck/runner"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // worker is the container of a worker, in a directory.
@@ -39,12 +40,7 @@ func (w *worker) path(name string) string { return filepath.Join(w.root, name) }
 
 func (w *worker) write(name, content string) {
 	w.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(w.path(name)), 0o750); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(w.path(name), []byte(content), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	executable.Write(w.t, w.path(name), content)
 }
 
 // read is the content of a file, empty when there is none.

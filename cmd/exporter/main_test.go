@@ -23,6 +23,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,24 +64,26 @@ func get(url string) (string, error) {
 func TestTheProgramServesWhatSlurmrestdSays(t *testing.T) {
 	dir := t.TempDir()
 	const key = "the-key-of-the-cluster"
-	write := func(name, text string, mode os.FileMode) string {
+	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
+	scontrol := filepath.Join(dir, "scontrol")
+	executable.Write(t, scontrol, "#!/bin/sh\necho SLURM_JWT=$2.$3.c\n")
 	tokenless := fake.Options{} // each token is good, which is tested where tokens are made
 	tests := map[string]struct {
 		slurm     fake.Options
 		args      []string
 		variables map[string]string
 	}{
-		"a key":            {fake.Options{Key: []byte(key)}, []string{"--token-key=" + write("key", key, 0o600)}, nil},
-		"a file":           {tokenless, []string{"--token-file=" + write("token", "a.b.c\n", 0o600)}, nil},
+		"a key":            {fake.Options{Key: []byte(key)}, []string{"--token-key=" + write("key", key)}, nil},
+		"a file":           {tokenless, []string{"--token-file=" + write("token", "a.b.c\n")}, nil},
 		"a variable":       {tokenless, nil, map[string]string{"SLURM_EXPORTER_TOKEN": "a.b.c"}},
-		"a program":        {tokenless, []string{"--standalone", "--scontrol-path=" + write("scontrol", "#!/bin/sh\necho SLURM_JWT=$2.$3.c\n", 0o700)}, nil},
-		"all by variables": {fake.Options{Key: []byte(key)}, nil, map[string]string{"SLURM_EXPORTER_TOKEN_KEY": write("key2", key, 0o600)}},
+		"a program":        {tokenless, []string{"--standalone", "--scontrol-path=" + scontrol}, nil},
+		"all by variables": {fake.Options{Key: []byte(key)}, nil, map[string]string{"SLURM_EXPORTER_TOKEN_KEY": write("key2", key)}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,9 +187,7 @@ func TestAProgramThatMakesNoTokenSaysWhy(t *testing.T) {
 		"#!/bin/sh\necho hello\n":                    "it did not print SLURM_JWT=",
 		"#!/bin/sh\necho SLURM_JWT=\n":               "it is empty, or no token",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		executable.Write(t, path, text)
 		s := &scontrol{program: path, user: "nobody", lifetime: time.Minute}
 		if _, _, err := s.Token(time.Now()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

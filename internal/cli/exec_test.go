@@ -24,6 +24,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/cli"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
@@ -212,9 +213,7 @@ func TestHowAUserIsBecome(t *testing.T) {
 		"id":      `echo "2001 27 3000"`,
 		"setpriv": `printf '%s\n' setpriv "$@"`,
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		executable.Write(t, filepath.Join(bin, name), "#!/bin/sh\n"+text+"\n")
 	}
 	for name, tc := range map[string]struct {
 		jail string
@@ -242,9 +241,7 @@ func TestHowAUserIsBecome(t *testing.T) {
 // The script runs with a program in the place of setpriv that says how it was called.
 func TestRootOfALoginPodWithAJailMayNotMount(t *testing.T) {
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "setpriv"), []byte("#!/bin/sh\necho setpriv \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executable.Write(t, filepath.Join(bin, "setpriv"), "#!/bin/sh\necho setpriv \"$@\"\n")
 	for name, tc := range map[string]struct {
 		container, jail string
 		want            string

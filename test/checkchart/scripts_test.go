@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // scripts is where the chart has its scripts.
@@ -51,13 +53,8 @@ func newNode(t *testing.T, programs map[string]string, env ...string) *node {
 func (n *node) write(name, text string) {
 	n.t.Helper()
 	path := filepath.Join(n.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		n.t.Fatal(err)
-	}
 	_ = os.Remove(path) // a link to a program of the system
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		n.t.Fatal(err)
-	}
+	executable.Write(n.t, path, text)
 }
 
 // run runs a script of the chart by sh, and returns its exit code and its output.

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // gated is a repository whose make passes, fails and reports as its stages are called.
@@ -47,13 +49,7 @@ esac
 
 func (g gated) write(t *testing.T, name, text string) {
 	t.Helper()
-	path := filepath.Join(g.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	executable.Write(t, filepath.Join(g.dir, name), text)
 }
 
 func (g gated) git(t *testing.T, arguments ...string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // open makes a machine of a directory with files, and with programs of the shell in its /bin.
@@ -21,13 +22,7 @@ func open(t *testing.T, files map[string]string) *Machine {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		executable.Write(t, filepath.Join(root, name), content)
 	}
 	environment := map[string]string{"PATH": filepath.Join(root, "bin"), "SLURMD_NODENAME": "worker-0", "CALLS": filepath.Join(root, "calls")}
 	m, err := Open(Options{Root: root, Jail: "/mnt/jail", Environment: environment, Context: passivecheck.Prolog})

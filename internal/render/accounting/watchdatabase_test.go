@@ -6,7 +6,6 @@ package accounting_test
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // script is what the readiness probe of the sidecar runs.
@@ -61,9 +61,7 @@ func TestTheSidecarKnowsWhetherSlurmdbdHasItsDatabase(t *testing.T) {
 			}
 			dir := t.TempDir()
 			if tt.sacctmgr != "" {
-				if err := os.WriteFile(filepath.Join(dir, "sacctmgr"), []byte("#!/bin/sh\n"+tt.sacctmgr+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				executable.Write(t, filepath.Join(dir, "sacctmgr"), "#!/bin/sh\n"+tt.sacctmgr+"\n")
 			}
 			cmd := exec.CommandContext(t.Context(), "bash", "-c", script(t))
 			address, _ := listener.Addr().(*net.TCPAddr)

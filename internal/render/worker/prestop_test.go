@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
@@ -61,9 +62,7 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 			dir := t.TempDir()
 			script := "#!/bin/sh\ncase $1 in\nshow) cat " + dir + "/shown; " + tt.ends + " ;;\nupdate) echo \"$@\" >>" + dir + "/updates; " + tt.ends + " ;;\nesac\n"
 			for name, content := range map[string]string{"shown": tt.shown, "scontrol": script, "hostname": "#!/bin/sh\n[ \"$1\" = -I ] && echo '10.0.0.7 fd00::7 '\n"} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				executable.Write(t, filepath.Join(dir, name), content)
 			}
 			command := commands[tt.saves]
 			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
