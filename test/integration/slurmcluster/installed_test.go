@@ -198,10 +198,15 @@ func (w *world) undefine(definition client.Object, kind schema.GroupVersionKind)
 	w.t.Helper()
 	// Once it answers for the kind, its storage is there: the API server (1.37) that finds no storage yet when it deletes a definition
 	// tries again with what its cache has, and after a conflict not before the next resynchronization, five minutes later.
+	// The client is a new one, since a client remembers which kinds are in a namespace.
 	apiserver.Eventually(w.t, func() error {
+		c, err := client.New(w.admin, client.Options{})
+		if err != nil {
+			return err
+		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		return w.user.List(w.t.Context(), list)
+		return c.List(w.t.Context(), list)
 	})
 	if err := w.user.Delete(w.t.Context(), definition); err != nil {
 		w.t.Fatal(err)
