@@ -19,6 +19,12 @@ func healths() []mutation {
 			caught: "TestWhenTheNodeOfAMachineIsDeleted",
 		},
 		{
+			name:   "a kubelet ends the jobs of a slurmd that hangs",
+			edits:  []edit{{"internal/render/worker/slurmd.go", "c == nil || c.LivenessProbe == nil {\n\t\treturn\n\t}", "c == nil {\n\t\treturn\n\t}\n\tif c.LivenessProbe == nil {\n\t\tc.LivenessProbe = &corev1.Probe{}\n\t}"}},
+			suite:  "internal/render/worker",
+			caught: "TestNoKubeletEndsAContainerWithJobs",
+		},
+		{
 			name:   "a pod that only has the labels of a worker has its machine rebooted",
 			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", "return workerpod.Owner(pod) != nil && r", "return r"}},
 			suite:  "internal/controller/kubernetesnode",

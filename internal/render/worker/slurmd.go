@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -123,7 +124,6 @@ func slurmd(in Input) (corev1.Container, error) {
 		},
 		// Before slurmd starts, the image waits for slurmctld, which may wait for slurmdbd and its database.
 		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: StartSeconds, PeriodSeconds: 1},
-		LivenessProbe:  &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 6, PeriodSeconds: 10},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: get("/readyz"), TimeoutSeconds: pod.BusySeconds, PeriodSeconds: 2},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", stop}},
@@ -138,6 +138,22 @@ func slurmd(in Input) (corev1.Container, error) {
 
 // StartSeconds is the time in which slurmd has to have started.
 const StartSeconds = 600
+
+// completeLiveness adds what a user's liveness probe of slurmd leaves out. There is none without that: a kubelet ends the container, and all
+// jobs in it, when slurmd hangs. The image starts a slurmd again that hangs, and its jobs go on.
+func completeLiveness(spec *corev1.PodSpec) {
+	c := slurmdOf(spec)
+	if c == nil || c.LivenessProbe == nil {
+		return
+	}
+	probe := c.LivenessProbe
+	if probe.ProbeHandler == (corev1.ProbeHandler{}) {
+		probe.ProbeHandler = get("/livez")
+	}
+	probe.TimeoutSeconds = cmp.Or(probe.TimeoutSeconds, pod.BusySeconds)
+	probe.FailureThreshold = cmp.Or(probe.FailureThreshold, 6)
+	probe.PeriodSeconds = cmp.Or(probe.PeriodSeconds, 10)
+}
 
 // port is the one that slurmd listens on: slurmd(8) takes that of its node before SlurmdPort of slurm.conf.
 func port(n *slinkyv1beta1.NodeSet) int32 {

@@ -76,6 +76,7 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 	template, templateErr := pod.Template(spec, n.Spec.Template, set, sshDigests(in), "spec.template")
 	jailErr := pod.AddJail(&template.Spec, slinkyv1beta1.NameSlurmd, n.Spec.Jail)
 	out := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	completeLiveness(&out.Spec)
 	limit(&out.Spec)
 	addSharedMemory(&out.Spec)
 	addHostKeys(n, &out.Spec)
