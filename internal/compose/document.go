@@ -24,7 +24,7 @@ func (d *document) set(key, value, path string, options ...conf.Option) {
 		d.fail(path, "%v", err)
 		return
 	}
-	for _, m := range trial.CheckValues() {
+	for _, m := range trial.CheckValues("") {
 		d.fail(path, "%s: %s", m.Key, m.Message)
 	}
 	for _, u := range trial.Unknown("") {

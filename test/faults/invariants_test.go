@@ -291,7 +291,7 @@ func (w *world) judgeConfiguration(c call) {
 		for _, key := range document.Unknown("") {
 			problems = append(problems, key.Problem)
 		}
-		problems = append(append(problems, document.CheckNames()...), document.CheckValues()...)
+		problems = append(append(problems, document.CheckNames()...), document.CheckValues(conf.NewestRelease)...)
 		if len(problems) > 0 {
 			w.fail("invariant 8, the configuration parses", "%s: %v", file, problems)
 		}

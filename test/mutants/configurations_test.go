@@ -13,6 +13,18 @@ func configurations() []mutation {
 			caught: "TestUnknownKnowsWhatAReleaseHas",
 		},
 		{
+			name:   "a word that only a newer Slurm knows is refused",
+			edits:  []edit{{"internal/slurm/conf/words.go", `release != "" && CompareReleases(release, NewestRelease) <= 0`, `release != ""`}},
+			suite:  "internal/slurm/conf",
+			caught: "TestWordsOfANewerReleasePass",
+		},
+		{
+			name:   "a time that slurmctld keeps in 32 bits is taken for longer than it is",
+			edits:  []edit{{"internal/slurm/conf/typed.go", "ok && total < -1", "ok && total < 0"}},
+			suite:  "internal/slurm/conf",
+			caught: "TestCheckAgreesWithSlurmctld",
+		},
+		{
 			name:   "a key of a newer Slurm is refused while its image may be on the way",
 			edits:  []edit{{"internal/render/controller/preflight.go", `unknown.Newer && p.in.Release == ""`, `unknown.Newer && p.in.Release != ""`}},
 			suite:  "internal/render/controller",

@@ -113,7 +113,7 @@ func (p *preflight) file(text config.Text, kind conf.File) {
 
 // values checks keys and values of a document.
 func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
-	for _, mistake := range d.CheckValues() {
+	for _, mistake := range d.CheckValues(p.release()) {
 		p.refuse(where(mistake), mistake)
 	}
 	for _, unknown := range d.Unknown(p.release()) {

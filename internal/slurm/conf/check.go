@@ -13,16 +13,16 @@ import (
 // maxNodeNames is how many node names are looked at one by one; beyond it duplicates and unknown names go unnoticed here.
 const maxNodeNames = 100_000
 
-// CheckValues reports values of a type that a slurmctld of the newest release known to this package would end with. It
+// CheckValues reports values of a type that a slurmctld of the given release, such as 26.05.5, would end with; an empty one is any. It
 // is no proof that slurmctld starts, and it leaves out what only slurmctld can know. Keys that nobody knows are reported
 // by Unknown. Only slurm.conf is checked.
 //
 // A slurmctld that is told to reconfigure with such a file may end, instead of going on as before; hence the checks.
-func (d *Document) CheckValues() []Problem {
+func (d *Document) CheckValues(release string) []Problem {
 	var problems []Problem
 	for _, e := range d.entries {
 		if d.file == Slurm {
-			problems = append(problems, e.checkValues()...)
+			problems = append(problems, e.checkValues(hasAllWords(release))...)
 		}
 	}
 	return problems
@@ -73,28 +73,35 @@ func (d *Document) partitions() []Entry {
 	return lines
 }
 
-// checkValues checks the types of the entry's value and options.
-func (e Entry) checkValues() []Problem {
+// checkValues checks the types of the entry's value and options. allWords says that slurmctld has no word that is not known here.
+func (e Entry) checkValues(allWords bool) []Problem {
 	var problems []Problem
-	report := func(key string, c check, value string) {
-		if c == nil {
-			return
+	report := func(named, key, value string, open, closed map[string]check) {
+		checks := []check{open[strings.ToLower(key)], closed[strings.ToLower(key)]}
+		if !allWords {
+			checks = checks[:1]
 		}
-		if err := c(value); err != nil {
-			problems = append(problems, Problem{Line: e.Line, Key: key, Message: err.Error()})
+		for _, c := range checks {
+			if c == nil {
+				continue
+			}
+			if err := c(value); err != nil {
+				problems = append(problems, Problem{Line: e.Line, Key: named, Message: err.Error()})
+				return
+			}
 		}
 	}
-	var options map[string]check
+	var open, closed map[string]check
 	switch {
 	case e.Kind == Scalar || e.Kind == Set:
-		report(e.Key, valueChecks[strings.ToLower(e.Key)], e.Value)
+		report(e.Key, e.Key, e.Value, valueChecks, closedValues)
 	case e.isLine("PartitionName"):
-		options = partitionChecks
+		open, closed = partitionChecks, closedPartition
 	case e.isLine("NodeName"):
-		options = nodeChecks
+		open, closed = nodeChecks, closedNode
 	}
 	for _, o := range e.Options {
-		report(e.Key+"="+e.Value+" "+o.Key, options[strings.ToLower(o.Key)], o.Value)
+		report(e.Key+"="+e.Value+" "+o.Key, o.Key, o.Value, open, closed)
 	}
 	return problems
 }

@@ -28,7 +28,7 @@ const (
 	numbers32 = `
 	EpilogMsgTime FirstJobId JobCompPort MaxArraySize MaxBatchRequeue MaxDBDMsgs MaxJobCount MaxJobId MaxNodeCount
 	MaxStepCount MinJobAge PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-	PriorityWeightPartition PriorityWeightQOS`
+	PriorityWeightPartition PriorityWeightQOS SlurmdPort`
 
 	numbers64 = `
 	DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode`
@@ -37,7 +37,7 @@ const (
 	AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM`
 
 	times = `
-	PriorityCalcPeriod PriorityDecayHalfLife PriorityMaxAge`
+	PriorityDecayHalfLife PriorityMaxAge`
 )
 
 // The same for the options of a PartitionName line.
@@ -65,13 +65,13 @@ type check func(value string) error
 //nolint:gochecknoglobals // constant tables
 var (
 	valueChecks = joined(
-		tabulate(map[string]check{numbers16: number(16), numbers32: number(32), numbers64: number(64), booleans: boolean, times: duration}),
+		tabulate(map[string]check{numbers16: number(16), numbers32: number(32), numbers64: number(64), booleans: boolean, times: span}),
 		map[string]check{
 			"accountingstorageenforce": each("associations limits nojobs nosteps qos safe wckeys all none yes no 0 1 2"),
 			"enforcepartlimits":        oneOf("ALL ANY NO YES"),
 			"preemptmode":              each("OFF CANCEL GANG REQUEUE SUSPEND WITHIN PRIORITY"),
 			"priorityusageresetperiod": oneOf("NONE NOW DAILY WEEKLY MONTHLY QUARTERLY YEARLY"),
-			"prologflags":              items("Alloc Contain DeferBatch ForceRequeueOnFail NoHold RunInJob Serial X11"),
+			"prologflags":              items(prologFlags),
 			"propagateresourcelimits":  each("ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK"),
 			"selecttype":               oneOf("select/cons_tres"), // dynamic nodes need it
 			"selecttypeparameters":     items(selectParameters),
@@ -99,31 +99,31 @@ var (
 			"licenses":                 licenses,
 			"propagateprioprocess":     oneOf("0 1 2"),
 			"preemptexempttime":        duration,
+			"prioritycalcperiod":       period,
+			"priorityweighttres":       weights,
 			"sallocdefaultcommand":     gone("use LaunchParameters=use_interactive_step"),
 		})
 
 	partitionChecks = joined(
 		tabulate(map[string]check{
 			partitionNumbers16: number(16), partitionNumbers32: number(32), partitionNumbers64: number(64),
-			partitionBooleans: boolean, partitionTimes: duration,
+			partitionBooleans: boolean, partitionTimes: span,
 		}),
 		map[string]check{
 			"state":                oneOf("UP DOWN DRAIN INACTIVE"),
 			"oversubscribe":        sharing,
 			"shared":               sharing,
 			"selecttypeparameters": items(selectParameters),
+			"tresbillingweights":   weights,
 		})
 
 	nodeChecks = joined(
 		tabulate(map[string]check{nodeNumbers16: number(16), nodeNumbers32: number(32), nodeNumbers64: number(64)}),
 		map[string]check{
-			"state": plugin("CLOUD DOWN DRAIN EXTERNAL FAIL FAILING FUTURE IDLE UNKNOWN"),
+			"state": plugin(nodeStates),
+			"port":  ports,
 		})
 )
-
-const selectParameters = `CR_CPU CR_CPU_Memory CR_Core CR_Core_Memory CR_Socket CR_Socket_Memory CR_Memory CR_LLN CR_ONE_TASK_PER_CORE
-	CR_CORE_DEFAULT_DIST_BLOCK CR_Pack_Nodes CR_OTHER_CONS_RES CR_OTHER_CONS_TRES ENFORCE_BINDING_GRES LL_SHARED_GRES
-	MULTIPLE_SHARING_GRES_PJ ONE_TASK_PER_SHARING_GRES`
 
 func joined(a, b map[string]check) map[string]check {
 	maps.Copy(a, b)
@@ -170,6 +170,77 @@ func duration(value string) error {
 	return fmt.Errorf("%.40q is not a time; write minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED", value)
 }
 
+// span checks a time that slurmctld keeps in 32 bits.
+func span(value string) error {
+	if err := duration(value); err != nil {
+		return err
+	}
+	if total, ok := minutes(value); ok && total < -1 { // -1 is UNLIMITED
+		return fmt.Errorf("%.40q is too long; write 24855 days or less, or UNLIMITED", value)
+	}
+	return nil
+}
+
+// period checks a time that has to be a minute or longer.
+func period(value string) error {
+	if err := duration(value); err != nil || value == "" {
+		return err
+	}
+	if total, ok := minutes(value); !ok || total < 1 {
+		return fmt.Errorf("%.40q is not possible; write a time from a minute to 24855 days", value)
+	}
+	return nil
+}
+
+// minutes is a time in minutes, rounded up, as slurmctld counts it: in 32 bits, so that what is too long may be less than zero, or
+// anything. Words for never are no time.
+func minutes(value string) (total int32, ok bool) {
+	days, clock, withDays := strings.Cut(value, "-")
+	if !withDays {
+		days, clock = "0", value
+	}
+	parts := strings.Split(clock, ":")
+	units := []uint64{60, 1}
+	if withDays || len(parts) == 3 {
+		units = []uint64{3600, 60, 1}
+	}
+	sum, err := strconv.ParseUint(days, 10, 64)
+	sum *= 24 * 3600
+	for i := 0; i < len(parts) && err == nil; i++ {
+		var n uint64
+		n, err = strconv.ParseUint(parts[i], 10, 64)
+		sum += n * units[i]
+	}
+	return int32(uint32(sum+59)) / 60, err == nil //nolint:gosec // as slurmctld does
+}
+
+// weightPattern is a number with a unit, behind which slurmctld reads nothing, or a unit alone.
+var weightPattern = regexp.MustCompile(`(?i)^[-+]?(inf|infinity|nan|0x[0-9a-f.]+|[0-9]*[.]?[0-9]*(e[-+]?[0-9]+)?)([kmgtp].*)?$`)
+
+// weights checks weights of resources: CPU=1.0,Mem=0.25G. Which resources there are is not known here.
+func weights(value string) error {
+	for _, item := range splitItems(value) {
+		name, weight, _ := strings.Cut(item, "=")
+		if name == "" || weight == "" || !weightPattern.MatchString(weight) {
+			return fmt.Errorf("%.40q is not a weight; write a resource and a number, such as CPU=1.0 or Mem=0.25G", item)
+		}
+	}
+	return nil
+}
+
+// portPattern is the beginning of a port, or of ports as [7000-7001], which may be one for each node of a line.
+var portPattern = regexp.MustCompile(`^\[?([0-9]+)`)
+
+func ports(value string) error {
+	digits := portPattern.FindStringSubmatch(value)
+	if digits != nil {
+		if n, err := strconv.ParseUint(digits[1], 10, 16); err == nil && n > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%.40q is not a port; it is a number from 1 to 65535", value)
+}
+
 // oneOf checks a word of a list that is complete.
 func oneOf(list string) check {
 	words := strings.Fields(list)
@@ -179,6 +250,9 @@ func oneOf(list string) check {
 		}
 		if meant := similar(value, slices.Values(words), 2); meant != "" {
 			return fmt.Errorf("%.40q is not possible; did you mean %s?", value, meant)
+		}
+		if len(words) > 20 {
+			return fmt.Errorf("%.40q is not possible; it is none of the words that Slurm knows", value)
 		}
 		return fmt.Errorf("%.40q is not possible; it can be %s", value, strings.Join(words, ", "))
 	}
