@@ -105,17 +105,21 @@ func TestSlurmctldIsAskedAgainWhenItComesBack(t *testing.T) {
 	})
 }
 
-func TestFailoverIsSeen(t *testing.T) {
-	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
-		const up, away = "No error", "Connection refused"
+func TestFailoverIsSeenAndAllIsListedAgain(t *testing.T) {
+	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
+		const up, away = "No error", "Unable to contact slurm controller (connect failure)"
 		s.SetControllers(fake.Controller{Hostname: "c-0", Status: up}, fake.Controller{Hostname: "c-1", Status: up})
 		l.Attend(Interest{Settled: func(Daemons) bool { return true }, Watch: true})
-		after(3 * time.Second)
+		after(35 * time.Second)
+		before := l.Snapshot().Listed
 		s.SetControllers(fake.Controller{Hostname: "c-0", Status: away}, fake.Controller{Hostname: "c-1", Status: up})
 		after(3 * time.Second)
 		want := []rest.Controller{{Hostname: "c-0", Primary: true, Status: away}, {Hostname: "c-1", Responding: true, Status: up}}
 		if diff := cmp.Diff(want, l.Daemons().Controllers); diff != "" {
 			t.Error(diff)
+		}
+		if got := l.Snapshot().Listed; !got.After(before) {
+			t.Errorf("the last list is of %s ago", time.Since(got))
 		}
 	})
 }

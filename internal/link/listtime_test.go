@@ -131,21 +131,6 @@ func TestJobsAreListedWhenTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-func TestAllIsListedWhenAnotherSlurmctldAnswers(t *testing.T) {
-	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
-		const up, away = "No error", "Unable to contact slurm controller (connect failure)"
-		s.SetControllers(fake.Controller{Hostname: "c-0", Status: up}, fake.Controller{Hostname: "c-1", Status: up})
-		l.Attend(Interest{Settled: func(Daemons) bool { return true }, Watch: true})
-		after(35 * time.Second)
-		before := l.Snapshot().Listed
-		s.SetControllers(fake.Controller{Hostname: "c-0", Status: away}, fake.Controller{Hostname: "c-1", Status: up})
-		after(3 * time.Second)
-		if got := l.Snapshot().Listed; !got.After(before) {
-			t.Errorf("the last list is of %s ago", time.Since(got))
-		}
-	})
-}
-
 func TestATimeOfANodeIsNoLaterThanTheNodeWasSeenToHaveIt(t *testing.T) {
 	list := listOf("a=IDLE+DRAIN")
 	list.Updated = noon.Add(time.Hour)

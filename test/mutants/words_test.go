@@ -69,7 +69,7 @@ func words() []mutation {
 			name:   "the slurmctld that took over is asked what changed since the list of the one before",
 			edits:  []edit{{"internal/link/ctldpoller.go", "active != p.active {", `active != p.active && p.active == "" {`}},
 			suite:  "internal/link",
-			caught: "TestAllIsListedWhenAnotherSlurmctldAnswers",
+			caught: "TestFailoverIsSeenAndAllIsListedAgain",
 		},
 		{
 			name:   "a reason is of a time that is to come, by the clock of a slurmctld that is gone",
