@@ -79,8 +79,7 @@ func (c *configured) lingering() controller.EditWaits {
 	in := c.Input
 	in.Controller = in.Controller.DeepCopy()
 	delete(in.Controller.Annotations, slinkyv1beta1.AnnotationEndJobs)
-	out := controller.Render(in)
-	return out.EditWaits()
+	return controller.Render(in).EditWaits
 }
 
 // configured looks up what slurm.conf is rendered from; nil when there is none yet, or the object is none of those that it comes from.

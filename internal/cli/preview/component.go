@@ -106,7 +106,7 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 		in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
 	}
 	out := rendercontroller.Render(in)
-	if waits := out.EditWaits(); waits.Any() {
+	if waits := out.EditWaits; waits.Any() {
 		m.out.Waits = append(m.out.Waits, Waits{Namespace: c.Namespace, Controller: c.Name, EditWaits: waits})
 	}
 	for _, doubt := range out.Doubts {

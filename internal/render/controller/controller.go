@@ -89,10 +89,8 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
-	// Lingering are partitions that slurm.conf keeps for the jobs that may be in them, LingeringNodes are nodes for which it keeps lines, and
-	// WantedDigest is the digest of the configuration without them.
-	Lingering, LingeringNodes []string
-	WantedDigest              string
+	// EditWaits is what of an edit waits for jobs.
+	EditWaits EditWaits
 	// Unconfined is what the configuration lacks to keep jobs to what they were given.
 	Unconfined []string
 	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
@@ -267,7 +265,7 @@ func (out *Output) configuration(in Input, user Texts) map[string]string {
 	}
 	files[slurmConfFile] = out.text(doc, user)
 	out.ConfigDigest = digest(files, in.Files)
-	if out.linger(in, doc); len(out.Lingering)+len(out.LingeringNodes) > 0 {
+	if out.linger(in, doc); out.EditWaits.Any() {
 		files[slurmConfFile] = out.text(doc, user)
 		out.ConfigDigest = digest(files, in.Files)
 	}

@@ -30,11 +30,6 @@ const (
 	jobsFollow = ends + "; "
 )
 
-// EditWaits is what waits of the configuration.
-func (out *Output) EditWaits() EditWaits {
-	return EditWaits{Partitions: out.Lingering, Nodes: out.LingeringNodes, Digest: out.WantedDigest}
-}
-
 // Any says whether something waits.
 func (w EditWaits) Any() bool { return len(w.Partitions)+len(w.Nodes) > 0 }
 

@@ -27,7 +27,7 @@ func (out *Output) linger(in Input, doc *conf.Document) {
 	if in.Controller.Annotations[slinkyv1beta1.AnnotationEndJobs] == out.ConfigDigest {
 		return
 	}
-	out.WantedDigest = out.ConfigDigest
+	out.EditWaits.Digest = out.ConfigDigest
 	flight := preflight{in: in}
 	included, nodes, names := map[string]bool{}, map[string]bool{}, flight.included(doc)
 	for _, f := range in.Files.Config {
@@ -41,6 +41,6 @@ func (out *Output) linger(in Input, doc *conf.Document) {
 			}
 		}
 	}
-	out.LingeringNodes = doc.LingerNodes(in.Live, func(name string) bool { return in.FreeNodes[name] || nodes[name] })
-	out.Lingering = doc.Linger(in.Live, func(name string) bool { return in.Free[name] || included[name] }, flight.registersItself)
+	out.EditWaits.Nodes = doc.LingerNodes(in.Live, func(name string) bool { return in.FreeNodes[name] || nodes[name] })
+	out.EditWaits.Partitions = doc.Linger(in.Live, func(name string) bool { return in.Free[name] || included[name] }, flight.registersItself)
 }

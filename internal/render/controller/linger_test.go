@@ -42,33 +42,33 @@ func TestAPartitionStaysUntilNoJobNeedsIt(t *testing.T) {
 
 	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
 	out, second := lingering(t, in, one)
-	if !slices.Equal(out.Lingering, []string{"gpu", "old"}) && !slices.Equal(out.Lingering, []string{"old", "gpu"}) || !strings.Contains(second, kept) ||
+	if !slices.Equal(out.EditWaits.Partitions, []string{"gpu", "old"}) && !slices.Equal(out.EditWaits.Partitions, []string{"old", "gpu"}) || !strings.Contains(second, kept) ||
 		!strings.Contains(second, "\nNodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=DRAIN Default=NO\n") {
-		t.Errorf("%v linger in\n%s", out.Lingering, second)
+		t.Errorf("%v linger in\n%s", out.EditWaits.Partitions, second)
 	}
 
 	in.Live = controller.ReadLive(map[string]string{"slurm.conf": second})
-	if again, third := lingering(t, in, one); third != second || again.ConfigDigest != out.ConfigDigest || again.WantedDigest != out.WantedDigest {
+	if again, third := lingering(t, in, one); third != second || again.ConfigDigest != out.ConfigDigest || again.EditWaits.Digest != out.EditWaits.Digest {
 		t.Errorf("it does not stay as it is:\n%s\n%s", second, third)
 	}
 	in.Free = map[string]bool{"gpu": true}
-	if out, third := lingering(t, in, one); !slices.Equal(out.Lingering, []string{"old"}) || !strings.Contains(third, kept) || strings.Contains(third, "=gpu") {
-		t.Errorf("%v linger in\n%s", out.Lingering, third)
+	if out, third := lingering(t, in, one); !slices.Equal(out.EditWaits.Partitions, []string{"old"}) || !strings.Contains(third, kept) || strings.Contains(third, "=gpu") {
+		t.Errorf("%v linger in\n%s", out.EditWaits.Partitions, third)
 	}
 	in.Free["old"] = true
-	if out, third := lingering(t, in, one); len(out.Lingering) > 0 || third != wanted {
-		t.Errorf("%v linger in\n%s\nwant\n%s", out.Lingering, third, wanted)
+	if out, third := lingering(t, in, one); len(out.EditWaits.Partitions) > 0 || third != wanted {
+		t.Errorf("%v linger in\n%s\nwant\n%s", out.EditWaits.Partitions, third, wanted)
 	}
 
-	in.Free, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.WantedDigest}
-	if now, third := lingering(t, in, one); len(now.Lingering) > 0 || third != wanted || now.ConfigDigest != out.WantedDigest {
-		t.Errorf("%v linger although their jobs may end:\n%s", now.Lingering, third)
+	in.Free, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.EditWaits.Digest}
+	if now, third := lingering(t, in, one); len(now.EditWaits.Partitions) > 0 || third != wanted || now.ConfigDigest != out.EditWaits.Digest {
+		t.Errorf("%v linger although their jobs may end:\n%s", now.EditWaits.Partitions, third)
 	}
-	if another, _ := lingering(t, in, one+"KillWait=31\n"); len(another.Lingering) != 2 {
-		t.Errorf("%v linger at another edit than the one whose jobs may end", another.Lingering)
+	if another, _ := lingering(t, in, one+"KillWait=31\n"); len(another.EditWaits.Partitions) != 2 {
+		t.Errorf("%v linger at another edit than the one whose jobs may end", another.EditWaits.Partitions)
 	}
-	if back, third := lingering(t, in, both, set); len(back.Lingering) > 0 || third != first {
-		t.Errorf("%v linger after the edit was taken back:\n%s", back.Lingering, third)
+	if back, third := lingering(t, in, both, set); len(back.EditWaits.Partitions) > 0 || third != first {
+		t.Errorf("%v linger after the edit was taken back:\n%s", back.EditWaits.Partitions, third)
 	}
 }
 
@@ -78,8 +78,8 @@ func TestAPartitionThatMovesIntoAnIncludedFileIsNotGone(t *testing.T) {
 	_, first := lingering(t, in, line+"PartitionName=b Nodes=ALL\n")
 	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
 	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "partitions.conf", Content: line}}
-	if out, text := lingering(t, in, "include partitions.conf\n"); !slices.Equal(out.Lingering, []string{"b"}) || strings.Contains(text, "PartitionName=a") {
-		t.Errorf("%v linger in\n%s", out.Lingering, text)
+	if out, text := lingering(t, in, "include partitions.conf\n"); !slices.Equal(out.EditWaits.Partitions, []string{"b"}) || strings.Contains(text, "PartitionName=a") {
+		t.Errorf("%v linger in\n%s", out.EditWaits.Partitions, text)
 	}
 }
 
@@ -94,27 +94,27 @@ func TestANodeStaysUntilNoJobNeedsIt(t *testing.T) {
 	_, wanted := lingering(t, in, one)
 	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
 	out, second := lingering(t, in, one)
-	if !slices.Equal(out.LingeringNodes, []string{"a"}) || len(out.Lingering) > 0 || !strings.Contains(second, kept) || out.WantedDigest == out.ConfigDigest {
-		t.Errorf("%v linger in\n%s", out.LingeringNodes, second)
+	if !slices.Equal(out.EditWaits.Nodes, []string{"a"}) || len(out.EditWaits.Partitions) > 0 || !strings.Contains(second, kept) || out.EditWaits.Digest == out.ConfigDigest {
+		t.Errorf("%v linger in\n%s", out.EditWaits.Nodes, second)
 	}
 	in.Live = controller.ReadLive(map[string]string{"slurm.conf": second})
 	if _, third := lingering(t, in, one); third != second {
 		t.Errorf("it does not stay as it is:\n%s\n%s", second, third)
 	}
-	if back, third := lingering(t, in, both); len(back.LingeringNodes) > 0 || third != first {
-		t.Errorf("%v linger after the edit was taken back:\n%s", back.LingeringNodes, third)
+	if back, third := lingering(t, in, both); len(back.EditWaits.Nodes) > 0 || third != first {
+		t.Errorf("%v linger after the edit was taken back:\n%s", back.EditWaits.Nodes, third)
 	}
 	in.FreeNodes = map[string]bool{"a": true}
-	if out, third := lingering(t, in, one); len(out.LingeringNodes) > 0 || third != wanted {
-		t.Errorf("%v linger in\n%s\nwant\n%s", out.LingeringNodes, third, wanted)
+	if out, third := lingering(t, in, one); len(out.EditWaits.Nodes) > 0 || third != wanted {
+		t.Errorf("%v linger in\n%s\nwant\n%s", out.EditWaits.Nodes, third, wanted)
 	}
-	in.FreeNodes, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.WantedDigest}
-	if now, third := lingering(t, in, one); len(now.LingeringNodes) > 0 || third != wanted {
-		t.Errorf("%v linger although their jobs may end:\n%s", now.LingeringNodes, third)
+	in.FreeNodes, in.Controller.Annotations = nil, map[string]string{slinkyv1beta1.AnnotationEndJobs: out.EditWaits.Digest}
+	if now, third := lingering(t, in, one); len(now.EditWaits.Nodes) > 0 || third != wanted {
+		t.Errorf("%v linger although their jobs may end:\n%s", now.EditWaits.Nodes, third)
 	}
 	in.Controller.Annotations = nil
 	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "nodes.conf", Content: "NodeName=a CPUs=4\n"}}
-	if out, third := lingering(t, in, "include nodes.conf\n"+one); len(out.LingeringNodes) > 0 || strings.Contains(third, "NodeName=a") {
-		t.Errorf("%v linger although a file that is included has them:\n%s", out.LingeringNodes, third)
+	if out, third := lingering(t, in, "include nodes.conf\n"+one); len(out.EditWaits.Nodes) > 0 || strings.Contains(third, "NodeName=a") {
+		t.Errorf("%v linger although a file that is included has them:\n%s", out.EditWaits.Nodes, third)
 	}
 }

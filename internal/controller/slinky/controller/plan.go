@@ -55,7 +55,7 @@ func decide(f facts) *plan {
 	refresh := ""
 	if len(p.Problems) == 0 {
 		p.configDigest = out.ConfigDigest
-		p.waits = out.EditWaits()
+		p.waits = out.EditWaits
 		if c.Spec.InplaceReconfigure {
 			refresh = p.configDigest
 		}
