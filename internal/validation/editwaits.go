@@ -14,15 +14,13 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // EditWarnings says what an edit of an object does to jobs: of partitions that it takes away, and of the annotation that has jobs end.
 // How many jobs there are is what condition EditWaits says; nobody else can be asked here. The error says what did not answer.
 func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Object) ([]string, error) {
-	look := lookup{live: live}
+	look := newLookup(ctx, live, obj.GetNamespace(), "")
 	ends, err := look.endsJobs(ctx, old, obj)
 	if err != nil || old.GetGeneration() == obj.GetGeneration() {
 		return ends, err
@@ -89,7 +87,7 @@ func (l lookup) configured(ctx context.Context, obj client.Object) (*configured,
 	switch o := obj.(type) {
 	case *slinkyv1beta1.Controller:
 		in.Controller = o
-		in.NodeSets, err = l.nodeSetsOf(ctx, o, nil)
+		in.NodeSets, err = l.nodeSetsOf(o, nil)
 	case *slinkyv1beta1.NodeSet:
 		c := &slinkyv1beta1.Controller{}
 		found, getErr := l.get(ctx, o.Namespace, o.Spec.ControllerRef.Name, c)
@@ -97,11 +95,15 @@ func (l lookup) configured(ctx context.Context, obj client.Object) (*configured,
 			return nil, getErr
 		}
 		in.Controller = c
-		in.NodeSets, err = l.nodeSetsOf(ctx, c, o)
+		in.NodeSets, err = l.nodeSetsOf(c, o)
 	case *nebiusv1.SlurmCluster:
 		err = l.composed(ctx, o, nil, &in)
 	case *nebiusv1alpha1.NodeSet:
-		err = l.composedOf(ctx, o, &in)
+		cluster, found, ownerErr := l.ownerOf(ctx, o)
+		if ownerErr != nil || !found {
+			return nil, ownerErr
+		}
+		err = l.composed(ctx, cluster, o, &in)
 	}
 	if err != nil || in.Controller == nil || in.Controller.Spec.External {
 		return nil, err
@@ -117,13 +119,10 @@ func (l lookup) configured(ctx context.Context, obj client.Object) (*configured,
 }
 
 // nodeSetsOf are the NodeSets of a Controller, edited in the place of the one of its name.
-func (l lookup) nodeSetsOf(ctx context.Context, c *slinkyv1beta1.Controller, edited *slinkyv1beta1.NodeSet) ([]slinkyv1beta1.NodeSet, error) {
-	var list slinkyv1beta1.NodeSetList
-	if err := l.live.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
-	}
+func (l lookup) nodeSetsOf(c *slinkyv1beta1.Controller, edited *slinkyv1beta1.NodeSet) ([]slinkyv1beta1.NodeSet, error) {
+	sets, err := l.nodeSets()
 	var out []slinkyv1beta1.NodeSet
-	for _, set := range list.Items {
+	for _, set := range sets {
 		if edited != nil && set.Name == edited.Name {
 			set = *edited
 		}
@@ -131,39 +130,18 @@ func (l lookup) nodeSetsOf(ctx context.Context, c *slinkyv1beta1.Controller, edi
 			out = append(out, set)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // composed composes what a SlurmCluster needs for slurm.conf, edited in the place of the NodeSet of its name.
 func (l lookup) composed(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet, in *controller.Input) error {
-	sets, err := reference.NodeSetsOf(ctx, l.live, cluster)
+	out, err := l.compose(ctx, cluster, edited)
 	if err != nil {
 		return err
 	}
-	for i := range sets {
-		if edited != nil && sets[i].Name == edited.Name {
-			sets[i] = *edited
-		}
-	}
-	out := compose.Cluster(compose.Input{Cluster: cluster, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}})
 	in.Controller = out.Components.Controller
 	for _, set := range out.Components.NodeSets {
 		in.NodeSets = append(in.NodeSets, *set)
-	}
-	return nil
-}
-
-// composedOf does so for the SlurmCluster of a NodeSet, if there is one.
-func (l lookup) composedOf(ctx context.Context, set *nebiusv1alpha1.NodeSet, in *controller.Input) error {
-	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
-	if err != nil {
-		return err
-	}
-	owner := compose.OwnerOf(set, clusters)
-	for i := range clusters {
-		if clusters[i].Name == owner {
-			return l.composed(ctx, &clusters[i], set, in)
-		}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
@@ -20,14 +19,14 @@ const hostnamePath = "spec.template.spec.hostname"
 // namesakes looks for workers of other NodeSets of the same Controller that have the names of those of n: of as many as the specs ask
 // for now, on the Kubernetes nodes that there are now. Of what comes later, as by an autoscaler, the NodeSet itself will tell.
 func (l lookup) namesakes(ctx context.Context, n *slinkyv1beta1.NodeSet, path, wayOut string, f *Findings) error {
-	var sets slinkyv1beta1.NodeSetList
-	if err := l.live.List(ctx, &sets, client.InNamespace(n.Namespace)); err != nil {
-		return fmt.Errorf("listing the NodeSets of namespace %s: %w", n.Namespace, err)
+	sets, err := l.nodeSets()
+	if err != nil {
+		return err
 	}
 	var rivals []*slinkyv1beta1.NodeSet
 	called := n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
-	for i := range sets.Items {
-		other := &sets.Items[i]
+	for i := range sets {
+		other := &sets[i]
 		// One that is being deleted keeps its names until its workers are gone. The new ones wait for that.
 		if other.Name != n.Name && other.DeletionTimestamp == nil && other.Spec.ControllerRef.Name == n.Spec.ControllerRef.Name {
 			rivals = append(rivals, other)

@@ -18,11 +18,10 @@ import (
 
 func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (Findings, error) {
 	var f Findings
-	sets, err := reference.NodeSetsOf(ctx, l.live, c)
+	out, err := l.compose(ctx, c, nil)
 	if err != nil {
 		return f, err
 	}
-	out := compose.Cluster(compose.Input{Cluster: c, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release})
 	f.add(out.Output)
 	f.Warnings = append(f.Warnings, out.Unresolved...)
 	for _, set := range out.Components.NodeSets {
@@ -38,24 +37,48 @@ func (l lookup) slurmCluster(ctx context.Context, c *nebiusv1.SlurmCluster) (Fin
 
 func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) (Findings, error) {
 	var f Findings
-	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
+	cluster, found, err := l.ownerOf(ctx, set)
 	if err != nil {
 		return f, err
 	}
-	owner := compose.OwnerOf(set, clusters)
-	cluster := &nebiusv1.SlurmCluster{}
-	cluster.Namespace, cluster.Name = set.Namespace, owner
-	if i := slices.IndexFunc(clusters, func(c nebiusv1.SlurmCluster) bool { return c.Name == owner }); i >= 0 {
-		cluster = &clusters[i]
-	} else {
+	if !found {
 		// The cluster may be the next object of the same file. What is wrong with a NodeSet is so under any.
-		f.Warnings = append(f.Warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", owner))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("SlurmCluster %q does not exist yet; the NodeSet has no workers before it does", cluster.Name))
 	}
 	out := compose.NodeSet(cluster, set)
 	f.add(render.Output{Problems: out.Problems, Ignored: out.Ignored})
 	f.Warnings = append(f.Warnings, out.Notes...)
 	err = l.namesakes(ctx, out.Object, "metadata.name", "give the NodeSet another name", &f)
 	return f, err
+}
+
+// compose composes a SlurmCluster, with edited in the place of the NodeSet of its name.
+func (l lookup) compose(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet) (compose.Output, error) {
+	sets, err := reference.NodeSetsOf(ctx, l.live, cluster)
+	if err != nil {
+		return compose.Output{}, err
+	}
+	for i := range sets {
+		if edited != nil && sets[i].Name == edited.Name {
+			sets[i] = *edited
+		}
+	}
+	return compose.Cluster(compose.Input{Cluster: cluster, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release}), nil
+}
+
+// ownerOf is the SlurmCluster of a NodeSet. When there is none yet, it is one that has no more than its name.
+func (l lookup) ownerOf(ctx context.Context, set *nebiusv1alpha1.NodeSet) (cluster *nebiusv1.SlurmCluster, found bool, err error) {
+	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	owner := compose.OwnerOf(set, clusters)
+	if i := slices.IndexFunc(clusters, func(c nebiusv1.SlurmCluster) bool { return c.Name == owner }); i >= 0 {
+		return &clusters[i], true, nil
+	}
+	cluster = &nebiusv1.SlurmCluster{}
+	cluster.Namespace, cluster.Name = set.Namespace, owner
+	return cluster, false, nil
 }
 
 func (lookup) nodeConfigurator(_ context.Context, n *nebiusv1alpha1.NodeConfigurator) (Findings, error) {

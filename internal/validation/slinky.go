@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +33,18 @@ import (
 type lookup struct {
 	live    client.Reader
 	release string
+	// nodeSets are those of slinky.slurm.net in the namespace of the object, listed at the first call.
+	nodeSets func() ([]slinkyv1beta1.NodeSet, error)
+}
+
+func newLookup(ctx context.Context, live client.Reader, namespace, release string) lookup {
+	return lookup{live: live, release: release, nodeSets: sync.OnceValues(func() ([]slinkyv1beta1.NodeSet, error) {
+		var list slinkyv1beta1.NodeSetList
+		if err := live.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the NodeSets of namespace %s: %w", namespace, err)
+		}
+		return list.Items, nil
+	})}
 }
 
 // What is rendered here is thrown away, so any image and any domain will do.

@@ -36,7 +36,7 @@ func Find(ctx context.Context, live client.Reader, obj client.Object, release st
 	if o, ok := obj.(interface{ DropEmpty() }); ok {
 		o.DropEmpty()
 	}
-	look := lookup{live: live, release: release}
+	look := newLookup(ctx, live, obj.GetNamespace(), release)
 	switch o := obj.(type) {
 	case *slinkyv1beta1.Controller:
 		return look.controller(ctx, o)
