@@ -25,6 +25,12 @@ func configurations() []mutation {
 			caught: "TestCheckAgreesWithSlurmctld",
 		},
 		{
+			name:   "usage that is never forgotten ends slurmctld",
+			edits:  []edit{{"internal/slurm/conf/check.go", "ok && total == 0 &&", "ok && total < 0 &&"}},
+			suite:  "internal/slurm/conf",
+			caught: "TestCheckNamesTheLine",
+		},
+		{
 			name:   "a key of a newer Slurm is refused while its image may be on the way",
 			edits:  []edit{{"internal/render/controller/preflight.go", `unknown.Newer && p.in.Release == ""`, `unknown.Newer && p.in.Release != ""`}},
 			suite:  "internal/render/controller",

@@ -30,7 +30,7 @@ type preflight struct {
 func (p *preflight) check(d *conf.Document) {
 	if d != nil {
 		p.values(d, p.origin)
-		for _, mistake := range d.CheckNames() {
+		for _, mistake := range slices.Concat(d.CheckNames(), d.CheckPriority()) {
 			p.refuse(p.origin(mistake), mistake)
 		}
 		for _, mistake := range d.MissingNodes(p.registersItself) {

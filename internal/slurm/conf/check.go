@@ -5,6 +5,7 @@ package conf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
@@ -40,6 +41,21 @@ func (d *Document) CheckNames() []Problem {
 			problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: "partition " + e.Value + " stands on an earlier line, too"})
 		}
 		seen[e.Value] = true
+	}
+	return problems
+}
+
+// CheckPriority reports usage that is never forgotten: slurmctld ends with a PriorityDecayHalfLife of 0 where PriorityUsageResetPeriod is
+// not there, whatever it says. Included files may have it.
+func (d *Document) CheckPriority() []Problem {
+	if slices.ContainsFunc(d.entries, func(e Entry) bool { return e.Kind == Include || strings.EqualFold(e.Key, "PriorityUsageResetPeriod") }) {
+		return nil
+	}
+	var problems []Problem
+	for _, e := range d.entries {
+		if total, ok := minutes(e.Value); ok && total == 0 && strings.EqualFold(e.Key, "PriorityDecayHalfLife") {
+			problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: "is 0, which needs PriorityUsageResetPeriod, such as NONE or MONTHLY"})
+		}
 	}
 	return problems
 }

@@ -23,7 +23,7 @@ PartitionName=w Nodes=w
 
 // checked is all that is found in a document.
 func checked(d *Document, dynamic func(string) bool) []Problem {
-	return slices.Concat(d.CheckValues(NewestRelease), d.CheckNames(), d.MissingNodes(dynamic))
+	return slices.Concat(d.CheckValues(NewestRelease), d.CheckNames(), d.CheckPriority(), d.MissingNodes(dynamic))
 }
 
 // TestCheckAgreesWithSlurmctld compares with what a slurmctld 26.05.5 did when the lines (separated by |) took the place
@@ -67,6 +67,8 @@ func TestCheckNamesTheLine(t *testing.T) {
 		{"a node of a partition", "PartitionName=p Nodes=a[1-2]\n", "line 1: PartitionName=p Nodes: there is no node and no NodeSet a1; give it a NodeName or NodeSet line, or name another one"},
 		{"a partition that stands twice", "PartitionName=p Nodes=ALL\nPartitionName=p Nodes=ALL\n", "line 2: PartitionName: partition p stands on an earlier line, too"},
 		{"a node that stands twice", "NodeName=a[1-3]\nNodeName=a2\n", "line 2: NodeName: node a2 stands on an earlier line, too"},
+		{"usage that is never forgotten", "PriorityDecayHalfLife=0-0\n", "line 1: PriorityDecayHalfLife: is 0, which needs PriorityUsageResetPeriod, such as NONE or MONTHLY"},
+		{"usage that an included file may have forgotten", "PriorityDecayHalfLife=0\ninclude more.conf\n", ""},
 		{"a time that is too long", "PriorityMaxAge=30000-0\n", `line 1: PriorityMaxAge: "30000-0" is too long; write 24855 days or less, or UNLIMITED`},
 		{"a time that has to be one", "PriorityCalcPeriod=UNLIMITED\n", `line 1: PriorityCalcPeriod: "UNLIMITED" is not possible; write a time from a minute to 24855 days`},
 		{"a weight that is no number", "PriorityWeightTRES=CPU=1.5,Mem=some\n", `line 1: PriorityWeightTRES: "Mem=some" is not a weight; write a resource and a number, such as CPU=1.0 or Mem=0.25G`},
