@@ -6,6 +6,7 @@ package validation
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,20 +26,27 @@ func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Objec
 	if err != nil || old.GetGeneration() == obj.GetGeneration() {
 		return ends, err
 	}
-	after, err := look.configured(ctx, obj)
+	waits, name, goesErr := look.goes(ctx, old, obj)
+	if waits.Any() {
+		ends = append(ends, fmt.Sprintf("Controller %s: %s; %s", name, waits.Kept(), countedLater))
+	}
+	return ends, goesErr
+}
+
+// countedLater is what is said of jobs here, where nobody can be asked.
+const countedLater = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
+
+// goes is what a change takes away that stays for jobs, and the name of the Controller.
+func (l lookup) goes(ctx context.Context, old, obj client.Object) (waits controller.EditWaits, name string, err error) {
+	after, err := l.configured(ctx, obj)
 	if err != nil || after == nil {
-		return ends, err
+		return waits, "", err
 	}
-	before, err := look.configured(ctx, old)
+	before, err := l.configured(ctx, old)
 	if err != nil || before == nil {
-		return ends, err
+		return waits, "", err
 	}
-	waits := after.lingering().Without(before.lingering())
-	if !waits.Any() {
-		return ends, nil
-	}
-	return append(ends, fmt.Sprintf("Controller %s: %s; how many jobs need them is not known here, condition EditWaits of the Controller says it",
-		after.Controller.Name, waits.Kept())), nil
+	return after.lingering().Without(before.lingering()), after.Controller.Name, nil
 }
 
 // endsJobs warns of an annotation that has jobs end, when it is set.
@@ -126,7 +134,9 @@ func (l lookup) nodeSetsOf(c *slinkyv1beta1.Controller, edited *slinkyv1beta1.No
 		if edited != nil && set.Name == edited.Name {
 			set = *edited
 		}
-		if set.Spec.ControllerRef.Name == c.Name && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
+		// One that waits for its last jobs keeps its place in slurm.conf.
+		there := set.DeletionTimestamp == nil || slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers)
+		if there && set.Spec.ControllerRef.Name == c.Name && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
 			out = append(out, set)
 		}
 	}

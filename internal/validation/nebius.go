@@ -52,7 +52,7 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 	return f, err
 }
 
-// compose composes a SlurmCluster, with edited in the place of the NodeSet of its name.
+// compose composes a SlurmCluster, with edited in the place of the NodeSet of its name, and without that when edited is being deleted.
 func (l lookup) compose(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet) (compose.Output, error) {
 	sets, err := reference.NodeSetsOf(ctx, l.live, cluster)
 	if err != nil {
@@ -63,6 +63,9 @@ func (l lookup) compose(ctx context.Context, cluster *nebiusv1.SlurmCluster, edi
 			sets[i] = *edited
 		}
 	}
+	sets = slices.DeleteFunc(sets, func(set nebiusv1alpha1.NodeSet) bool {
+		return edited != nil && set.Name == edited.Name && set.DeletionTimestamp != nil
+	})
 	return compose.Cluster(compose.Input{Cluster: cluster, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release}), nil
 }
 

@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -67,9 +68,14 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 	return append(found.Warnings, jobs...), nil
 }
 
-// jobs are warnings of what a change does to jobs. Nothing is refused because that cannot be found out.
+// jobs are warnings of what a change does to jobs.
 func (v *validator[T]) jobs(ctx context.Context, old, obj T) admission.Warnings {
 	warnings, err := validation.EditWarnings(ctx, v.live, old, obj)
+	return ofJobs(ctx, warnings, err)
+}
+
+// ofJobs are warnings about jobs, and what could not be found out of them. Nothing is refused because of that.
+func ofJobs(ctx context.Context, warnings admission.Warnings, err error) admission.Warnings {
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find out what a change does to jobs")
 		warnings = append(warnings, fmt.Sprintf("what this does to jobs, and to how many, is not known: %v", err))
@@ -77,8 +83,24 @@ func (v *validator[T]) jobs(ctx context.Context, old, obj T) admission.Warnings 
 	return warnings
 }
 
-// ValidateDelete is not registered: everything may be deleted.
-func (*validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
+// ValidateDelete warns of what a deletion does to jobs: everything may be deleted. It is registered for NodeSets.
+func (v *validator[T]) ValidateDelete(ctx context.Context, obj T) (admission.Warnings, error) {
+	if v.exempt(obj) {
+		return nil, nil
+	}
+	warnings, err := validation.DeletionWarnings(ctx, v.live, obj, propagation(ctx))
+	return ofJobs(ctx, warnings, err), nil
+}
+
+// propagation is what a deletion wants for the pods of the object; empty when the request does not say.
+func propagation(ctx context.Context) metav1.DeletionPropagation {
+	var options metav1.DeleteOptions
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil || json.Unmarshal(request.Options.Raw, &options) != nil || options.PropagationPolicy == nil {
+		return ""
+	}
+	return *options.PropagationPolicy
+}
 
 // exempt says whether an object is not to be looked at. Either it is on its way out and has only finalizers to lose, or it was
 // composed from a SlurmCluster, whose user is told in the words of his own object.

@@ -26,7 +26,8 @@ import (
 )
 
 // What the API server sends here, and on which terms. Names and paths of the first six and of the last are those of the
-// contract (slinky.md §7.1). helm/coxswain/templates/webhook.yaml adds what its values say.
+// contract (slinky.md §7.1). Deletions have entries of their own: the API server does without an answer, whatever the chart
+// says of the others. helm/coxswain/templates/webhook.yaml adds what its values say.
 //
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-controller,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=controllers,verbs=create;update,versions=v1beta1,name=controller-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=nodesets,verbs=create;update,versions=v1beta1,name=nodeset-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
@@ -38,6 +39,8 @@ import (
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=nodesets,verbs=create;update,versions=v1alpha1,name=nodeset-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-nodeconfigurator,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=nodeconfigurators,verbs=create;update,versions=v1alpha1,name=nodeconfigurator-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-activecheck,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=activechecks,verbs=create;update,versions=v1alpha1,name=activecheck-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
+// +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=nodesets,verbs=delete,versions=v1beta1,name=nodeset-deletion-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=3
+// +kubebuilder:webhook:path=/validate-slurm-nebius-ai-v1alpha1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slurm.nebius.ai,resources=nodesets,verbs=delete,versions=v1alpha1,name=nodeset-deletion-v1alpha1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=3
 // +kubebuilder:webhook:path=/validate--v1-secret,mutating=false,failurePolicy=fail,sideEffects=None,groups="",resources=secrets,verbs=create;update;delete,versions=v1,name=validate.secrets.nebius.ai,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10,patch=`{"objectSelector":{"matchLabels":{"slurm.nebius.ai/webhook":"true"}}}`
 // +kubebuilder:webhook:path=/mutate--v1-binding,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods/binding,verbs=create,versions=v1,name=podsbinding-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=2,patch=`{"matchConditions":[{"name":"to-a-node","expression":"!has(object.target.kind) || object.target.kind in ['', 'Node']"}]}`
 
