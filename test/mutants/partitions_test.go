@@ -42,5 +42,29 @@ func partitions() []mutation {
 			suite:  "internal/render/controller",
 			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
 		},
+		{
+			name:   "a partition that goes from an included file ends its jobs",
+			edits:  []edit{{"internal/render/controller/include.go", "if f.Name == name {", "if f.Name == name && p == nil {"}},
+			suite:  "internal/render/controller",
+			caught: "TestWhatGoesFromAnIncludedFileStaysUntilNoJobNeedsIt",
+		},
+		{
+			name:   "a file that is included from elsewhere is not told",
+			edits:  []edit{{"internal/render/controller/include.go", `case name == "":`, `case name == "" && large:`}},
+			suite:  "internal/render/controller",
+			caught: "TestFilesThatAreIncludedAndNotKnownAreTold",
+		},
+		{
+			name:   "slurm.conf has no room for what lingers beside what it includes",
+			edits:  []edit{{"internal/render/controller/include.go", "len(text) > maxInlinedBytes", "len(text) > 99*maxInlinedBytes"}},
+			suite:  "internal/render/controller",
+			caught: "TestFilesThatAreIncludedAndNotKnownAreTold",
+		},
+		{
+			name:   "the first value of a key counts that is included",
+			edits:  []edit{{"internal/slurm/conf/inline.go", "d.entries[i] = e\n", ""}},
+			suite:  "internal/slurm/conf",
+			caught: "TestWhatIsIncludedIsReadInItsPlace/the_latest_value_of_a_key_counts",
+		},
 	}
 }

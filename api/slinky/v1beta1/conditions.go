@@ -186,6 +186,9 @@ const (
 	// ReasonHealthCheckTimeoutTooLong (True): HealthCheckTimeout is not less than HealthCheckInterval, of which slurmctld and slurmd
 	// complain in their logs.
 	ReasonHealthCheckTimeoutTooLong = "HealthCheckTimeoutTooLong"
+	// ReasonIncludeNotLookedAfter (True): slurm.conf includes a file that the operator does not know, or has no room for. It cannot keep
+	// partitions and nodes for their jobs that go from there.
+	ReasonIncludeNotLookedAfter = "IncludeNotLookedAfter"
 	// ReasonKeysKnown (False): the operator knows all keys.
 	ReasonKeysKnown = "KeysKnown"
 )

@@ -94,7 +94,7 @@ type Output struct {
 	// Unconfined is what the configuration lacks to keep jobs to what they were given.
 	Unconfined []string
 	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
-	// checks of which Slurm complains.
+	// checks of which Slurm complains. Files that are included and not known are doubts as well.
 	Doubts problem.List
 }
 
@@ -259,7 +259,7 @@ func (out *Output) configuration(in Input, user Texts) map[string]string {
 	if !in.Controller.Spec.External {
 		out.plugstack(in, files)
 	}
-	doc := out.document(in, user)
+	doc := out.inline(in, user, out.document(in, user))
 	if doc != nil && !in.Controller.Spec.External {
 		out.Unconfined = unconfined(doc, user.cgroup(in.Files))
 	}

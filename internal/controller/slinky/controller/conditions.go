@@ -23,7 +23,8 @@ func doubtful(doubts problem.List) metav1.Condition {
 	}
 	if len(doubts) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonUnknownKeys, doubts.Message()
-		if r := doubts[0].Reason; r == slinkyv1beta1.ReasonTooManyNodes || r == slinkyv1beta1.ReasonHealthCheckTimeoutTooLong {
+		switch r := doubts[0].Reason; r {
+		case slinkyv1beta1.ReasonTooManyNodes, slinkyv1beta1.ReasonHealthCheckTimeoutTooLong, slinkyv1beta1.ReasonIncludeNotLookedAfter:
 			c.Reason = r
 		}
 	}
