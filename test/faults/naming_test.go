@@ -114,21 +114,42 @@ func TestTheLineOfANodeStaysUntilNoJobNeedsIt(t *testing.T) {
 
 func TestWhatLingersOutlivesTheConfigMap(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, clocks{})
-		defer w.close()
-		w.boot()
-		w.cluster(threeWorkers)
-		change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "PartitionName=main Nodes=ALL" })
-		w.sleep(time.Minute)
-		w.slurm.Submit(fake.Job{NodeList: []string{"w-0"}})
-		change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "" })
-		w.sleep(time.Minute)
-		remove[corev1.ConfigMap](w, "demo-config")
-		w.sleep(time.Minute)
-		m, _ := get[corev1.ConfigMap](w, "demo-config")
-		if text := m.Data["slurm.conf"]; !strings.Contains(text, "\nPartitionName=main Nodes=ALL State=DRAIN") {
-			t.Errorf("the partition is gone:\n%s", text)
-		}
-	})
+	for name, happens := range map[string]func(w *world){
+		"the operator runs": func(w *world) { remove[corev1.ConfigMap](w, "demo-config") },
+		"it is restarted meanwhile": func(w *world) {
+			w.crash()
+			remove[corev1.ConfigMap](w, "demo-config")
+		},
+		"it is restarted meanwhile, and the edit is another one": func(w *world) {
+			w.crash()
+			remove[corev1.ConfigMap](w, "demo-config")
+			change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "KillWait=31" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, clocks{})
+				defer w.close()
+				w.boot()
+				w.cluster(threeWorkers)
+				change(w, "demo", func(c *slinkyv1beta1.Controller) {
+					c.Spec.ExtraConf = "NodeName=outside CPUs=4\nPartitionName=main Nodes=ALL"
+				})
+				w.sleep(time.Minute)
+				w.slurm.Register(fake.Node{Name: "outside", CPUs: 4})
+				w.slurm.Submit(fake.Job{NodeList: []string{"outside"}})
+				w.slurm.Submit(fake.Job{NodeList: []string{"w-0"}})
+				change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "" })
+				w.sleep(time.Minute)
+				happens(w)
+				w.sleep(time.Minute)
+				m, _ := get[corev1.ConfigMap](w, "demo-config")
+				for _, line := range []string{"PartitionName=main Nodes=ALL State=DRAIN", "NodeName=outside CPUs=4 State=DRAIN"} {
+					if text := m.Data["slurm.conf"]; !strings.Contains(text, "\n"+line) {
+						t.Errorf("it has no %s:\n%s", line, text)
+					}
+				}
+			})
+		})
+	}
 }

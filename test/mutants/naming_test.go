@@ -68,7 +68,7 @@ func naming() []mutation {
 			name:   "a node stands in slurm.conf and in a file that it includes",
 			edits:  []edit{{"internal/render/controller/linger.go", " || nodes[name]", " && nodes != nil"}},
 			suite:  "internal/render/controller",
-			caught: "TestANodeStaysUntilNoJobNeedsIt",
+			caught: "TestWhatMovesIntoAFileThatStaysIncludedIsNotGone",
 		},
 		{
 			name:   "a line of backslashes ends whoever reads it",
@@ -78,8 +78,19 @@ func naming() []mutation {
 		},
 		{
 			name:   "who deletes the ConfigMap ends the jobs of what lingers",
-			edits:  []edit{{"internal/controller/slinky/controller/live.go", `in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))`, `in.Live = rendercontroller.ReadLive(config.Data)`}},
-			caught: "TestWhatLingersOutlivesTheConfigMap",
+			edits:  []edit{{"internal/controller/slinky/controller/live.go", `in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))`, `in.Live = rendercontroller.ReadLive(config.Data)`}, {"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && slurmctld == nil {"}},
+			caught: "TestWhatLingersOutlivesTheConfigMap/the_operator_runs",
+		},
+		{
+			name:   "an operator that starts does not know what lingered in a ConfigMap that is deleted",
+			edits:  []edit{{"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && slurmctld == nil {"}},
+			caught: "TestWhatLingersOutlivesTheConfigMap/it_is_restarted_meanwhile$",
+		},
+		{
+			name:   "what is noted of partitions that linger lacks their nodes",
+			edits:  []edit{{"internal/render/controller/linger.go", "func(string) bool { return true })", "nil)"}},
+			suite:  "internal/render/controller",
+			caught: "TestWhatLingersIsNotedAtTheStatefulSet",
 		},
 	}
 }

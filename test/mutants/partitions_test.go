@@ -40,7 +40,7 @@ func partitions() []mutation {
 			name:   "a partition stands in slurm.conf and in a file that it includes",
 			edits:  []edit{{"internal/render/controller/linger.go", " || included[name]", ""}},
 			suite:  "internal/render/controller",
-			caught: "TestAPartitionThatMovesIntoAnIncludedFileIsNotGone",
+			caught: "TestWhatMovesIntoAFileThatStaysIncludedIsNotGone",
 		},
 		{
 			name:   "a partition that goes from an included file ends its jobs",

@@ -38,6 +38,9 @@ const (
 	// AnnotationEndJobs on a Controller is the digest of a configuration, which condition EditWaits says. It lets the edit that led to it end the
 	// jobs of partitions that go, at once.
 	AnnotationEndJobs = "coxswain.dev/end-jobs"
+	// AnnotationLingering on the StatefulSet of slurmctld are the lines of slurm.conf that stay for jobs, for the case that somebody deletes
+	// the ConfigMap. The operator writes it.
+	AnnotationLingering = "coxswain.dev/lingering"
 	// AnnotationEvictIdle on a NodeSet, when "true", lets workers be evicted on which no job ran when Slurm was asked last,
 	// drained or not; one that has started since is killed.
 	AnnotationEvictIdle = "coxswain.dev/evict-idle"

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -91,6 +92,8 @@ type Output struct {
 	ConfigDigest string
 	// EditWaits is what of an edit waits for jobs.
 	EditWaits EditWaits
+	// LingeringLines are the lines of what waits, as ReadLingering reads them.
+	LingeringLines string
 	// Unconfined is what the configuration lacks to keep jobs to what they were given.
 	Unconfined []string
 	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
@@ -134,6 +137,9 @@ func Render(in Input) Output {
 	}
 	statefulSet, err := statefulSet(in, set, out.ConfigDigest)
 	out.Fail("spec", err)
+	if out.LingeringLines != "" && err == nil {
+		metav1.SetMetaDataAnnotation(&statefulSet.ObjectMeta, slinkyv1beta1.AnnotationLingering, out.LingeringLines)
+	}
 	out.Add(service, statefulSet)
 
 	monitor := c.Spec.Metrics.ServiceMonitor

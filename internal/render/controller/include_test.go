@@ -71,3 +71,14 @@ func TestFilesThatAreIncludedAndNotKnownAreTold(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatMovesIntoAFileThatStaysIncludedIsNotGone(t *testing.T) {
+	const lines = "NodeName=a CPUs=4\nPartitionName=old Nodes=a\n"
+	in := controller.Input{Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)}
+	_, first := lingering(t, in, lines)
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
+	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "more.conf", Content: lines + strings.Repeat("# much\n", 1<<17)}}
+	if out, text := lingering(t, in, "include more.conf\n"); len(out.EditWaits.Partitions)+len(out.EditWaits.Nodes) > 0 || !strings.Contains(text, "\ninclude more.conf\n") {
+		t.Errorf("%v and %v linger in\n%.2000s", out.EditWaits.Partitions, out.EditWaits.Nodes, text)
+	}
+}

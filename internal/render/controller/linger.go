@@ -4,6 +4,8 @@
 package controller
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
@@ -43,4 +45,37 @@ func (out *Output) linger(in Input, doc *conf.Document) {
 	}
 	out.EditWaits.Nodes = doc.LingerNodes(in.Live, func(name string) bool { return in.FreeNodes[name] || nodes[name] })
 	out.EditWaits.Partitions = doc.Linger(in.Live, func(name string) bool { return in.Free[name] || included[name] }, flight.registersItself)
+	out.LingeringLines = out.lingeringLines(doc)
+}
+
+// maxLingeringBytes is how much an annotation keeps of what lingers; annotations of an object have 256 KiB together.
+const maxLingeringBytes = 128 << 10
+
+// lingeringLines are the lines of slurm.conf that linger, as ReadLingering reads them; empty when there are none, or more than are kept.
+func (out *Output) lingeringLines(doc *conf.Document) string {
+	lines := conf.New(conf.Slurm)
+	others := func(names []string) func(string) bool {
+		of := map[string]bool{}
+		for _, name := range names {
+			of[name] = true
+		}
+		return func(name string) bool { return !of[name] }
+	}
+	lines.LingerNodes(doc, others(out.EditWaits.Nodes))
+	lines.Linger(doc, others(out.EditWaits.Partitions), func(string) bool { return true })
+	text, err := lines.Bytes()
+	if err != nil || len(text) > maxLingeringBytes {
+		return ""
+	}
+	return string(text)
+}
+
+// ReadLingering reads what lingered from the StatefulSet of slurmctld, which is nil when there is none: what is to be known of a slurm.conf
+// that is lost. It is nil when nothing lingered.
+func ReadLingering(set *appsv1.StatefulSet) *conf.Document {
+	if set == nil || set.Annotations[slinkyv1beta1.AnnotationLingering] == "" {
+		return nil
+	}
+	d, _ := conf.Parse(conf.Slurm, set.Annotations[slinkyv1beta1.AnnotationLingering]) // the operator has written it
+	return d
 }

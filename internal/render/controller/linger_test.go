@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
@@ -116,5 +118,30 @@ func TestANodeStaysUntilNoJobNeedsIt(t *testing.T) {
 	in.Files.Config = []controller.File{{ConfigMap: "more", Name: "nodes.conf", Content: "NodeName=a CPUs=4\n"}}
 	if out, third := lingering(t, in, "include nodes.conf\n"+one); len(out.EditWaits.Nodes) > 0 || strings.Count(third, "NodeName=a") != 1 {
 		t.Errorf("%v linger although a file that is included has them:\n%s", out.EditWaits.Nodes, third)
+	}
+}
+
+func TestWhatLingersIsNotedAtTheStatefulSet(t *testing.T) {
+	const lines = "NodeName=a,b CPUs=4\nNodeSet=both Nodes=a,b\nPartitionName=old Nodes=both MaxTime=60\nPartitionName=new Nodes=ALL\n"
+	const rest = "NodeName=b CPUs=4\nPartitionName=new Nodes=ALL\n"
+	in := controller.Input{Controller: manifest.Parse[slinkyv1beta1.Controller](t, `{metadata: {name: demo, namespace: ns1}, spec: {}}`)}
+	noted := func(out controller.Output) *appsv1.StatefulSet {
+		for _, o := range out.Objects {
+			if set, ok := o.(*appsv1.StatefulSet); ok {
+				return set
+			}
+		}
+		t.Fatal("there is no StatefulSet")
+		return nil
+	}
+	out, first := lingering(t, in, lines)
+	if d := controller.ReadLingering(noted(out)); d != nil {
+		t.Errorf("something lingers in a new cluster: %v", d.Entries())
+	}
+	in.Live = controller.ReadLive(map[string]string{"slurm.conf": first})
+	out, second := lingering(t, in, rest)
+	in.Live = controller.ReadLingering(noted(out)) // the ConfigMap is lost
+	if again, third := lingering(t, in, rest); third != second || again.ConfigDigest != out.ConfigDigest {
+		t.Errorf("it is not as it was:\n%s\n%s", second, third)
 	}
 }

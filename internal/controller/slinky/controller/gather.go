@@ -41,12 +41,12 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 	accountingErr := r.accounting(ctx, c, &f.Input)
 	keysErr := r.readKeys(ctx, &f)
 	var err error
-	f.problems, err = problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &f.Input), r.nodeSets(ctx, c, &f.Input), r.sharedClaim(ctx, c),
-		r.live(ctx, c, &f.Input)))
-	if err != nil {
+	if f.slurmctld, err = r.statefulSet(ctx, c.Key()); err != nil {
 		return f, err
 	}
-	if f.slurmctld, err = r.statefulSet(ctx, c.Key()); err != nil {
+	f.problems, err = problem.FromError(errors.Join(keysErr, accountingErr, r.files(ctx, c, &f.Input), r.nodeSets(ctx, c, &f.Input), r.sharedClaim(ctx, c),
+		r.live(ctx, c, f.slurmctld, &f.Input)))
+	if err != nil {
 		return f, err
 	}
 	if a := f.Accounting; a != nil && !a.Spec.External {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// live gathers the slurm.conf that is there, and what Slurm has that the next one depends on: nodes, and partitions that no job needs.
-func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
+// live gathers the slurm.conf that is there, or what lingered in it when it is lost, and what Slurm has that the next one depends on: nodes, and partitions that no job needs.
+func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, slurmctld *appsv1.StatefulSet, in *rendercontroller.Input) error {
 	if c.Spec.External {
 		return nil
 	}
@@ -28,6 +29,9 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
 	}
 	in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))
+	if in.Live == nil {
+		in.Live = rendercontroller.ReadLingering(slurmctld)
+	}
 	in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
@@ -50,8 +54,8 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, in *
 // maxRemembered is of how many Controllers the configuration is remembered.
 const maxRemembered = 100
 
-// remember returns the files of the ConfigMap. When it is gone they are those that it had last: what lingers for jobs stands nowhere else. The
-// memory may be lost.
+// remember returns the files of the ConfigMap. When it is gone they are those that it had last. The memory may be lost; what lingers for jobs is
+// noted at the StatefulSet as well.
 func (r *reconciler) remember(c *slinkyv1beta1.Controller, files map[string]string) map[string]string {
 	if len(files) > 0 {
 		r.configs.Add(c.UID, files)
