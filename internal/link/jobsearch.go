@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -91,7 +92,7 @@ func (p *leaving) list(ctx context.Context, s *jobSearch) error {
 	if err := p.checkDrained(ctx, s); err != nil {
 		return err
 	}
-	ids, err := unfinished(ctx, s.client)
+	ids, err := need.Numbers(ctx, s.client, need.Unfinished)
 	p.took(aboutJobs, listJobs)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -189,7 +190,7 @@ func (l *Link) Endangered(ctx context.Context) ([]string, error) {
 	if len(absent) == 0 {
 		return nil, nil
 	}
-	named, known, err := namedNodes(ctx, l.connection.get())
+	named, known, err := need.NamedNodes(ctx, l.connection.get(), need.Unfinished, maxJobsLookedAt)
 	if err != nil {
 		err = fmt.Errorf("asking Slurm cluster %s which jobs name %s: %w", l.key, hostlist.Compress(absent), err)
 	}

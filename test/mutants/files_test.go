@@ -17,5 +17,17 @@ func files() []mutation {
 			edits:  []edit{{group, "r.report(ctx, members, p, outcome{writing: true})", "error(nil)"}},
 			caught: "TestFaults/files/none",
 		},
+		{
+			name:   "a JailedConfig ends jobs that name a worker which is being replaced",
+			edits:  []edit{{"internal/controller/nebius/jailedconfig/reconfigure.go", "if len(named) > 0 {", "if len(named) < 0 {"}},
+			suite:  "test/integration/jailedconfig",
+			caught: "TestNoReconfigureEndsAJobThatNamesANodeWithoutARecord",
+		},
+		{
+			name:   "100,000 states of jobs are asked for before a JailedConfig has slurmctld reread",
+			edits:  []edit{{"internal/controller/nebius/jailedconfig/endangered.go", "diag.JobsRunning+diag.JobsPending > maxJobsListed", "diag.JobsRunning < 0"}},
+			suite:  "internal/controller/nebius/jailedconfig",
+			caught: "TestWithManyJobsNobodyIsAskedWhomTheyName",
+		},
 	}
 }

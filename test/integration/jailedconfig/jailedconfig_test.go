@@ -161,3 +161,23 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// slurmctld ends a job that waits and names a node of which it has no record, when it rereads its configuration.
+func TestNoReconfigureEndsAJobThatNamesANodeWithoutARecord(t *testing.T) {
+	w := start(t, moment) // a slurmd of this very second is asked again
+	w.slurm.Register(fake.Node{Name: "a"}, fake.Node{Name: "b"})
+	runs := w.slurm.Submit(fake.Job{NodeList: []string{"b"}})
+	w.slurm.Hold(w.slurm.Submit(fake.Job{NodeList: []string{"b"}}))
+	w.slurm.Finish(runs)
+	if err := w.slurm.Delete("b"); err != nil {
+		t.Fatal(err)
+	}
+	w.files("conf", map[string]string{"c": "A=1"})
+	w.config("conf", "", `{configMap: {name: conf}, items: [{key: c, path: /etc/slurm/c}], updateActions: [Reconfigure]}`)
+	w.expectSaying("conf", acted, nebiusv1alpha1.ReasonRefresh, "would end the jobs that wait and name b, of which it has no record")
+	if n := w.reconfigured(); n != 0 {
+		t.Errorf("Slurm was reconfigured %d times", n)
+	}
+	w.slurm.Register(fake.Node{Name: "b"})
+	w.expect("conf", acted, nebiusv1alpha1.ReasonSuccess)
+}

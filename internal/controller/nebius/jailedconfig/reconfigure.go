@@ -13,6 +13,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -102,6 +103,14 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 		return 0, "", err
 	}
 	if w == nil {
+		named, err := endangered(ctx, slurm, list)
+		if err != nil {
+			return 0, "", err
+		}
+		if len(named) > 0 {
+			return min(endangeredInterval, r.Poll), fmt.Sprintf("slurmctld would end the jobs that wait and name %s, of which it has no record; it is told when that has registered, or when the jobs are gone",
+				hostlist.Compress(named)), nil
+		}
 		w = &round{before: map[string]time.Time{}, deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}
 		for _, n := range list.Nodes {
 			if counts(n) {

@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// keeper is a slurmrestd that keeps so many requests, and answers all others at once.
-type keeper struct{ keeps, closed int }
+// keeper is a slurmrestd that keeps so many requests, and answers all others at once. listed is how often states of its jobs were asked for.
+type keeper struct{ keeps, closed, jobs, listed int }
 
 func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) {
 	if k.keeps == 0 {
@@ -30,6 +30,15 @@ func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) 
 func (k *keeper) Close() { k.closed++ }
 
 func (*keeper) Reconfigure(context.Context) error { return nil }
+
+func (k *keeper) Diag(context.Context) (rest.Diag, error) { return rest.Diag{JobsPending: k.jobs}, nil }
+
+func (k *keeper) JobStates(context.Context, func(rest.JobState) bool) ([]rest.JobState, error) {
+	k.listed++
+	return nil, nil
+}
+
+func (*keeper) Job(context.Context, int64) (rest.JobRecord, error) { return rest.JobRecord{}, nil }
 
 func TestARequestThatSlurmrestdKeepsIsGivenUpAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -63,5 +72,14 @@ func TestEachLookAtSlurmGivesItsConnectionsBack(t *testing.T) {
 	}
 	if slurm.closed != 2 {
 		t.Errorf("connections were given back %d times, want 2", slurm.closed)
+	}
+}
+
+func TestWithManyJobsNobodyIsAskedWhomTheyName(t *testing.T) {
+	for jobs, want := range map[int]int{maxJobsListed: 1, maxJobsListed + 1: 0} {
+		slurm := &keeper{jobs: jobs}
+		if nodes, err := endangered(t.Context(), slurm, rest.NodeList{}); err != nil || len(nodes) > 0 || slurm.listed != want {
+			t.Errorf("with %d jobs their states were asked for %d times, want %d; %v, %v", jobs, slurm.listed, want, nodes, err)
+		}
 	}
 }

@@ -30,13 +30,16 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // Slurm is what is asked of Slurm.
 type Slurm interface {
 	Nodes(ctx context.Context, since time.Time) (rest.NodeList, error)
+	Diag(ctx context.Context) (rest.Diag, error)
 	Reconfigure(ctx context.Context) error
+	need.Slurm
 	// Close gives the connections back, of which slurmrestd has few.
 	Close()
 }
