@@ -92,7 +92,7 @@ func TestAPartitionOfWhichSlurmSaysNothingIsNotFree(t *testing.T) {
 
 func TestWhatAskingForPartitionsCosts(t *testing.T) {
 	leaves(t, func(t *testing.T, release string, s *fake.Slurm, l *Link) {
-		for range 1000 {
+		for range maxJobsCounted + 1 {
 			s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
 		}
 		s.SetPartition("other", "DRAIN")

@@ -41,8 +41,9 @@ const (
 	countInterval = time.Minute
 	// maxRecordsAge is how old records may be that somebody else has asked for.
 	maxRecordsAge = 2 * countInterval
-	// maxJobsCounted is how many jobs may run or wait where they are counted.
-	maxJobsCounted = 500
+	// maxJobsCounted is how many jobs may run or wait where they are counted. A slurmrestd 26.05.5 works for 12 ms to list the states of 1,000
+	// jobs and for 1.7 ms to read a record: a count takes it less than 0.3 s, and less than 2 MB.
+	maxJobsCounted = 3000
 )
 
 // recordsForCount are the records of jobs that may be read for one count: with 12 kB each, those of the first are less than 2 MB.

@@ -72,7 +72,7 @@ func TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber(t *testing.T) {
 		s.ResetCounters()
 		l.needs.leave([]string{"other"})
 		after(10 * time.Minute)
-		tellsOf(t, l, "which jobs need them is not known: more than 500 jobs run or wait, which are too many to be looked at")
+		tellsOf(t, l, "which jobs need them is not known: more than 3000 jobs run or wait, which are too many to be looked at")
 		calls := s.Counters().Calls
 		if calls["GET jobs/state"]+calls["GET job"]+calls["GET jobs"] > 0 || calls["GET diag"] > 31 {
 			t.Errorf("it asks for %v", calls)
@@ -88,6 +88,23 @@ func TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber(t *testing.T) {
 		if calls := s.Counters().Calls; calls["GET diag"] > 21 || calls["GET jobs/state"] > 0 {
 			t.Errorf("it goes on to ask: %v", calls)
 		}
+	})
+}
+
+// A count is not to take more than 0.3 s of slurmrestd's time, and 2 MB.
+func TestThousandsOfJobsAreCountedInTurns(t *testing.T) {
+	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
+		for range 3000 {
+			s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
+		}
+		l.needs.leave([]string{"other"})
+		after(30 * time.Second)
+		tellsOf(t, l, "jobs of other: at least 1 running, 149 pending (job 1 has no time limit)")
+		if calls := s.Counters().Calls; calls["GET job"] != 150 || calls["GET jobs/state"] != 1 || calls["GET jobs"] > 0 {
+			t.Errorf("it asks for %v", calls)
+		}
+		after(30 * time.Minute)
+		tellsOf(t, l, "jobs of other: 1 running, 2999 pending (job 1 has no time limit)")
 	})
 }
 
@@ -111,7 +128,7 @@ func TestJobsThatHaveEndedAreNotReadForACount(t *testing.T) {
 // 150 records of jobs are less than 2 MB.
 func TestHowManyJobsAreReadForACount(t *testing.T) {
 	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
-		for range maxJobsCounted - 100 {
+		for range 400 {
 			s.Submit(fake.Job{Partition: "other", NodeList: []string{"worker-0"}})
 		}
 		l.needs.leave([]string{"other"})

@@ -13,6 +13,12 @@ func waits() []mutation {
 			caught: "TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber/24.11.5",
 		},
 		{
+			name:   "the jobs of a partition are not counted in a cluster with more than 500",
+			edits:  []edit{{"internal/link/leavingjobs.go", "maxJobsCounted = 3000", "maxJobsCounted = 500"}},
+			suite:  "internal/link",
+			caught: "TestThousandsOfJobsAreCountedInTurns/26.05.5",
+		},
+		{
 			name:   "all records are read at once to count the jobs of a partition",
 			edits:  []edit{{"internal/link/jobrecords.go", "due[:min(len(due), limit.most)]", "due"}},
 			suite:  "internal/link",
