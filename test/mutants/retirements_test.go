@@ -69,7 +69,7 @@ func retirements() []mutation {
 		},
 		{
 			name:   "the record of a NodeSet that goes is deleted while a job names its node",
-			edits:  []edit{{"internal/link/named.go", "named.Add(name)", "_ = name"}},
+			edits:  []edit{{"internal/slurm/need/named.go", "named.Add(name)", "_ = name"}},
 			suite:  "internal/link",
 			caught: "TestANodeThatAJobNamesIsNotUnnamed",
 		},
