@@ -40,6 +40,7 @@ var leafValues = []leafForm{
 	{"SlurmCluster", ".accountingStorageTRES", "CPU"},
 	{"SlurmCluster", ".jobAcctGatherParams", "UsePss"},
 	{"SlurmCluster", ".debugFlags", "Network"},
+	{"SlurmCluster", ".priorityWeightTRES", "CPU=1.5"},
 	{"SlurmCluster", ".endpoints", []any{"nodes"}},
 	{"SlurmCluster", ".serviceMonitor.interval", "33s"},
 	{"SlurmCluster", ".scrapeTimeout", "13s"},
