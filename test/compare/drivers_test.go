@@ -109,6 +109,9 @@ func (r *real) Register(nodes ...fake.Node) {
 		if n.Boot {
 			args = append(args, "-b")
 		}
+		if n.Drained != "" {
+			conf += ` State=DRAIN Reason="` + n.Drained + `"`
+		}
 		cores := n.Machine.CPUs
 		if cores == 0 {
 			cores = n.CPUs

@@ -34,3 +34,28 @@ func outliving() scenario {
 		{"and with enough", registers(named("cpu"))},
 	}}
 }
+
+// drained is a slurmd that makes its record drained.
+func drained(n *fake.Node) { n.Drained = "slurm-operator: waits for checks" }
+
+// drainedAtFirst is what becomes of a drain with which a record is made: only that registration sets it, and nothing but an undrain ends it.
+func drainedAtFirst() scenario {
+	undrain := func(name string) func(*system) string { return updates(name, rest.NodeUpdate{State: "UNDRAIN"}) }
+	return scenario{name: "records that are made drained", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
+		{"register", registers(named("new", drained), named("old"), named("lost"))},
+		{"submit", submits(fake.Job{NodeList: []string{"new"}})},
+		{"slurmctld restarts", restarts(true)},
+		{"register once more", registers(named("new", drained))},
+		{"undrain", undrain("new")},
+		{"end the job", all(job((driver).Finish, 1))},
+		{"register again", registers(named("new", drained), named("old", drained))},
+		{"one is lost", loses("lost")},
+		{"it registers drained", registers(named("lost", drained))},
+		{"it is lost again", loses("lost")},
+		{"drain the lost", updates("lost", rest.NodeUpdate{State: "DRAIN", Reason: "slurm-operator: waits for checks"})},
+		{"it is back", registers(named("lost", drained))},
+		{"undrain it", undrain("lost")},
+		{"delete one", all(loses("old"), deletes("old"))},
+		{"it makes another record", registers(named("old", drained))},
+	}}
+}

@@ -63,7 +63,7 @@ PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1
 
 func scenarios() []scenario {
 	return []scenario{
-		losing(), outliving(), answering(), powering(), resuming(), clouding(), asking(), timingOut(), forgetting(), // first, since they take longest
+		losing(), outliving(), drainedAtFirst(), answering(), powering(), resuming(), clouding(), asking(), timingOut(), forgetting(), // first, since they take longest
 		{name: "drains", steps: []step{
 			{"register", registers(nodeA())},
 			{"drain with a reason", state("DRAIN", "disk")},

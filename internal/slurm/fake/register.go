@@ -37,6 +37,8 @@ type Node struct {
 
 	// Boot says that slurmd runs with -b: it takes its own start for that of the machine.
 	Boot bool
+	// Drained is the reason with which a record is made drained (State=DRAIN Reason=…); empty makes it undrained.
+	Drained string
 
 	external bool // it has no slurmd
 	cloud    bool // it was made powered down
@@ -66,6 +68,10 @@ func (s *Slurm) register(registration Node) {
 	if n == nil {
 		n = &node{Node: registration, active: registration.Features, running: map[int64]int{}, suspended: map[int64]int{}, completing: map[int64]int{}}
 		n.weight, n.power = registration.Weight, powerOf(registration)
+		if registration.Drained != "" {
+			n.drain = true
+			n.setReason(registration.Drained, "slurm", s.clock)
+		}
 		s.nodes[registration.Name] = n
 		s.order = append(s.order, registration.Name)
 	} else {
