@@ -35,6 +35,9 @@ type Input struct {
 	CronJob *batchv1.CronJob
 	// Jobs are the Jobs of the check: those that its CronJob owns, and the run after creation.
 	Jobs []batchv1.Job
+	// MachineJobs are those that look at the machine of a worker, and Workers the worker pods that need the check.
+	MachineJobs []batchv1.Job
+	Workers     []Worker
 }
 
 // Output is what a check is to be made of.
@@ -44,6 +47,8 @@ type Output struct {
 	Gate Gate
 	// FirstRunDue says that the check is to run after creation, and has not run yet.
 	FirstRunDue bool
+	// Marks are what worker pods are to say of the check.
+	Marks []Mark
 }
 
 // Decide says what a check is to be made of.
@@ -58,6 +63,7 @@ func Decide(in Input) Output {
 		template = out.podTemplate(in)
 	}
 	out.Gate, out.FirstRunDue = gate(in), runsFirst(in)
+	out.onMachines(in, template)
 	if len(out.Problems) > 0 || in.CronJob == nil && !out.Gate.Open() {
 		return out
 	}

@@ -116,10 +116,18 @@ func same(a, b *nebiusv1alpha1.K8sJobsStatus) bool {
 // Failure is what a failed Job says of itself, for an event; empty if no Job of that name is known to have failed.
 func Failure(jobs []batchv1.Job, name string) string {
 	for i := range jobs {
-		for _, c := range jobs[i].Status.Conditions {
-			if jobs[i].Name == name && c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
-				return c.Reason + ": " + c.Message
-			}
+		if jobs[i].Name == name {
+			return failure(&jobs[i])
+		}
+	}
+	return ""
+}
+
+// failure is what a Job says of itself that has failed; empty for others.
+func failure(job *batchv1.Job) string {
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return c.Reason + ": " + c.Message
 		}
 	}
 	return ""

@@ -39,7 +39,9 @@ import (
 type Input struct {
 	Cluster  *nebiusv1.SlurmCluster
 	NodeSets []nebiusv1alpha1.NodeSet
-	Observed Observed
+	// RequiredChecks are the names of the checks that workers need before they take jobs, sorted.
+	RequiredChecks []string
+	Observed       Observed
 	// Images are used where the spec names none.
 	Images image.Set
 	// Release is that of the Slurm for which the configuration is looked at, when that is certain; else it is empty.
@@ -164,6 +166,11 @@ func Cluster(in Input) Output {
 	parts := &c.out.Components
 	c.appArmorProfile()
 	c.composeWorkers()
+	for _, set := range parts.NodeSets {
+		if !set.SavesPower() { // Slurm gives a node jobs before it is powered up
+			set.Spec.RequiredChecks = in.RequiredChecks
+		}
+	}
 	c.shared = c.controllerJail()
 	parts.Accounting = c.accounting()
 	docs := c.configFiles(in.Observed.Workers)

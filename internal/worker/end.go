@@ -6,6 +6,7 @@ package worker
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -186,6 +187,11 @@ var stayingMessages = rule.List[*facts, string]{
 		{
 			Name: "its pod is cordoned", Does: "say so", Why: "that is why its Slurm node drains",
 			When: func(f *facts) bool { return f.Pod.Cordoned }, Then: rule.Is[*facts]("the pod is cordoned"),
+		},
+		{
+			Name: "checks have to pass on its machine first", Does: "say so", Why: "that is why its Slurm node drains",
+			When: func(f *facts) bool { return len(f.Checks) > 0 },
+			Then: func(f *facts) string { return "waits for checks " + strings.Join(f.Checks.Names(), ", ") },
 		},
 		{
 			Name: "it is undrained", Does: "say why", Why: "the drain was ours, and nobody wants it any more",

@@ -120,6 +120,13 @@ var outOfService = rule.List[*facts, OutOfService]{
 			},
 		},
 		{
+			Name: "checks have to pass on its machine first", Does: "WaitsForChecks", Why: "its NodeSet required them when the pod was made, and still does",
+			When: func(f *facts) bool { return len(f.Checks) > 0 },
+			Then: func(f *facts) OutOfService {
+				return f.out(slinkyv1beta1.ReasonWaitsForChecks, "it is undrained when the checks have passed on the machine of Kubernetes node "+f.Host.Name+": "+f.Checks.String())
+			},
+		},
+		{
 			Name: "otherwise", Does: "Returning", Why: "the drain is ours, and nobody wants it any more",
 			Then: func(f *facts) OutOfService {
 				return f.out(slinkyv1beta1.ReasonReturning, "it is used again when the pod is ready and slurmd answers")

@@ -70,13 +70,19 @@ var retiredStates = rule.List[*facts, StateChange]{
 	},
 }
 
-// stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node, with the mark on the pod and with
-// its ephemeral storage. What somebody else has said about the Slurm node stays: contract slinky.md §4.5, soperator.md §6.2, §6.5.
+// stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node, with the mark on the pod, with
+// its ephemeral storage and with the checks that it needs. What somebody else has said about the Slurm node stays: contract slinky.md §4.5, soperator.md §6.2, §6.5.
 //
 //nolint:gochecknoglobals // a constant list
 var stayingStates = rule.List[*facts, StateChange]{
 	Question: "How does the state of the node of a worker that stays change?",
 	Rules: []rule.Rule[*facts, StateChange]{
+		{
+			Name: "checks have to pass on its machine first, and it does not drain", Does: "drain",
+			Why:  "no job may start there before; a node that is DOWN is used the moment its slurmd registers, so it is drained as well",
+			When: func(f *facts) bool { return len(f.Checks) > 0 && f.State.Drain() == node.No },
+			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
+		},
 		{
 			Name: "we had set it DOWN, and another slurmd has registered since", Does: "let it be used again",
 			Why:  "Slurm does so itself, unless slurm.conf has another ReturnToService than ours",
@@ -118,7 +124,7 @@ var stayingStates = rule.List[*facts, StateChange]{
 			Then: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },
 		},
 		{
-			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, neither maintenance nor a reboot is announced, and enough of its ephemeral storage is free",
+			Name: "nobody wants our drain any more", Does: "undrain", Why: "the worker is ready, neither it nor its Kubernetes node is cordoned, neither maintenance nor a reboot is announced, enough of its ephemeral storage is free, and the checks that it needs have passed",
 			When: func(f *facts) bool {
 				return f.wantedDrain() == "" && f.State.Drain() == node.Yes && node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()
 			},
@@ -162,7 +168,7 @@ func (w *Worker) wantedDrain() string {
 	case w.Pod.Cordoned:
 		return node.OurReason(podCordonedReason)
 	}
-	return w.Storage.DrainReason()
+	return cmp.Or(w.Storage.DrainReason(), w.Checks.DrainReason())
 }
 
 // drainedForStorage says that the node is drained because of the pod's ephemeral storage, and that nobody has said that enough of it is
@@ -223,5 +229,5 @@ func (f *facts) mayRevive() bool {
 // returns says of a worker that it is about to be used again, once our mark of the cordon is off: with the mark, by the same
 // write, it is protected.
 func (w *Worker) returns() bool {
-	return w.Pod.Retired == "" && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
+	return w.Pod.Retired == "" && len(w.Checks) == 0 && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
 }

@@ -28,6 +28,8 @@ type Worker struct {
 	Host Host
 	// Storage is what is known of the pod's ephemeral storage.
 	Storage health.Storage
+	// Checks say of the checks that have to pass on its machine, and have not, how they are, by name; empty for none.
+	Checks Checks
 	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
 	// Asked is when Slurm was asked for what follows.

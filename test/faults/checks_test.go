@@ -47,6 +47,7 @@ func checking() []scenario {
 	two := health.DrainLimit{Number: 2}
 	return []scenario{
 		{name: "failed check", nodeSet: aCheckedCluster, sparse: 4, leaves: (*world).expectCheckedCluster, act: failedCheck},
+		{name: "required check", nodeSet: aCheckedCluster, sparse: 6, anyEnd: true, leaves: (*world).expectGateOpen, act: requiredCheck},
 		{name: "storm of failed checks", nodeSet: aCheckedCluster, sparse: 12, limit: two, leaves: (*world).expectStormOver, act: stormOfChecks},
 		{name: "storm of full disks", nodeSet: fourLimitedWorkers, sparse: 4, limit: two, storage: true, leaves: (*world).expectNoneOut, act: stormOfDisks, besides: silentKubelets()},
 	}

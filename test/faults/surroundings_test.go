@@ -208,7 +208,7 @@ func (w *world) register(pod *unstructured.Unstructured) {
 	case !other:
 		name = slurmName(pod)
 	}
-	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: name, Hostname: slurmName(pod), CPUs: 4, Partitions: []string{"main", "hidden"}, Boot: saves(pod)})
+	w.slurmOf(clusterOf(pod)).Register(fake.Node{Name: name, Hostname: slurmName(pod), CPUs: 4, Partitions: []string{"main", "hidden"}, Boot: saves(pod), Drained: drainedAtFirst(pod)})
 	w.recall(slurmName(pod))
 }
 

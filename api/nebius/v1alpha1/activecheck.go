@@ -14,6 +14,7 @@ import (
 // made.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.requiredBeforeJobs) || !self.spec.requiredBeforeJobs || self.metadata.name.size() <= 52",message="metadata.name of a check with requiredBeforeJobs must have at most 52 characters: an annotation of pods is made of it"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.checkType`,description="Type of the check"
 // +kubebuilder:printcolumn:name="Init",type=boolean,JSONPath=`.spec.runAfterCreation`,description="Whether the check runs once after it was made"
@@ -48,6 +49,8 @@ type ActiveCheckList struct {
 }
 
 // ActiveCheckSpec is the wanted check.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.requiredBeforeJobs) || !self.requiredBeforeJobs || !has(self.checkType) || self.checkType != 'slurmJob'",fieldPath=".requiredBeforeJobs",message="only checks of type k8sJob can be required: the node drains until then, and no Slurm job starts there"
 type ActiveCheckSpec struct {
 	// SlurmClusterRefName is the SlurmCluster to check, in the same namespace.
 	// +required
@@ -92,6 +95,11 @@ type ActiveCheckSpec struct {
 	// do not count.
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
+
+	// RequiredBeforeJobs lets a new worker of the cluster take jobs only once the check has passed on its machine. Only checks of
+	// type k8sJob can be required. Default: false.
+	// +optional
+	RequiredBeforeJobs bool `json:"requiredBeforeJobs,omitempty"`
 
 	// FailureReactions is what happens to the nodes of failed Slurm jobs. Default: nothing.
 	// +optional

@@ -192,6 +192,17 @@ func TestActiveCheckValidation(t *testing.T) {
 		"reactions of the newest generation are accepted": {
 			spec: `{slurmClusterRefName: demo, checkType: slurmJob, slurmJobSpec: {sbatchScript: "#!/bin/sh\ntrue\n"}, failureReactions: {drainSlurmNode: {drainReasonPrefix: "[node_problem]"}, commentSlurmNode: {commentPrefix: c}}}`,
 		},
+		"a required check of Kubernetes Jobs is accepted": {
+			spec: `{slurmClusterRefName: demo, requiredBeforeJobs: true, k8sJobSpec: {jobContainer: {image: check}}}`,
+		},
+		"a required check of Slurm jobs is refused": {
+			spec: `{slurmClusterRefName: demo, requiredBeforeJobs: true, checkType: slurmJob}`,
+			want: []string{`spec.requiredBeforeJobs: Invalid value: only checks of type k8sJob can be required: the node drains until then, and no Slurm job starts there`},
+		},
+		"a required check with a name that is too long is refused": {
+			name: strings.Repeat("a", 53), spec: `{slurmClusterRefName: demo, requiredBeforeJobs: true}`,
+			want: []string{`<nil>: Invalid value: metadata.name of a check with requiredBeforeJobs must have at most 52 characters: an annotation of pods is made of it`},
+		},
 		"a name that is no name of a container is refused": {
 			spec: `{slurmClusterRefName: demo, name: "a b"}`,
 			want: []string{`spec.name: Invalid value: "a b": spec.name in body should match '^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$'`},

@@ -103,7 +103,7 @@ type NodeSetStatus struct {
 // NodeSetOutOfService tells of the workers whose Slurm nodes get no new jobs for the same reason.
 type NodeSetOutOfService struct {
 	// Reason is that of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, EphemeralStorage, Cordoned,
-	// KubernetesNodeUnknown, Returning, NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
+	// KubernetesNodeUnknown, WaitsForChecks, Returning, NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
 	Reason string `json:"reason"`
 
 	// Count is the number of workers.

@@ -162,6 +162,18 @@ type NodeSetSpec struct {
 	// +optional
 	// +kubebuilder:default=Never
 	PruneSlurmNodeRecords PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
+
+	// RequiredChecks are the names of checks that have to pass on the machine of a worker before the worker takes jobs. Its
+	// Slurm node registers drained. Whoever runs a check writes "Passed " and the machine into annotation
+	// check.coxswain.dev/<name> of the pod. Workers that run when a name is added do not need that check. No effect with
+	// powerSaving. Default: none.
+	// Slurm: https://slurm.schedmd.com/slurmd.html#OPT_conf-<node-parameters>
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=52
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	RequiredChecks []string `json:"requiredChecks,omitempty"`
 }
 
 // NodeSetPowerSaving says how a NodeSet begins whose workers Slurm powers up and down.

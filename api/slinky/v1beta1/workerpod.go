@@ -32,6 +32,19 @@ const AnnotationOpening = "coxswain.dev/opening"
 // the Slurm node has it, too.
 const AnnotationCheckComment = "coxswain.dev/check-comment"
 
+// AnnotationRequiredChecks on a worker pod are the checks that it needs, comma separated: spec.requiredChecks of its NodeSet when it was made.
+const AnnotationRequiredChecks = "coxswain.dev/required-checks"
+
+// AnnotationCheckPrefix and the name of a required check are the annotation of a worker pod with how that check went: CheckPassed and the
+// machine on which it has passed, or a text for people.
+const AnnotationCheckPrefix = "check.coxswain.dev/"
+
+// CheckPassed begins the annotation of a check that has passed; the machine follows.
+const CheckPassed = "Passed "
+
+// AnnotationMachine on a Job is the machine that its check looks at.
+const AnnotationMachine = "coxswain.dev/machine"
+
 // Conditions that the operator writes on worker pods.
 const (
 	// PodConditionRetiring says what a worker pod that is to go (coxswain.dev/retired) waits for.
@@ -83,6 +96,8 @@ const (
 	ReasonCordoned = "Cordoned"
 	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.
 	ReasonKubernetesNodeUnknown = "KubernetesNodeUnknown"
+	// ReasonWaitsForChecks: a check that has to pass on the machine before the worker takes jobs has not.
+	ReasonWaitsForChecks = "WaitsForChecks"
 	// ReasonReturning: the drain is the operator's, or Slurm's for a registration that no longer holds, nobody wants it any more, and it ends when the worker can take jobs.
 	ReasonReturning = "Returning"
 	// ReasonNotResponding: Slurm has given the node up.

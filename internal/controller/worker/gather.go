@@ -54,6 +54,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	s.worker = worker.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
 		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Checks:  worker.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
 		Opening: worker.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{

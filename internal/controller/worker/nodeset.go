@@ -5,6 +5,7 @@ package worker
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,10 +27,11 @@ type settings struct {
 	departs      bool
 	lost         bool
 	dryRun       bool
+	checks       string
 }
 
 func settingsOf(n *slinkyv1beta1.NodeSet) settings {
-	s := settings{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n)}
+	s := settings{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n), checks: strings.Join(n.Spec.RequiredChecks, ",")}
 	if n.Spec.DrainTimeout != nil {
 		s.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}

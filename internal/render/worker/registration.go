@@ -15,7 +15,7 @@ import (
 
 // Registration is a digest of what the slurmd of a pod says when it registers: its --conf, and what the pod may use of the
 // machine. Slurm believes it only of a node that it does not have. Where the node is in the network is not part of
-// it: the operator keeps that right while the worker runs.
+// it: the operator keeps that right while the worker runs. Neither is the drain until checks have passed.
 func Registration(p *corev1.Pod) string {
 	content := map[string][]byte{}
 	for _, c := range p.Spec.Containers {
@@ -25,6 +25,7 @@ func Registration(p *corev1.Pod) string {
 		for i, arg := range c.Args {
 			if i > 0 && c.Args[i-1] == "--conf" {
 				said, _, _ := strings.Cut(strings.Trim(arg, "'"), " Topology='")
+				said = strings.Replace(said, drainedUntilChecked, "", 1)
 				content["--conf"] = append(content["--conf"], said+" "...)
 			}
 		}

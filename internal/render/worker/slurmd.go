@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
@@ -180,15 +181,32 @@ const topologyVariable = "SLINKY_TOPOLOGY"
 // registration is nodeConf as a text, and the place of the node in the network, so that no job starts before Slurm knows it.
 // The value is read when slurmd starts: the quotes end those around the whole argument, so that a shell takes in the variable.
 func registration(n *slinkyv1beta1.NodeSet) (string, error) {
-	node, err := nodeConf(n)
-	list, textErr := node.Text()
+	said, err := nodeConf(n)
+	list, textErr := said.Text()
 	if textErr != nil {
 		err = errors.Join(err, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%v", textErr))
 	}
-	if _, given := node.Get("Topology"); !given && err == nil {
+	if NeedsChecks(n) {
+		for _, key := range []string{"State", "Reason"} {
+			if _, given := said.Get(key); given {
+				err = errors.Join(err, problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidSpec, "%s cannot be used with spec.requiredChecks, for which the node registers drained", key))
+			}
+		}
+		list += drainedUntilChecked
+	}
+	if _, given := said.Get("Topology"); !given && err == nil {
 		list += ` Topology='"$` + topologyVariable + `"'`
 	}
 	return list, err
+}
+
+// drainedUntilChecked has slurmd make a record that drains. Slurm heeds it only of a node that it does not have.
+const drainedUntilChecked = ` State=DRAIN Reason="` + node.ChecksReason + `"`
+
+// NeedsChecks says that the workers of a NodeSet take jobs only once checks have passed. Where Slurm powers workers up and down, it has given a
+// node jobs before its slurmd registers.
+func NeedsChecks(n *slinkyv1beta1.NodeSet) bool {
+	return len(n.Spec.RequiredChecks) > 0 && !n.SavesPower()
 }
 
 // nodeConf is what the node registers with: the feature that puts it into its NodeSet, and the user's parameters.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -64,6 +66,7 @@ func Check(in Input) error {
 
 // Ignore lists what is set in a NodeSet and has no effect.
 func Ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
+	out.Ignore(n.SavesPower() && len(n.Spec.RequiredChecks) > 0, "spec.requiredChecks")
 	out.Ignore(n.Spec.TaintKubeNodes, "spec.taintKubeNodes") //nolint:staticcheck // whoever sets the deprecated field is told so
 	out.IgnoreOptional(n.Spec)
 }
@@ -99,6 +102,9 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 		out.Labels[slinkyv1beta1.LabelPodHostname] = "" // it is that of the Kubernetes node, whichever that will be
 		useHostNetwork(&out.Spec)
 	}
+	if NeedsChecks(n) {
+		out.Annotations = label.Merge(out.Annotations, map[string]string{slinkyv1beta1.AnnotationRequiredChecks: strings.Join(slices.Sorted(slices.Values(n.Spec.RequiredChecks)), ",")})
+	}
 	if in.Protected {
 		out.Labels[slinkyv1beta1.LabelPodProtect] = "true"
 	}
@@ -106,35 +112,14 @@ func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
 		out.Labels[slinkyv1beta1.LabelPodIndex] = n.PaddedOrdinal(place.Ordinal)
 	}
 	if place.Node != "" {
-		bind(out, place.Node)
+		out.Annotations = label.Merge(out.Annotations, map[string]string{slinkyv1beta1.AnnotationNode: place.Node})
+		pod.Bind(&out.Spec, place.Node)
 	}
 	claims, claimsErr := Claims(n, place)
 	for _, claim := range claims {
 		mountClaim(&out.Spec, claim.Labels[claimTemplateLabel], claim.Name)
 	}
 	return out, errors.Join(specErr, templateErr, jailErr, claimsErr)
-}
-
-// bind lets the scheduler put the pod on one Kubernetes node and no other, as a DaemonSet does. What else the template asks
-// of a node still counts.
-func bind(p *corev1.Pod, node string) {
-	p.Annotations = label.Merge(p.Annotations, map[string]string{slinkyv1beta1.AnnotationNode: node})
-	field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
-	if p.Spec.Affinity == nil {
-		p.Spec.Affinity = &corev1.Affinity{}
-	}
-	if p.Spec.Affinity.NodeAffinity == nil {
-		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	required := &p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if *required == nil {
-		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}}}
-		return
-	}
-	for i := range (*required).NodeSelectorTerms { // one of the terms has to hold
-		term := &(*required).NodeSelectorTerms[i]
-		term.MatchFields = append(term.MatchFields, field)
-	}
 }
 
 // Template is the pod spec that all workers have in common, by which they choose their Kubernetes nodes.

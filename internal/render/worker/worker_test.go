@@ -324,6 +324,9 @@ func TestMistakes(t *testing.T) {
 		{"power saving where names follow from machines", `{powerSaving: {}, template: {spec: {hostNetwork: true}}}`, []string{
 			"spec.powerSaving: cannot be used with template.spec.hostNetwork: the names of nodes that are powered down have to follow from ordinals",
 		}},
+		{"a state for a node that registers drained", `{requiredChecks: [disk], extraConf: "State=IDLE Weight=2"}`, []string{
+			"spec.extraConf: State cannot be used with spec.requiredChecks, for which the node registers drained",
+		}},
 		{"mistyped fields everywhere", `{slurmd: {a: 1}, logfile: {b: 1}, munge: {keyRef: {name: k, key: k}, container: {d: 1}}, template: {spec: {c: 1}}}`, []string{
 			`spec.logfile: unknown field "b"`, `spec.munge.container: unknown field "d"`, `spec.slurmd: unknown field "a"`, `spec.template.spec: unknown field "c"`,
 		}},

@@ -44,6 +44,17 @@ type Node struct {
 	cloud    bool // it was made powered down
 }
 
+// DrainedIn is the reason with which a slurmd with these arguments makes its record drained; empty for one that does not.
+func DrainedIn(args []string) string {
+	for _, arg := range args {
+		if _, after, ok := strings.Cut(arg, ` State=DRAIN Reason="`); ok {
+			reason, _, _ := strings.Cut(after, `"`)
+			return reason
+		}
+	}
+	return ""
+}
+
 // Machine is the hardware below a slurmd. What is zero is as the Node says.
 type Machine struct {
 	CPUs       int

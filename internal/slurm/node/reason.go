@@ -32,6 +32,9 @@ const rebootPrefix = "[compute_maintenance] node reboot process: "
 // RebootReason is the reason for which workers are drained because their machine is to be rebooted.
 const RebootReason = rebootPrefix + "SoperatorChecksNodeDegraded"
 
+// ChecksReason is the reason with which a worker is drained until the checks have passed that it needs.
+const ChecksReason = reasonPrefix + " waits for checks"
+
 // KillTaskFailed is Slurm's own reason for a node on which a process of a job outlived UnkillableStepTimeout (slurm.conf(5)).
 const KillTaskFailed = "Kill task failed"
 

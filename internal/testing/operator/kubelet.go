@@ -101,6 +101,7 @@ const machineMemory = 24000
 func registration(p *corev1.Pod) fake.Node {
 	n := fake.Node{Name: p.Spec.Hostname, CPUs: 4, RealMemory: machineMemory}
 	for _, c := range p.Spec.Containers {
+		n.Drained += fake.DrainedIn(c.Args)
 		for _, arg := range c.Args {
 			n.Boot = n.Boot || arg == "-b"
 			for option := range strings.FieldsSeq(strings.Trim(arg, "'")) {

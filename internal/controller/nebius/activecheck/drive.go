@@ -32,6 +32,9 @@ const fieldManager = kube.FieldManager + "-activecheck"
 
 func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, f facts, p *plan, _ *struct{}) error {
 	errs := []error{r.Apply(ctx, check, &p.Plan)}
+	if errs[0] == nil { // what a pod says is so
+		errs = append(errs, r.mark(ctx, check, p.marks))
+	}
 	for _, run := range p.runs {
 		errs = append(errs, r.step(ctx, check, f.link, run))
 	}

@@ -43,8 +43,21 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	if f.Cluster, err = r.cluster(ctx, check); err != nil {
 		return f, err
 	}
-	if f.CronJob, f.Jobs, err = r.jobs(ctx, check); err != nil {
+	var jobs []batchv1.Job
+	if f.CronJob, jobs, err = r.jobs(ctx, check); err != nil {
 		return f, err
+	}
+	for i := range jobs {
+		if checks.LooksAtMachine(&jobs[i]) {
+			f.MachineJobs = append(f.MachineJobs, jobs[i])
+		} else {
+			f.Jobs = append(f.Jobs, jobs[i])
+		}
+	}
+	if checks.Requires(check) {
+		if f.Workers, err = r.waiting(ctx, check); err != nil {
+			return f, err
+		}
 	}
 	if checks.IsSlurmJob(check) {
 		f.Script, err = r.sbatch(ctx, check)

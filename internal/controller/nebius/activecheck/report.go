@@ -20,13 +20,15 @@ type plan struct {
 	gate checks.Gate
 	// firstRunDue says that the check is to run after creation, and has not run yet.
 	firstRunDue bool
+	// marks are what worker pods are to say of the check.
+	marks []checks.Mark
 	// runs are what is to be done about the runs of Slurm jobs.
 	runs []checks.RunPlan
 }
 
 func decide(f facts) *plan {
 	out := checks.Decide(f.Input)
-	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue}
+	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue, marks: out.Marks}
 	p.Problems = append(p.Problems, f.problems...)
 	for _, run := range f.runs {
 		p.runs = append(p.runs, checks.PlanRun(f.Input, len(p.Problems) > 0, run))
@@ -47,6 +49,14 @@ func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan,
 			Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
 			Note: fmt.Sprintf("Job %s failed: %s", after.LastJobName, checks.Failure(o.Facts.Jobs, after.LastJobName)),
 		})
+	}
+	for _, m := range o.Plan.marks {
+		if m.Failed {
+			out.Events = append(out.Events, reconcile.Event{
+				Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
+				Note: fmt.Sprintf("worker %s takes no jobs: %s", m.Pod, m.Says),
+			})
+		}
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,6 +40,7 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=podtemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -77,6 +79,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *
 		Other: func(b *builder.Builder) {
 			b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
 			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
+			b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(needed), builder.WithPredicates(needy()))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
 			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(r.beside), builder.WithPredicates(dependencyChanges()))
 		},

@@ -40,6 +40,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base, definitions
 		},
 		Other: func(b *builder.Builder) {
 			b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf), specs)
+			b.Watches(&nebiusv1alpha1.ActiveCheck{}, handler.EnqueueRequestsFromMapFunc(clusterOfCheck), builder.WithPredicates(requirementChanges()))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes()))
 			b.Watches(&corev1.Pod{}, soon(clusterOfWorker), builder.WithPredicates(placementChanges()))
 			b.Watches(&corev1.Node{}, soon(r.clustersInNetworks), builder.WithPredicates(r.locationChanges()))
@@ -103,4 +104,30 @@ func (r *reconciler) neighbours(ctx context.Context, o client.Object) []ctrl.Req
 
 func comesOrGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// clusterOfCheck maps an ActiveCheck to its cluster.
+func clusterOfCheck(_ context.Context, o client.Object) []ctrl.Request {
+	check, ok := o.(*nebiusv1alpha1.ActiveCheck)
+	if !ok {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}}
+}
+
+// requirementChanges are the changes of ActiveChecks that are required, were so, or are no more.
+func requirementChanges() predicate.Predicate {
+	requires := func(o client.Object) bool {
+		check, ok := o.(*nebiusv1alpha1.ActiveCheck)
+		return ok && check.Spec.RequiredBeforeJobs
+	}
+	return predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		},
+	}), predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return requires(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return requires(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return requires(e.ObjectOld) || requires(e.ObjectNew) },
+	})
 }

@@ -29,6 +29,7 @@ import (
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch;create;patch
@@ -84,7 +85,26 @@ func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster)
 		return facts{}, err
 	}
 	observed.Populate, err = r.populate(ctx, cluster, nodeSets)
-	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, Observed: observed, Images: r.Images}}, err
+	if err != nil {
+		return facts{}, err
+	}
+	required, err := r.requiredChecks(ctx, cluster)
+	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, RequiredChecks: required, Observed: observed, Images: r.Images}}, err
+}
+
+// requiredChecks are the names of the ActiveChecks that have to pass before workers of a cluster take jobs, sorted.
+func (r *reconciler) requiredChecks(ctx context.Context, cluster *nebiusv1.SlurmCluster) (out []string, err error) {
+	var list nebiusv1alpha1.ActiveCheckList
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ActiveChecks of namespace %s: %w", cluster.Namespace, err)
+	}
+	for i := range list.Items {
+		if c := &list.Items[i]; c.Spec.RequiredBeforeJobs && c.DeletionTimestamp == nil && c.Spec.SlurmClusterRefName == cluster.Name {
+			out = append(out, c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // observed reads what exists of a cluster. The server is asked about composed NodeSets whose source the cache does not show.

@@ -1,0 +1,129 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activecheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
+)
+
+// A check with spec.requiredBeforeJobs runs on the machine of each worker that needs it, beside its other runs: docs/decisions/051. The end of
+// such a Job is written on the pods of the machine. It waits neither for the cluster nor for other checks, which may wait for workers.
+
+// Worker is a worker pod that needs the check before it takes jobs.
+type Worker struct {
+	Name string
+	UID  types.UID
+	// Machine is that of its Kubernetes node; zero while nothing is known of that.
+	Machine worker.Machine
+	// Said is what the pod says of the check so far.
+	Said string
+}
+
+// Mark is what a pod is to say of the check.
+type Mark struct {
+	Pod  string
+	UID  types.UID
+	Says string
+	// Failed says that the check has failed there, and that the pod does not say so yet.
+	Failed bool
+}
+
+// machineJobTTL is how long the Job of a machine stays when it has ended. A worker that is made there meanwhile need not wait for another
+// one; one that has failed is tried again afterwards.
+const machineJobTTL = time.Hour
+
+// Requires says that workers need a check before they take jobs. The API server refuses others.
+func Requires(check *nebiusv1alpha1.ActiveCheck) bool {
+	return check.Spec.RequiredBeforeJobs && !IsSlurmJob(check)
+}
+
+// LooksAtMachine says of a Job that it looks at the machine of a worker.
+func LooksAtMachine(job *batchv1.Job) bool {
+	return job.Annotations[slinkyv1beta1.AnnotationMachine] != ""
+}
+
+// onMachines adds the Jobs that look at the machines of workers, and what the pods are to say. The cases in order:
+//
+//	case                                        what happens
+//	it has passed on this machine               nothing
+//	nothing is known of the machine             nothing: the pod says what it said
+//	the check has mistakes                      the pod says so
+//	there is no Job for this machine            it is made
+//	the Job has not ended                       the pod says that it runs
+//	it has failed                               the pod says how; the Job is made again once it is gone
+//	it is complete                              the pod says that the check has passed
+func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
+	if !Requires(in.Check) {
+		return
+	}
+	made := map[string]bool{}
+	for _, w := range in.Workers {
+		passedOn, passed := strings.CutPrefix(w.Said, slinkyv1beta1.CheckPassed)
+		if w.Machine.UID == "" || passed && worker.ParseMachine(passedOn).Differs(w.Machine) == node.No {
+			continue
+		}
+		name := machineJobName(in.Check, w.Machine)
+		at := slices.IndexFunc(in.MachineJobs, func(j batchv1.Job) bool {
+			return j.Name == name && j.Annotations[slinkyv1beta1.AnnotationMachine] == w.Machine.String()
+		})
+		mark := Mark{Pod: w.Name, UID: w.UID}
+		switch {
+		case at >= 0:
+			mark.Says = says(&in.MachineJobs[at], w.Machine)
+			mark.Failed = has(&in.MachineJobs[at], batchv1.JobFailed) && mark.Says != w.Said
+		case len(o.Problems) > 0:
+			mark.Says = "cannot run: " + o.Problems[0].Error()
+		default:
+			mark.Says = "waits for Job " + name
+			if !made[name] {
+				o.Add(machineJob(in.Check, name, w.Machine, template))
+				made[name] = true
+			}
+		}
+		if mark.Says != w.Said {
+			o.Marks = append(o.Marks, mark)
+		}
+	}
+}
+
+// says is what a pod says of the check, by the Job of its machine.
+func says(job *batchv1.Job, machine worker.Machine) string {
+	switch {
+	case has(job, batchv1.JobComplete):
+		return slinkyv1beta1.CheckPassed + machine.String()
+	case has(job, batchv1.JobFailed):
+		return fmt.Sprintf("Job %s failed: %s", job.Name, failure(job))
+	}
+	return "waits for Job " + job.Name
+}
+
+// machineJobName is the name of the Job that looks at a machine.
+func machineJobName(check *nebiusv1alpha1.ActiveCheck, machine worker.Machine) string {
+	return name(check) + "-" + label.Digest(map[string][]byte{"check": []byte(check.Name), "machine": []byte(machine.String())})[:10]
+}
+
+// machineJob is a run on one machine. A cordon does not keep it from there, nor does any taint: the worker is there already.
+func machineJob(check *nebiusv1alpha1.ActiveCheck, name string, machine worker.Machine, template corev1.PodTemplateSpec) *batchv1.Job {
+	template = *template.DeepCopy()
+	pod.Bind(&template.Spec, machine.Node)
+	template.Spec.Tolerations = append(template.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
+	out := &batchv1.Job{ObjectMeta: meta(check, name), Spec: jobSpec(check, template)}
+	out.Annotations = label.Merge(out.Annotations, map[string]string{slinkyv1beta1.AnnotationMachine: machine.String()})
+	out.Spec.TTLSecondsAfterFinished = new(int32(machineJobTTL / time.Second))
+	return out
+}

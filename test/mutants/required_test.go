@@ -1,0 +1,59 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// required are bugs about checks that have to pass before a worker takes jobs.
+func required() []mutation {
+	const engine, checks, rendered = "internal/worker", "internal/worker/checks.go", "internal/render/worker"
+	return []mutation{
+		{
+			name:   "a worker takes jobs before its check has passed",
+			edits:  []edit{{"internal/worker/state_change.go", `cmp.Or(w.Storage.DrainReason(), w.Checks.DrainReason())`, `w.Storage.DrainReason()`}},
+			suite:  engine,
+			caught: "TestAWorkerThatWaitsForChecks",
+		},
+		{
+			name:   "a record that is DOWN is used the moment the slurmd of an unchecked machine registers",
+			edits:  []edit{{"internal/worker/state_change.go", `len(f.Checks) > 0 && f.State.Drain() == node.No`, `len(f.Checks) > 0 && f.State.Drain() == node.No && f.State.Down() == node.No`}},
+			suite:  engine,
+			caught: "TestAWorkerThatWaitsForChecks",
+		},
+		{
+			name:   "a check counts as passed while nothing is known of the machine",
+			edits:  []edit{{checks, `Differs(machine) != node.No`, `Differs(machine) == node.Yes`}},
+			suite:  engine,
+			caught: "TestForWhichChecksAWorkerWaits",
+		},
+		{
+			name:   "a worker waits for ever for a check that is required no more",
+			edits:  []edit{{checks, `name == "" || !slices.Contains(required, name)`, `name == "" || slices.Contains(required, "")`}},
+			suite:  engine,
+			caught: "TestForWhichChecksAWorkerWaits",
+		},
+		{
+			name:   "workers that run drain when a check becomes required",
+			edits:  []edit{{checks, `strings.SplitSeq(annotations[slinkyv1beta1.AnnotationRequiredChecks], ",")`, `strings.SplitSeq(strings.Join(required, ","), ",")`}},
+			suite:  engine,
+			caught: "TestForWhichChecksAWorkerWaits",
+		},
+		{
+			name:   "a new machine registers undrained although checks are required",
+			edits:  []edit{{"internal/render/worker/slurmd.go", `list += drainedUntilChecked`, `list += ""`}},
+			suite:  rendered,
+			caught: "TestWorkersThatNeedChecks",
+		},
+		{
+			name:   "the drain until checks have passed makes the record of a node outdated",
+			edits:  []edit{{"internal/render/worker/registration.go", `strings.Replace(said, drainedUntilChecked, "", 1)`, `strings.Replace(said, drainedUntilChecked, "", 0)`}},
+			suite:  rendered,
+			caught: "TestWorkersThatNeedChecks",
+		},
+		{
+			name:   "a check that has passed on another machine counts for this one",
+			edits:  []edit{{"internal/activecheck/machine.go", `j.Name == name && j.Annotations[slinkyv1beta1.AnnotationMachine] == w.Machine.String()`, `j.Name != ""`}},
+			suite:  "internal/activecheck",
+			caught: "TestWhatWorkersThatNeedACheckWaitFor",
+		},
+	}
+}
