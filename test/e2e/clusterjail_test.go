@@ -40,6 +40,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	t.Run("Prometheus is led to the metrics, and an alert fires as long as a check has drained a worker", s.isObserved)
 	t.Run("an ActiveCheck has run after its creation, and runs by hand", func(t *testing.T) { s.runsActiveCheck(t, m) })
 	t.Run("an ActiveCheck runs as a Slurm job on each worker, and drains the one that is broken", s.runsSlurmCheck)
+	t.Run("a new worker takes jobs once a required check has passed on its machine", s.waitsForItsCheck)
 	t.Run("the checks of the chart run, and all is well", s.runsChartOfChecks)
 	t.Run("files of a JailedConfig are there for jobs, and follow the ConfigMap", func(t *testing.T) { s.hasFiles(t, m) })
 	t.Run("a writer that is killed leaves each file old or new, and its successor ends the work", s.writesInSpiteOfKills)
