@@ -111,9 +111,9 @@ func TestConfiguration(t *testing.T) {
 	} else if !strings.Contains(err.Error(), quote) {
 		t.Errorf("the webhook refuses it with %v", err)
 	}
-	// The operator does not know all flags; slurmctld's own tools do.
-	s.setExtraConf(t, c, last+"DebugFlags=NoSuchFlag\n")
-	s.expectConfigRefused(t, c, "ConfigRejected", "NoSuchFlag")
+	// The operator does not know which plugins there are; slurmctld's own tools do.
+	s.setExtraConf(t, c, last+"HashPlugin=hash/nosuch\n")
+	s.expectConfigRefused(t, c, "ConfigRejected", "hash/nosuch")
 	alice.seesSetting(t, "KillWait", fmt.Sprintf("%d sec", 30+*edits))
 	s.setExtraConf(t, c, last)
 	s.awaitCondition(t, soon, c, "ConfigApplied", metav1.ConditionTrue)
