@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,11 @@ type worker struct {
 func newWorker(t testing.TB) *worker {
 	t.Helper()
 	w := &worker{t: t, root: t.TempDir()}
-	w.environment = map[string]string{"SLURMD_NODENAME": "worker-0", "SLURM_JOB_ID": "12", "PATH": w.path("bin") + ":/usr/bin:/bin"}
+	w.environment = map[string]string{
+		"SLURMD_NODENAME": "worker-0", "SLURM_JOB_ID": "12", "PATH": w.path("bin") + ":/usr/bin:/bin",
+		// Who is not root can give a directory to nobody else.
+		"SLURM_JOB_UID": strconv.Itoa(os.Getuid()), "SLURM_JOB_GID": strconv.Itoa(os.Getgid()),
+	}
 	w.write("mnt/jail/etc/x", "")
 	for _, program := range []string{"scontrol", "squeue", "nvidia-smi"} {
 		w.write("bin/"+program, "#!/bin/sh\necho \""+program+" $*\" >>"+w.path("calls")+"\n")
