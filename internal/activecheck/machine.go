@@ -6,7 +6,6 @@ package activecheck
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,7 +16,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
@@ -73,8 +71,7 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 	}
 	made := map[string]bool{}
 	for _, w := range in.Workers {
-		passedOn, passed := strings.CutPrefix(w.Said, slinkyv1beta1.CheckPassed)
-		if w.Machine.UID == "" || passed && worker.ParseMachine(passedOn).Differs(w.Machine) == node.No {
+		if _, here := worker.CheckPassed(w.Said, w.Machine); here || w.Machine.UID == "" {
 			continue
 		}
 		name := machineJobName(in.Check, w.Machine)

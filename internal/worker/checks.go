@@ -21,20 +21,30 @@ type Checks []Check
 // checkNotRun is said of a check of which nobody has said anything.
 const checkNotRun = "has not run"
 
+// RequiredChecks are the names of the checks that a worker pod with these annotations needs.
+func RequiredChecks(annotations map[string]string) []string {
+	return strings.FieldsFunc(annotations[slinkyv1beta1.AnnotationRequiredChecks], func(r rune) bool { return r == ',' })
+}
+
+// CheckPassed reads what a pod says of a check: whether it has passed somewhere, and whether that was certainly on this machine.
+func CheckPassed(said string, machine Machine) (passed, here bool) {
+	on, passed := strings.CutPrefix(said, slinkyv1beta1.CheckPassed)
+	return passed, passed && ParseMachine(on).Differs(machine) == node.No
+}
+
 // ChecksOf are the checks for which a pod with these annotations waits on a machine: docs/decisions/051. required are those that its NodeSet
 // requires now. A pod from before the NodeSet required a check does not need it.
 func ChecksOf(annotations map[string]string, required []string, machine Machine) Checks {
 	var out Checks
-	for name := range strings.SplitSeq(annotations[slinkyv1beta1.AnnotationRequiredChecks], ",") {
-		if name == "" || !slices.Contains(required, name) {
+	for _, name := range RequiredChecks(annotations) {
+		if !slices.Contains(required, name) {
 			continue
 		}
 		state := annotations[slinkyv1beta1.AnnotationCheckPrefix+name]
-		passedOn, passed := strings.CutPrefix(state, slinkyv1beta1.CheckPassed)
-		switch {
+		switch passed, here := CheckPassed(state, machine); {
 		case !passed:
 			out = append(out, Check{name, cmp.Or(state, checkNotRun)})
-		case ParseMachine(passedOn).Differs(machine) != node.No:
+		case !here:
 			out = append(out, Check{name, "has passed on another machine"})
 		}
 	}

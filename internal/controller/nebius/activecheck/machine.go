@@ -22,6 +22,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -33,7 +34,7 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(needs(p), check.Name) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(worker.RequiredChecks(p.Annotations), check.Name) {
 			continue
 		}
 		w := checks.Worker{Name: p.Name, UID: p.UID, Said: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
@@ -48,11 +49,6 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	}
 	slices.SortFunc(out, func(a, b checks.Worker) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// needs are the checks that a worker pod needs before it takes jobs.
-func needs(o client.Object) []string {
-	return strings.FieldsFunc(o.GetAnnotations()[slinkyv1beta1.AnnotationRequiredChecks], func(r rune) bool { return r == ',' })
 }
 
 // mark writes on worker pods how the check went on their machines. Each check has a field manager of its own, since that is all it has there.
@@ -71,7 +67,7 @@ func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 
 // needed maps a worker pod to the checks that it needs.
 func needed(_ context.Context, o client.Object) (out []ctrl.Request) {
-	for _, name := range needs(o) {
+	for _, name := range worker.RequiredChecks(o.GetAnnotations()) {
 		out = append(out, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}})
 	}
 	return out
@@ -79,7 +75,7 @@ func needed(_ context.Context, o client.Object) (out []ctrl.Request) {
 
 // needy lets through the worker pods that need checks: when they come, get a Kubernetes node, or wait.
 func needy() predicate.Predicate {
-	return predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return len(needs(o)) > 0 }), predicate.Funcs{
+	return predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return len(worker.RequiredChecks(o.GetAnnotations())) > 0 }), predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Pod)
