@@ -75,7 +75,7 @@ type Shown struct {
 	OutOfService OutOfService
 	// Troubles are what a person has to look at.
 	Troubles []Trouble
-	// Brief says that the worker may be gone in a moment, so that nothing is shown of it.
+	// Brief is set when the worker may be gone, or lose its protection, in a moment, so that nothing is shown of it until then.
 	Brief bool
 }
 

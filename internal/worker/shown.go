@@ -50,18 +50,20 @@ func (f *facts) showsPredecessor() bool {
 	return f.Now.Before(f.Pod.Created.Add(registrationTimeout)) && (left || f.Pod.Phase == "Pending")
 }
 
-// minWaitShown is how long what a retired worker waits for is not shown. Of many that are scaled in, most would be written to just before they go.
+// minWaitShown is how long it is not shown of a drained worker that the list of jobs is awaited. Of many that are scaled in, most would be
+// written to just before they go, and of many that are cordoned, just before their protection ends.
 const minWaitShown = 5 * time.Second
 
-// waitShown is from when it is shown what a retired worker waits for.
+// waitShown is from when it is shown that the list of jobs is awaited.
 func (f *facts) waitShown() time.Time {
 	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(minWaitShown)
 }
 
-// waitIsBrief says of a retired worker that it may be gone in a moment: its node drains and looks idle, and only the list of jobs is
-// waited for.
+// waitIsBrief reports whether the worker may be gone, or lose its protection, in a moment: its node drains and looks idle, and only the
+// list of jobs is awaited.
 func (f *facts) waitIsBrief() bool {
-	return f.situation == retired && f.State.Drain() == node.Yes && f.looksFree() && f.Occupied() == node.Unknown && f.Now.Before(f.waitShown())
+	ends := f.situation == retired || f.situation == staying && f.Pod.Protected
+	return ends && f.State.Drain() == node.Yes && f.looksFree() && f.Occupied() == node.Unknown && f.Now.Before(f.waitShown())
 }
 
 // deadline is when the last job ends; without known, what the pod says about it stays.

@@ -98,6 +98,29 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 	}
 }
 
+// Of many that are cordoned at once, most would be written to just before their protection ends, which is a write as well.
+func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
+	w := worker.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
+		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: worker.UntilDrained,
+	}
+	if action := worker.Next(w); !action.Brief || action.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
+		t.Errorf("a second after the drain: brief %t, protected %v, again at %s", action.Brief, action.Protected, action.Again)
+	}
+	w.Now = noon.Add(4 * time.Second)
+	if action := worker.Next(w); action.Brief || action.Protected != node.Yes {
+		t.Errorf("five seconds after the drain: brief %t, protected %v", action.Brief, action.Protected)
+	}
+	w.Now, w.JobsKnown = noon, node.Yes
+	if action := worker.Next(w); action.Brief || action.Protected != node.No {
+		t.Errorf("when the jobs are known: brief %t, protected %v", action.Brief, action.Protected)
+	}
+	w.JobsKnown, w.Pod.Protected = node.Unknown, false
+	if action := worker.Next(w); action.Brief {
+		t.Error("nothing is shown of a worker that has lost its protection")
+	}
+}
+
 // Of many that are scaled in, most would be written to just before they go.
 func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 	w := worker.Worker{

@@ -8,6 +8,12 @@ func drains() []mutation {
 	const notes, end = "internal/worker/noted_drain.go", "internal/worker/end.go"
 	return []mutation{
 		{
+			name:   "a drain is shown in one write and the end of the protection in another",
+			edits:  []edit{{"internal/worker/shown.go", `f.situation == staying && f.Pod.Protected`, `f.situation == staying && f.Pod.Protected && f.DrainTimeout < 0`}},
+			suite:  "internal/worker",
+			caught: "TestADrainIsShownTogetherWithTheEndOfTheProtection",
+		},
+		{
 			name:   "a drain for a registration that no longer holds stays for ever",
 			edits:  []edit{{"internal/worker/state_change.go", `endedDrains.Decide(f) != "" },`, `endedDrains.Decide(f) == "never" },`}},
 			suite:  "internal/worker",
