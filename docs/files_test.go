@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -50,5 +51,43 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 	}
 	if count < 100 {
 		t.Errorf("only %d names were found", count)
+	}
+}
+
+// named matches the name of a test on a page.
+var named = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
+
+// TestTheTestsThatPagesNameExist keeps "shown by" true.
+func TestTheTestsThatPagesNameExist(t *testing.T) {
+	defined, definition := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for _, dir := range []string{"api", "cmd", "docs", "internal", "test"} {
+		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			for _, match := range definition.FindAllSubmatch(data, -1) {
+				defined[string(match[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, err := filepath.Glob("*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range named.FindAllSubmatch(data, -1) {
+			if name := string(match[1]); !defined[name] {
+				t.Errorf("%s names %s, which is no test", page, name)
+			}
+		}
 	}
 }

@@ -39,7 +39,7 @@ func TestPagesOfKindsSayWhatHasNoEffect(t *testing.T) {
 		"reference/slinky.slurm.net/loginset.md":         {"| `spec.login` | Container (core/v1) |"},
 		"reference/slinky.slurm.net/controller.md":       {"| `status.conditions` | list of Condition (meta/v1) |", "* clusterName cannot be changed"},
 		"reference/slinky.slurm.net/nodeset.md":          {"| `spec.updateStrategy.scheduledUpdate.duration` | duration |"},
-		"reference/slurm.nebius.ai/jailedconfig.md":      {"| in kubectl | scope | since |"},
+		"reference/slurm.nebius.ai/jailedconfig.md":      {"| in kubectl | scope |"},
 		"reference/slurm.nebius.ai/nodeset.md":           {"**No effect in this version.** "},
 		"reference/slinky.slurm.net/accounting.md":       {"| `spec.storageConfig.port` | integer | "},
 		"reference/slinky.slurm.net/token.md":            {"| required |"},
@@ -55,15 +55,5 @@ func TestPagesOfKindsSayWhatHasNoEffect(t *testing.T) {
 				t.Errorf("%s lacks %q", page, row)
 			}
 		}
-	}
-}
-
-func TestAFieldKeepsTheReleaseInWhichItCame(t *testing.T) {
-	r := &releases{current: "0.2.0", known: map[string]string{"group Kind spec.old": "0.1.0"}, seen: map[string]bool{}}
-	if have := r.of("group Kind", "spec.old"); have != "0.1.0" {
-		t.Errorf("an old field came with %s", have)
-	}
-	if have := r.of("group Kind", "spec.young"); have != "0.2.0" {
-		t.Errorf("a new field came with %s", have)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // maxRows is how many rows one table may have. Objects with more below them get sections of their own.
@@ -151,18 +150,16 @@ func readers() map[string]string {
 type writer struct {
 	strings.Builder
 
-	kind     string
-	releases *releases
 	// idle says of a path that it has no effect.
 	idle func(path string) bool
 }
 
 // referencePage is the page of a kind. The kind has no effect at all where idle is empty, and fields of the API group slinky.slurm.net
 // are not in that list.
-func referencePage(t *testing.T, k kind, releases *releases, idle []string) string {
+func referencePage(t *testing.T, k kind, idle []string) string {
 	t.Helper()
 	group, version := k.crd.Spec.Group, k.version.Name
-	w := writer{kind: group + " " + k.name(), releases: releases, idle: func(path string) bool {
+	w := writer{idle: func(path string) bool {
 		return group == nebiusGroup && slices.ContainsFunc(idle, func(above string) bool { return below(path, above) })
 	}}
 	object := *k.version.Schema.OpenAPIV3Schema
@@ -172,8 +169,8 @@ func referencePage(t *testing.T, k kind, releases *releases, idle []string) stri
 		fmt.Fprintf(&w, "\n[What it is for](../../%s)\n", page)
 	}
 	names := k.crd.Spec.Names
-	fmt.Fprintf(&w, "\n| in kubectl | scope | since |\n|---|---|---|\n| `%s.%s`%s | %s | %s |\n", names.Plural, group,
-		shortNames(names.ShortNames), k.crd.Spec.Scope, releases.of(w.kind, ""))
+	fmt.Fprintf(&w, "\n| in kubectl | scope |\n|---|---|\n| `%s.%s`%s | %s |\n", names.Plural, group,
+		shortNames(names.ShortNames), k.crd.Spec.Scope)
 	if notServed(group, idle) {
 		w.WriteString("\nNothing acts on this kind in this version: no field has an effect, and condition `Ready` is False with reason " +
 			"`NotServed`.\n")
@@ -203,7 +200,7 @@ func (w *writer) section(f field, level int) {
 		if f.fallback != "" {
 			about = append(about, "default: "+f.fallback)
 		}
-		fmt.Fprintf(w, "\n%s; since %s.\n", strings.ReplaceAll(strings.Join(about, "; "), "default: required", "required"), w.releases.of(w.kind, f.path))
+		fmt.Fprintf(w, "\n%s.\n", strings.ReplaceAll(strings.Join(about, "; "), "default: required", "required"))
 	}
 	w.rules(f)
 	var rows, sections []field
@@ -215,7 +212,7 @@ func (w *writer) section(f field, level int) {
 		rows = append(rows, b)
 	}
 	if len(rows) > 0 {
-		w.WriteString("\n| field | type | default | meaning | since |\n|---|---|---|---|---|\n")
+		w.WriteString("\n| field | type | default | meaning |\n|---|---|---|---|\n")
 		for _, row := range rows {
 			w.row(row)
 		}
@@ -231,7 +228,7 @@ func (w *writer) row(f field) {
 	for _, rule := range f.rules {
 		text += ended(text) + "Rule: " + escaped(rule) + "."
 	}
-	fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", f.path, f.typ, f.fallback, text, w.releases.of(w.kind, f.path))
+	fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", f.path, f.typ, f.fallback, text)
 	for _, b := range f.below {
 		w.row(b)
 	}
@@ -286,70 +283,4 @@ func readWithoutEffect(t *testing.T) map[string][]string {
 		t.Fatalf("users/without-effect.md lists %v", out)
 	}
 	return out
-}
-
-// releases says in which release a field came: a line for each field that has been in a release, kept by -update.
-type releases struct {
-	current string
-	known   map[string]string
-	seen    map[string]bool
-}
-
-const releasesFile = "testdata/since.txt"
-
-func readReleases(t *testing.T) *releases {
-	t.Helper()
-	text, err := os.ReadFile(root + "/helm/coxswain/Chart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var chart struct {
-		Version string `json:"version"`
-	}
-	if err := yaml.Unmarshal(text, &chart); err != nil {
-		t.Fatal(err)
-	}
-	r := &releases{current: chart.Version, known: map[string]string{}, seen: map[string]bool{}}
-	text, err = os.ReadFile(releasesFile)
-	if err != nil && !*update {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		release, field, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if ok && release != "#" {
-			r.known[field] = release
-		}
-	}
-	return r
-}
-
-// of is the release in which a field came. One that is not known comes with the release that is being made.
-func (r *releases) of(kind, path string) string {
-	name := strings.TrimSpace(kind + " " + path)
-	r.seen[name] = true
-	if r.known[name] == "" {
-		r.known[name] = r.current
-	}
-	return r.known[name]
-}
-
-// write keeps what was asked for.
-func (r *releases) write(t *testing.T) {
-	t.Helper()
-	if !*update {
-		return
-	}
-	var out strings.Builder
-	out.WriteString("# The release in which each field came. go test ./docs -update adds new fields, with the version of helm/coxswain/Chart.yaml.\n")
-	names := make([]string, 0, len(r.seen))
-	for name := range r.seen {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&out, "%s %s\n", r.known[name], name)
-	}
-	if err := os.WriteFile(releasesFile, []byte(out.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
