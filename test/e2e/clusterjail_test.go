@@ -106,12 +106,13 @@ func (s *scene) keepsConnections(t *testing.T) {
 	t.Cleanup(func() { <-held })
 }
 
-// jobPrints waits until a job sees the files of the JailedConfig so.
+// jobPrints waits until a job sees the files of the JailedConfig so. Each srun has 30 s: of a job that slurmctld starts within
+// milliseconds of a request to reconfigure, it forgets to launch the prolog, and srun would wait for ever (docs/users/edits.md).
 func (s *scene) jobPrints(t *testing.T, want string) {
 	t.Helper()
 	const look = "echo $(cat /etc/slurm/greeting; echo; stat -c %a /etc/slurm/greeting /etc/slurm/tool.sh; /etc/slurm/tool.sh)"
 	eventually(t, soon, "a job to print "+want, func(ctx context.Context) error {
-		out, err := s.slurm(ctx, "srun", "--immediate=5", "sh", "-c", look)
+		out, err := s.slurm(ctx, "timeout", "30", "srun", "--immediate=5", "sh", "-c", look)
 		if err != nil {
 			return err
 		}
