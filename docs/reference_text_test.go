@@ -253,13 +253,13 @@ func (w *writer) meaning(f field) string {
 
 const nebiusGroup = "slurm.nebius.ai"
 
-// below says that a path is above or something in it.
+// below reports whether a path is above or something in it.
 func below(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// notServed says that nothing acts on a kind, of which the page of fields without effect lists none.
+// notServed reports whether nothing acts on a kind, of which the page of fields without effect lists none.
 func notServed(group string, idle []string) bool { return group == nebiusGroup && len(idle) == 0 }
 
 // readWithoutEffect are the fields without effect by kind. internal/compose compares that page with what the operator does.

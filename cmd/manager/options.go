@@ -195,7 +195,7 @@ func (o *options) storageOptions() *podstorage.Options {
 	return &o.storage
 }
 
-// health says which conditions of Kubernetes nodes take workers out of service.
+// health returns which conditions of Kubernetes nodes take workers out of service.
 func (o *options) health() (health.Conditions, error) {
 	out := health.Conditions{Types: append(slices.Clone(o.maintenanceTypes), health.HardwareIssuesSuspected), IgnoredLabels: map[string]string{}, RebootDegraded: o.rebootDegraded, ReplaceNodes: o.replaceNodes, Namespaces: o.machineNamespaces}
 	if o.deleteNotReady {

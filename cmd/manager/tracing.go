@@ -16,7 +16,7 @@ import (
 // tracingOptions say where traces are sent. Other settings are read from the environment by OpenTelemetry's library.
 type tracingOptions struct {
 	endpoint string
-	// byEnvironment says that the environment names a receiver, and protocol what it says of the protocol.
+	// byEnvironment is true if the environment names a receiver, and protocol what it says of the protocol.
 	byEnvironment bool
 	protocol      string
 }
@@ -32,7 +32,7 @@ func (t *tracingOptions) bind(fs *flag.FlagSet, getenv func(string) string) {
 	}
 }
 
-// on says whether there is a receiver.
+// on reports whether there is a receiver.
 func (t *tracingOptions) on() bool { return t.endpoint != "" || t.byEnvironment }
 
 func (t *tracingOptions) validate() error {

@@ -45,13 +45,13 @@ type Output struct {
 	render.Output
 	// Gate says whether the check may run.
 	Gate Gate
-	// FirstRunDue says that the check is to run after creation, and has not run yet.
+	// FirstRunDue is true if the check is to run after creation, and has not run yet.
 	FirstRunDue bool
 	// Marks are what worker pods are to say of the check.
 	Marks []Mark
 }
 
-// Decide says what a check is to be made of.
+// Decide returns what a check is to be made of.
 func Decide(in Input) Output {
 	var out Output
 	out.Problems = append(out.Problems, cycle(in.Check, in.Checks)...)
@@ -86,7 +86,7 @@ func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(spec.K8sJobSpec != nil && spec.K8sJobSpec.MungeContainer.Image != "", "spec.k8sJobSpec.mungeContainer")
 }
 
-// runsFirst says whether the run after creation is still to be made. A check that has had any Job has had its first run.
+// runsFirst reports whether the run after creation is still to be made. A check that has had any Job has had its first run.
 func runsFirst(in Input) bool {
 	wanted := in.Check.Spec.RunAfterCreation
 	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && in.Check.Status.SlurmJobsStatus == nil && len(in.Jobs) == 0

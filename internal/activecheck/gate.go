@@ -20,14 +20,14 @@ const dependsOnPath = "spec.dependsOn"
 type Gate struct {
 	// Part names what the check waits for, and Waits says why; both are empty when it may run.
 	Part, Waits string
-	// Rests says that the cluster is away on purpose, so that nothing is run by schedule.
+	// Rests is true if the cluster is away on purpose, so that nothing is run by schedule.
 	Rests bool
 }
 
-// Open says whether the check may have its first run.
+// Open reports whether the check may have its first run.
 func (g Gate) Open() bool { return g.Waits == "" }
 
-// gate says what a check waits for. The cases in order:
+// gate returns what a check waits for. The cases in order:
 //
 //	case                                 first run   runs by schedule
 //	there is no such SlurmCluster        waits       rest
@@ -53,7 +53,7 @@ func gate(in Input) Gate {
 	return Gate{}
 }
 
-// waitsFor says why a check that another one depends on holds that up; empty if it does not. One that has no run after creation is
+// waitsFor returns why a check that another one depends on holds that up; empty if it does not. One that has no run after creation is
 // not waited for.
 func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 	switch {

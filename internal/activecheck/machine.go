@@ -37,7 +37,7 @@ type Mark struct {
 	Pod  string
 	UID  types.UID
 	Says string
-	// Failed says that the check has failed there, and that the pod does not say so yet.
+	// Failed is true if the check has failed there, and that the pod does not say so yet.
 	Failed bool
 }
 
@@ -45,7 +45,7 @@ type Mark struct {
 // one; one that has failed is tried again afterwards.
 const machineJobTTL = time.Hour
 
-// Requires says that workers need a check before they take jobs. The API server refuses others.
+// Requires reports whether workers need a check before they take jobs. The API server refuses others.
 func Requires(check *nebiusv1alpha1.ActiveCheck) bool {
 	return check.Spec.RequiredBeforeJobs && !IsSlurmJob(check)
 }

@@ -60,7 +60,7 @@ type Conclusion struct {
 // notSubmitted is what a run says that could not be submitted in its time.
 const notSubmitted = "the deadline of spec.activeDeadlineSeconds was over"
 
-// PlanRun says what is to be done next about a run. A check with mistakes submits nothing; jobs that are submitted are followed all
+// PlanRun returns what is to be done next about a run. A check with mistakes submits nothing; jobs that are submitted are followed all
 // the same.
 func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 	plan := RunPlan{Job: f.Job, Step: NextStep(f.RunFacts), Record: ReadRecord(f.Job.Annotations)}

@@ -96,7 +96,7 @@ type world struct {
 	reaching bool
 }
 
-// write says whether the operator still runs to make a write.
+// write reports whether the operator still runs to make a write.
 func (w *world) write() bool { w.writes--; return w.writes >= 0 }
 
 // pass is one pass of the operator. It stops after some writes, and knows nothing afterwards.

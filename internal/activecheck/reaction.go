@@ -39,7 +39,7 @@ type NodeReaction struct {
 	AddReservation, RemoveReservation string
 }
 
-// ReactTo says what is to be done about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
+// ReactTo returns what is to be done about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
 // reactions, one that is COMPLETED to the success reactions, and any other end to nothing: it says nothing about the node.
 func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction, problem.List) {
 	var each NodeReaction
@@ -100,7 +100,7 @@ func commentOn(r *nebiusv1alpha1.Reactions, text string) (string, error) {
 	return node.SanitizeReason(strings.TrimSpace(comments.CommentPrefix + " " + text)), nil
 }
 
-// commentsFailures says whether a job that fails is told of in a comment.
+// commentsFailures reports whether a job that fails is told of in a comment.
 func commentsFailures(spec *nebiusv1alpha1.ActiveCheckSpec) bool {
 	reactions, _ := reactionsTo(spec, "FAILED")
 	if reactions == nil {
@@ -110,7 +110,7 @@ func commentsFailures(spec *nebiusv1alpha1.ActiveCheckSpec) bool {
 	return text != ""
 }
 
-// CommentsOn says whether a comment tells of a failed job of a check.
+// CommentsOn reports whether a comment tells of a failed job of a check.
 func CommentsOn(check, comment string) bool { return strings.Contains(comment, failed+check+": job ") }
 
 // failed is how the text about a failed job begins.

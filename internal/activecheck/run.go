@@ -43,7 +43,7 @@ func Forgotten() End { return End{State: unknownState, Reason: "SlurmctldHasForg
 
 // A Record is what the annotations of a Kubernetes Job say of its Slurm jobs.
 type Record struct {
-	// Submitted says that all jobs are submitted, and IDs are their numbers, in the order of their submission.
+	// Submitted is true if all jobs are submitted, and IDs are their numbers, in the order of their submission.
 	Submitted bool
 	IDs       []string
 	// Ended are the jobs that have ended, by number.
@@ -107,7 +107,7 @@ func (r Record) Open() (open []string) {
 	return open
 }
 
-// isJobNumber says whether a text is the number of a job.
+// isJobNumber reports whether a text is the number of a job.
 func isJobNumber(text string) bool {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return err == nil && n > 0 && strconv.FormatInt(n, 10) == text
@@ -158,13 +158,13 @@ const (
 type RunFacts struct {
 	Job *batchv1.Job
 	Now time.Time
-	// Reachable says that Slurm answers, so that its nodes are known.
+	// Reachable is true if Slurm answers, so that its nodes are known.
 	Reachable bool
-	// Known says that this process knows every Slurm job of the run that there is, since it has begun the run or looked for them.
+	// Known is true if this process knows every Slurm job of the run that there is, since it has begun the run or looked for them.
 	Known bool
 }
 
-// NextStep says what is to be done next about a run. The cases in order:
+// NextStep returns what is to be done next about a run. The cases in order:
 //
 //	case                                            step     why
 //	it is over, deleted, suspended, or not ours     none
@@ -207,12 +207,12 @@ func AwaitsUser(job *batchv1.Job, now time.Time) bool {
 	return now.Before(job.Status.StartTime.Add(min(userGrace, deadline(job))))
 }
 
-// Ours says whether the operator writes the status of a Job, and nobody else.
+// Ours reports whether the operator writes the status of a Job, and nobody else.
 func Ours(job *batchv1.Job) bool {
 	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy == ManagedBy
 }
 
-// Over says whether a Job has ended.
+// Over reports whether a Job has ended.
 func Over(job *batchv1.Job) bool { return has(job, batchv1.JobComplete) || has(job, batchv1.JobFailed) }
 
 // marker is what the comment of the Slurm jobs of a run begins with, by which they are found again. The nodes that a job must have
@@ -234,7 +234,7 @@ func commentOf(marker, nodes, given string) string {
 	return marker
 }
 
-// ReadMarker says whether a comment is that of a Slurm job of a run, and which nodes the job must have: a host list, empty if any will
+// ReadMarker reports whether a comment is that of a Slurm job of a run, and which nodes the job must have: a host list, empty if any will
 // do.
 func ReadMarker(job *batchv1.Job, comment string) (nodes string, ours bool) {
 	rest, ours := strings.CutPrefix(comment, marker(job))

@@ -106,7 +106,7 @@ func RunStatus(job *batchv1.Job, r Record, now time.Time) batchv1.JobStatus {
 // maxActive bounds the number of jobs in the status of a Job.
 const maxActive = 1 << 20
 
-// summary says in one line how the jobs of a run have ended.
+// summary returns in one line how the jobs of a run have ended.
 func summary(r Record) string {
 	counts, first := map[string]int{}, map[string]string{}
 	for _, id := range r.IDs {
@@ -180,7 +180,7 @@ func newestRun(jobs []batchv1.Job) (last *batchv1.Job) {
 	return last
 }
 
-// earlier says whether a run, of a begin and a first Slurm job, is earlier than another one. Times are in seconds, in which several runs may
+// earlier reports whether a run, of a begin and a first Slurm job, is earlier than another one. Times are in seconds, in which several runs may
 // begin. Then that of the lower number is earlier, if both have one.
 func earlier(at *metav1.Time, first string, than *metav1.Time, thanFirst string) bool {
 	if !at.Equal(than) {
@@ -234,14 +234,14 @@ func ofRun(check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job) nebiusv1alpha1.S
 // atMost bounds a list of a status.
 func atMost[T any](list []T) []T { return list[:min(len(list), maxListed):min(len(list), maxListed)] }
 
-// sameRun says whether two statuses differ in nothing but the time of the last change.
+// sameRun reports whether two statuses differ in nothing but the time of the last change.
 func sameRun(a, b *nebiusv1alpha1.SlurmJobsStatus) bool {
 	return a.LastRunID == b.LastRunID && a.LastRunName == b.LastRunName && a.LastRunStatus == b.LastRunStatus &&
 		a.LastRunSubmitTime.Equal(b.LastRunSubmitTime) && slices.Equal(a.LastRunFailJobsAndReasons, b.LastRunFailJobsAndReasons) &&
 		slices.Equal(a.LastRunErrorJobsAndReasons, b.LastRunErrorJobsAndReasons) && slices.Equal(a.LastRunCancelledJobs, b.LastRunCancelledJobs)
 }
 
-// RunFailure says how the last run of a check went wrong, if the status did not say so before; empty otherwise.
+// RunFailure returns how the last run of a check went wrong, if the status did not say so before; empty otherwise.
 func RunFailure(in Input, before, after *nebiusv1alpha1.SlurmJobsStatus) string {
 	if after == nil || before != nil && before.LastRunStatus == after.LastRunStatus && before.LastRunSubmitTime.Equal(after.LastRunSubmitTime) {
 		return ""

@@ -46,7 +46,7 @@ const (
 	noImage = "coxswain.dev/no-pod"
 )
 
-// IsSlurmJob says whether a check is one of Slurm jobs.
+// IsSlurmJob reports whether a check is one of Slurm jobs.
 func IsSlurmJob(check *nebiusv1alpha1.ActiveCheck) bool {
 	return check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob
 }
@@ -132,18 +132,18 @@ func (o *Output) ignoreKubernetes(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(spec.FailureReactions != nil && spec.Reactions != nil, "spec.reactions") //nolint:staticcheck // the other one wins as a whole
 }
 
-// given says whether anything of a container is given, beside the defaults of the API.
+// given reports whether anything of a container is given, beside the defaults of the API.
 func given(c nebiusv1alpha1.CheckContainer) bool {
 	return c.Image != "" || pullsOtherwise(c) || c.WorkingDir != "" || isConfined(c) ||
 		len(c.ImagePullSecrets)+len(c.Command)+len(c.Args)+len(c.Env)+len(c.VolumeMounts)+len(c.Volumes) > 0
 }
 
-// pullsOtherwise says whether a container has another policy than the default of the API.
+// pullsOtherwise reports whether a container has another policy than the default of the API.
 func pullsOtherwise(c nebiusv1alpha1.CheckContainer) bool {
 	return orPullPolicy(c.ImagePullPolicy) != corev1.PullIfNotPresent
 }
 
-// isConfined says whether a container has another profile than the default of the API.
+// isConfined reports whether a container has another profile than the default of the API.
 func isConfined(c nebiusv1alpha1.CheckContainer) bool {
 	return c.AppArmorProfile != "" && c.AppArmorProfile != unconfined
 }
@@ -157,7 +157,7 @@ func managed(cron *batchv1.CronJob, in Input) {
 	}
 }
 
-// managedBy says whether the Jobs of a CronJob are the operator's.
+// managedBy reports whether the Jobs of a CronJob are the operator's.
 func managedBy(cron *batchv1.CronJob) bool {
 	by := cron.Spec.JobTemplate.Spec.ManagedBy
 	return by != nil && *by == ManagedBy

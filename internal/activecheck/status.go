@@ -42,7 +42,7 @@ func JobsStatus(in Input, before *nebiusv1alpha1.K8sJobsStatus, now time.Time) *
 	return out
 }
 
-// isNext says whether the newest Job that is there takes the place of the one that the status tells of. If that is deleted, an older
+// isNext reports whether the newest Job that is there takes the place of the one that the status tells of. If that is deleted, an older
 // one does not.
 func isNext(last *batchv1.Job, before *nebiusv1alpha1.K8sJobsStatus, jobs []batchv1.Job) bool {
 	return before == nil || slices.ContainsFunc(jobs, func(j batchv1.Job) bool { return j.Name == before.LastJobName }) ||
@@ -97,17 +97,17 @@ func succeeded(status *nebiusv1alpha1.K8sJobsStatus, at *metav1.Time) {
 	}
 }
 
-// Ended says whether a Job of that status is over.
+// Ended reports whether a Job of that status is over.
 func Ended(status nebiusv1alpha1.K8sJobStatus) bool {
 	return status == nebiusv1alpha1.K8sJobComplete || status == nebiusv1alpha1.K8sJobFailed
 }
 
-// has says whether a condition of a Job is True.
+// has reports whether a condition of a Job is True.
 func has(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
 }
 
-// same says whether two statuses differ in nothing but the time of the last change.
+// same reports whether two statuses differ in nothing but the time of the last change.
 func same(a, b *nebiusv1alpha1.K8sJobsStatus) bool {
 	return a.LastJobName == b.LastJobName && a.LastJobStatus == b.LastJobStatus &&
 		a.LastJobScheduleTime.Equal(b.LastJobScheduleTime) && a.LastJobSuccessfulTime.Equal(b.LastJobSuccessfulTime)

@@ -77,7 +77,7 @@ type Request struct {
 	Wanted []string
 }
 
-// Ask says which of the wanted nodes may be drained now, and notes them.
+// Ask returns which of the wanted nodes may be drained now, and notes them.
 func (b *Brakes) Ask(r Request) health.Braked {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +197,7 @@ func (b *Brakes) Limit(workers int) int { return b.limit.Of(workers) }
 
 // Status is how the brake of one NodeSet is.
 type Status struct {
-	// Known says that every check has asked that is awaited.
+	// Known is true if every check has asked that is awaited.
 	Known bool
 	// Waiting are the Slurm nodes that checks want out of service and that wait, in the order of host lists.
 	Waiting []string
@@ -216,7 +216,7 @@ func (b *Brakes) Of(set types.NamespacedName) Status {
 	return Status{Known: b.known(s), Waiting: s.waiting(), Out: s.out, Workers: s.workers, Limit: b.limit.Of(s.workers)}
 }
 
-// known says that every check has asked that is awaited.
+// known reports whether every check has asked that is awaited.
 func (b *Brakes) known(s *nodeSet) bool {
 	for by := range b.awaited {
 		if _, asked := s.answers[by]; !asked {

@@ -105,7 +105,7 @@ func cordon(ctx context.Context, c *connection, name, reason string) (string, er
 	return cordoned(pod, name, reason), nil
 }
 
-// cordoned says what follows from a cordon.
+// cordoned returns what follows from a cordon.
 func cordoned(pod *corev1.Pod, name, reason string) string {
 	text := fmt.Sprintf("%s: pod %s/%s is cordoned by field manager %s. The operator drains the Slurm node; jobs run on to their end.",
 		name, pod.Namespace, pod.Name, fieldManager)
@@ -150,12 +150,12 @@ func removal(pod *corev1.Pod) []byte {
 		pod.UID, slinkyv1beta1.AnnotationPodCordon, slinkyv1beta1.AnnotationPodCordonReason)
 }
 
-// cordonedByOperator says that the operator wants the pod cordoned, whatever users do.
+// cordonedByOperator reports whether the operator wants the pod cordoned, whatever users do.
 func cordonedByOperator(pod *corev1.Pod) bool {
 	return pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" || pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] == "true"
 }
 
-// uncordoned says what follows when users want a pod cordoned no more. removed says that one did.
+// uncordoned returns what follows when users want a pod cordoned no more. removed says that one did.
 func uncordoned(pod *corev1.Pod, name string, removed bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: pod %s/%s ", name, pod.Namespace, pod.Name)

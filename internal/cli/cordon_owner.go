@@ -37,7 +37,7 @@ func cordonOwners(p *corev1.Pod) (out []string) {
 	return out
 }
 
-// whoCordoned says why annotation pod-cordon of a pod is there.
+// whoCordoned returns why annotation pod-cordon of a pod is there.
 func whoCordoned(p *corev1.Pod) string {
 	if p.Annotations[slinkyv1beta1.AnnotationPodCordon] != "true" {
 		return ""

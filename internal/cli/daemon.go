@@ -55,7 +55,7 @@ func onePod(pods []corev1.Pod, daemon, name, namespace string) (*corev1.Pod, err
 	return nil, fmt.Errorf("there are several pods of %s in namespace %s: name one of %s", daemon, namespace, strings.Join(names, ", "))
 }
 
-// sameInstance says that pods belong to one object.
+// sameInstance reports whether pods belong to one object.
 func sameInstance(pods []corev1.Pod) bool {
 	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Labels[labelInstance] != pods[0].Labels[labelInstance] })
 }

@@ -128,7 +128,7 @@ type differ struct {
 	manager string
 	// applied are the objects of the files as they would be.
 	applied []*unstructured.Unstructured
-	// differs says that a difference was printed.
+	// differs is true if a difference was printed.
 	differs bool
 }
 

@@ -33,7 +33,7 @@ func waitingEdits(controllers []slinkyv1beta1.Controller) (out []WaitingEdit) {
 	return out
 }
 
-// waits says what the changes take away that jobs need, and which jobs these are now.
+// waits returns what the changes take away that jobs need, and which jobs these are now.
 func (d *differ) waits(ctx context.Context, was, is []preview.Waits) (notes []string) {
 	for _, edit := range is {
 		for _, before := range was {

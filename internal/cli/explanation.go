@@ -46,7 +46,7 @@ type Worker struct {
 	Controller *slinkyv1beta1.Controller
 }
 
-// Explain says what the objects say of a worker. Times are in UTC.
+// Explain returns what the objects say of a worker. Times are in UTC.
 func Explain(w Worker) Explanation {
 	out := Explanation{
 		Pod: w.Pod.Name, Namespace: w.Pod.Namespace, SlurmNode: workerpod.SlurmNode(w.Pod),

@@ -47,7 +47,7 @@ func readiness(generation int64, conditions []metav1.Condition) Finding {
 	return findingOf(*ready)
 }
 
-// alarming says that a condition asks for attention. Conditions that sum up what other objects of the tree say are not among them.
+// alarming reports whether a condition asks for attention. Conditions that sum up what other objects of the tree say are not among them.
 func alarming(c metav1.Condition) bool {
 	switch c.Type {
 	case slinkyv1beta1.ConditionSlurmReachable:

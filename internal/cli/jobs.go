@@ -42,7 +42,7 @@ type JobWorker struct {
 	Node           string `json:"node"`
 	Pod            string `json:"pod,omitempty"`
 	KubernetesNode string `json:"kubernetesNode,omitempty"`
-	// Protected says that Kubernetes does not evict the pod.
+	// Protected is true if Kubernetes does not evict the pod.
 	Protected bool `json:"protected"`
 	// Deadline is when the last job there has to end, as the operator has it; nil when it has no limit, or none is known.
 	Deadline *time.Time `json:"deadline,omitempty"`

@@ -27,7 +27,7 @@ type Plans struct {
 type Plan struct {
 	Namespace string `json:"namespace"`
 	NodeSet   string `json:"nodeSet"`
-	// DryRun says that nothing of it is done.
+	// DryRun is true if nothing of it is done.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Steps are the first of all Planned ones.
 	Steps   []slinkyv1beta1.NodeSetStep `json:"steps"`

@@ -25,7 +25,7 @@ type Program struct {
 	Version string
 	// Streams are the standard input and outputs.
 	Streams genericiooptions.IOStreams
-	// Colour says that output may be coloured.
+	// Colour is true if output may be coloured.
 	Colour bool
 	// User is the name of the caller's account on this machine, for whom a token is when no user is named; empty when it is not known.
 	User string

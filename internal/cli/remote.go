@@ -35,7 +35,7 @@ type remote struct {
 	user string
 	// command is the program with its arguments; empty for the login shell of user.
 	command []string
-	// stdin says that the program gets our standard input, and tty that it has a terminal.
+	// stdin is true if the program gets our standard input, and tty that it has a terminal.
 	stdin, tty bool
 }
 
@@ -173,7 +173,7 @@ func newExecutor(config *rest.Config, pod *corev1.Pod, container string, r remot
 	})
 }
 
-// isTerminal says that a stream is one.
+// isTerminal reports whether a stream is one.
 func isTerminal(stream io.Reader) bool {
 	_, ok := terminalOf(stream)
 	return ok

@@ -93,7 +93,7 @@ func (s *session) printTree(tree Tree, output format, namespace string) error {
 	return nil
 }
 
-// inNamespace says where something was looked for.
+// inNamespace returns where something was looked for.
 func inNamespace(namespace string) string {
 	if namespace == "" {
 		return " in any namespace"

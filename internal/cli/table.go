@@ -109,5 +109,5 @@ func harmless(text string) string {
 	}, text)
 }
 
-// control says that a character is one of C0 or C1, by which texts move the cursor of a terminal or do worse.
+// control reports whether a character is one of C0 or C1, by which texts move the cursor of a terminal or do worse.
 func control(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }

@@ -50,7 +50,7 @@ type topper struct {
 	*connection
 	partitions bool
 	output     format
-	// fromPods says that the caller may not ask Slurm.
+	// fromPods is true if the caller may not ask Slurm.
 	fromPods bool
 }
 
@@ -268,7 +268,7 @@ func partitionTable(partitions []PartitionUse) table {
 	return out
 }
 
-// isOutputTerminal says that an output is a terminal.
+// isOutputTerminal reports whether an output is a terminal.
 func isOutputTerminal(out io.Writer) bool {
 	reader, ok := out.(io.Reader)
 	return ok && isTerminal(reader)

@@ -84,7 +84,7 @@ func (t Tree) Named(name string) Tree {
 	return out
 }
 
-// AllReady says that condition Ready of every object is True.
+// AllReady reports whether condition Ready of every object is True.
 func (t Tree) AllReady() bool { return allReady(t.Clusters) }
 
 func allReady(objects []Object) bool {
@@ -121,7 +121,7 @@ func (p *planter) cluster(c *nebiusv1.SlurmCluster) Object {
 	return out
 }
 
-// ownedBy says that an object is composed of the SlurmCluster of that name.
+// ownedBy reports whether an object is composed of the SlurmCluster of that name.
 func ownedBy(o metav1.Object, cluster string) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		return r.Kind == "SlurmCluster" && r.Name == cluster

@@ -33,11 +33,11 @@ type NodeUse struct {
 	GPUs      Amount `json:"gpus"`
 	// Jobs is the number of jobs that run there.
 	Jobs int `json:"jobs"`
-	// FromPods says that Slurm was not asked: the state is what the operator has written on the pod, and the rest is not known.
+	// FromPods is true if Slurm was not asked: the state is what the operator has written on the pod, and the rest is not known.
 	FromPods bool `json:"fromPods,omitempty"`
 }
 
-// available says that jobs can run, or are running, on the node.
+// available reports whether jobs can run, or are running, on the node.
 func (n NodeUse) available() bool {
 	return !regexp.MustCompile(`(?i)DOWN|DRAIN|FAIL|NOT_RESPONDING|NORESP|FUTURE|UNKNOWN`).MatchString(n.State)
 }

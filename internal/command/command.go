@@ -55,7 +55,7 @@ func (p Program) Parse(args []string, output io.Writer, bind func(*flag.FlagSet)
 	return nil
 }
 
-// isSwitch says whether a flag without effect stands without a value.
+// isSwitch reports whether a flag without effect stands without a value.
 func isSwitch(name string) bool {
 	switch name {
 	case "enable-topology-controller", "leader-elect", "zap-devel":
@@ -73,7 +73,7 @@ func (*anything) String() string { return "" }
 // Set is part of flag.Value.
 func (*anything) Set(string) error { return nil }
 
-// IsBoolFlag says whether the flag may stand alone.
+// IsBoolFlag reports whether the flag may stand alone.
 func (a *anything) IsBoolFlag() bool { return a.switches }
 
 // List is the entries of a comma-separated text, without blanks around them; nil when there are none.

@@ -94,7 +94,7 @@ func (d *Definition) Validate(ctx context.Context, object, old map[string]any) f
 	return errs
 }
 
-// blocksRules tells whether the API server leaves the rules out because the object is too far from its schema.
+// blocksRules reports whether the API server leaves the rules out because the object is too far from its schema.
 func blocksRules(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type { //nolint:exhaustive // the API server's own list

@@ -54,13 +54,13 @@ func stateOf(s node.State) nodeState {
 	return nodeState{base: s.Base(), drain: s.Has(node.Drain), maintenance: s.Has(node.Maintenance), reserve: s.Has(node.Reserved)}
 }
 
-// failed says that a node is down or is to get no jobs.
+// failed reports whether a node is down or is to get no jobs.
 func (s nodeState) failed() bool { return s.base == node.Down || s.drain }
 
-// unavailable says that nothing runs on a node, and nothing will.
+// unavailable reports whether nothing runs on a node, and nothing will.
 func (s nodeState) unavailable() bool { return s.base == node.Down || s.base == node.Idle && s.drain }
 
-// draining says that the last jobs run on a node.
+// draining reports whether the last jobs run on a node.
 func (s nodeState) draining() bool {
 	return s.drain && (s.base == node.Allocated || s.base == node.Mixed)
 }

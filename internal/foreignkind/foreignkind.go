@@ -25,13 +25,13 @@ type Kind struct {
 
 // Fit says whether a kind can be used. The zero value is one that nobody has installed.
 type Fit struct {
-	// Installed says that the API server has a definition of that name.
+	// Installed is true if the API server has a definition of that name.
 	Installed bool
 	// Misfit is why the kind that is installed cannot be used; empty if it can.
 	Misfit string
 }
 
-// Usable says that objects of the kind can be written.
+// Usable reports whether objects of the kind can be written.
 func (f Fit) Usable() bool { return f.Installed && f.Misfit == "" }
 
 // Why is why a kind that is not usable is not.
@@ -48,7 +48,7 @@ func (f Fit) And(other Fit) Fit {
 	return Fit{Installed: f.Installed && other.Installed, Misfit: strings.Join(misfits, ", and ")}
 }
 
-// Misfit says why objects of the kind cannot be written where it has this CustomResourceDefinition; empty for no reason.
+// Misfit returns why objects of the kind cannot be written where it has this CustomResourceDefinition; empty for no reason.
 func (k Kind) Misfit(definition map[string]any) string {
 	if scope, _, _ := unstructured.NestedString(definition, "spec", "scope"); scope != "Namespaced" {
 		return "the objects of CRD " + k.Definition + " are in no namespace"
@@ -82,7 +82,7 @@ func (k Kind) lacking(version map[string]any) string {
 	return "CRD " + k.Definition + " has no " + strings.Join(lacks, ", no ") + " in version " + k.Version
 }
 
-// has says whether a schema allows the field at a path.
+// has reports whether a schema allows the field at a path.
 func has(s map[string]any, path []string) bool {
 	for len(path) > 0 {
 		if items, isList := s["items"].(map[string]any); isList {

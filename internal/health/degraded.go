@@ -112,20 +112,20 @@ func both(status corev1.ConditionStatus, reason, message, event, told string) St
 	return Step{Degraded: &c, Reboot: &c, Event: Event{Reason: event, Message: told}}
 }
 
-// asked says that we have asked for a reboot, and have not heard of its end.
+// asked reports whether we have asked for a reboot, and have not heard of its end.
 func (n *Node) asked() bool {
 	return n.Degraded.is(corev1.ConditionTrue) && n.Degraded.Reason == ReasonNodeNeedReboot
 }
 
-// goesDown says that the rebooter has the machine reboot.
+// goesDown reports whether the rebooter has the machine reboot.
 func (n *Node) goesDown() bool {
 	return n.Reboot.is(corev1.ConditionTrue) && n.Reboot.Reason == ReasonNodeRebooting
 }
 
-// abandoned says that no rebooter is there that could do anything.
+// abandoned reports whether no rebooter is there that could do anything.
 func (n *Node) abandoned() bool { return !n.Rebooter.Exists && !n.goesDown() }
 
-// ignored says that a rebooter has not taken up a request of ours.
+// ignored reports whether a rebooter has not taken up a request of ours.
 func (n *Node) ignored() bool {
 	return n.asked() && n.Reboot.Reason == ReasonNodeNeedReboot && !n.Now.Before(n.Reboot.Since.Add(takeUpTimeout))
 }
@@ -157,7 +157,7 @@ func (n *Node) cause() *Worker {
 	return nil
 }
 
-// counts says that what Slurm says of a worker is about this machine since its last boot. A pod that was evicted takes the drain of its
+// counts reports whether what Slurm says of a worker is about this machine since its last boot. A pod that was evicted takes the drain of its
 // Slurm node along to another machine.
 func (n *Node) counts(w *Worker) bool {
 	noRebooter := n.Degraded.is(corev1.ConditionFalse) && n.Degraded.Reason == ReasonNoRebooter
@@ -170,7 +170,7 @@ func (n *Node) counts(w *Worker) bool {
 	return noRebooter || !n.Degraded.is(corev1.ConditionFalse) || w.Reason.At.After(n.Degraded.Since)
 }
 
-// drained says that no worker has jobs, that none will get any, and that no drain is Slurm's for which the machine is rebooted: that would
+// drained reports whether no worker has jobs, that none will get any, and that no drain is Slurm's for which the machine is rebooted: that would
 // go with the pod to another machine.
 func (n *Node) drained() bool {
 	for i := range n.Workers {

@@ -68,7 +68,7 @@ type Node struct {
 	// how long a Node may not be ready before it is deleted; 0 is for ever.
 	Reboots, Replaces bool
 	NotReadyTimeout   time.Duration
-	// Leaving says that the Node object is being deleted, and Ignored that it has a label because of which it is never replaced.
+	// Leaving is true if the Node object is being deleted, and Ignored that it has a label because of which it is never replaced.
 	Leaving, Ignored bool
 	// Degraded, Reboot, Maintained, Drain and NotReady are its conditions of the types that are written, and Suspected is
 	// HardwareIssuesSuspected.
@@ -121,7 +121,7 @@ type Condition struct {
 
 // Rebooter is the rebooter of a Kubernetes node. The zero value is none.
 type Rebooter struct {
-	// Exists says that its pod is there.
+	// Exists is true if its pod is there.
 	Exists bool
 	// Ready is since when it is ready; zero when it is not.
 	Ready time.Time
@@ -135,10 +135,10 @@ type Worker struct {
 	// Created is when its pod was made, and Leaving says that the pod is being deleted.
 	Created time.Time
 	Leaving bool
-	// Foreign says that it is not for the worker that the machine is rebooted or replaced: no NodeSet has its pod, or whoever installed the
+	// Foreign is true if it is not for the worker that the machine is rebooted or replaced: no NodeSet has its pod, or whoever installed the
 	// operator does not let its namespace ask for that. Its jobs count all the same.
 	Foreign bool
-	// Protected says that the pod is protected from evictions: a job is there, or may be, or may start there.
+	// Protected is true if the pod is protected from evictions: a job is there, or may be, or may start there.
 	Protected bool
 	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now. State and Reason are the node's.
 	Known  node.Answer
@@ -153,7 +153,7 @@ type Worker struct {
 type Step struct {
 	// Degraded, Reboot, Maintained, Drain, NotReady and Suspected are the conditions as they are to be; nil leaves one as it is.
 	Degraded, Reboot, Maintained, Drain, NotReady, Suspected *Condition
-	// Delete says that the Node object is to be deleted, after a last look at Slurm.
+	// Delete is true if the Node object is to be deleted, after a last look at Slurm.
 	Delete bool
 	// Event is what to tell; empty for nothing.
 	Event Event
@@ -180,32 +180,32 @@ func (s Step) conditions() []wanted {
 	}
 }
 
-// Writes says that conditions are to be written.
+// Writes reports whether conditions are to be written.
 func (s Step) Writes() bool {
 	return slices.ContainsFunc(s.conditions(), func(w wanted) bool { return w.to != nil })
 }
 
-// Begins says that the node becomes one of those of which only so many may be at once: Others.
+// Begins reports whether the node becomes one of those of which only so many may be at once: Others.
 func (s Step) Begins() bool {
 	return slices.ContainsFunc([]*Condition{s.Degraded, s.NotReady, s.Suspected}, func(c *Condition) bool { return c != nil && c.is(corev1.ConditionTrue) })
 }
 
-// WaitsForOthers says that Others matter.
+// WaitsForOthers reports whether Others matter.
 func (n *Node) WaitsForOthers() bool {
 	return n.Reboots && !n.Degraded.is(corev1.ConditionTrue) && n.cause() != nil || n.late() || n.suspect() != nil
 }
 
-// WantsJobs says whether it has to be known that a worker of the node has no jobs: its state shows none, and what waits for that is a reboot
+// WantsJobs reports whether it has to be known that a worker of the node has no jobs: its state shows none, and what waits for that is a reboot
 // or the deletion of the Node.
 func (n *Node) WantsJobs(w *Worker) bool {
 	waits := n.Reboots && n.Degraded.is(corev1.ConditionTrue) || n.Replaces && n.announced() || n.late()
 	return waits && w.Known == node.Yes && w.ends() == node.Yes
 }
 
-// mayBegin says whether a node may become one of those of which a tenth, and at least one, may be at once.
+// mayBegin reports whether a node may become one of those of which a tenth, and at least one, may be at once.
 func (o Others) mayBegin(already int) bool { return already < max(1, (o.All+1)/maxAtOnceDivisor) }
 
-// Decide says what to do about a Kubernetes node next. What is written comes first, one cause at a time.
+// Decide returns what to do about a Kubernetes node next. What is written comes first, one cause at a time.
 func Decide(n Node) (out Step) {
 	for _, list := range []*rule.List[*Node, Step]{&degradations, &suspicions, &absences, &replacements} {
 		step := list.Decide(&n)
@@ -269,7 +269,7 @@ func (c Condition) unknown() bool {
 // maxClockAhead is how far the clock of a kubelet may be ahead of ours for what it says about a time to be waited for.
 const maxClockAhead = time.Minute
 
-// readyFor says that the rebooter has been ready for so long, or that this cannot be told because of the clock of its kubelet. Then the
+// readyFor reports whether the rebooter has been ready for so long, or that this cannot be told because of the clock of its kubelet. Then the
 // time within which it has to take up a request bounds the mistake.
 func (r Rebooter) readyFor(d time.Duration, now time.Time) bool {
 	return r.Exists && !r.Ready.IsZero() && (!now.Before(r.Ready.Add(d)) || r.Ready.Sub(now) > maxClockAhead)

@@ -30,9 +30,9 @@ type Conditions struct {
 	Types []string
 	// IgnoredLabels are labels of Kubernetes nodes, as key and value. A node that has one of them is never under maintenance.
 	IgnoredLabels map[string]string
-	// RebootDegraded says that machines are rebooted on which a process of a job cannot be ended.
+	// RebootDegraded is true if machines are rebooted on which a process of a job cannot be ended.
 	RebootDegraded bool
-	// ReplaceNodes says that the Node of a machine that is to be replaced is deleted when its jobs have ended.
+	// ReplaceNodes is true if the Node of a machine that is to be replaced is deleted when its jobs have ended.
 	ReplaceNodes bool
 	// NotReadyTimeout is how long a Node with workers may not be ready before its machine is replaced; 0 is for ever.
 	NotReadyTimeout time.Duration
@@ -40,15 +40,15 @@ type Conditions struct {
 	Namespaces []string
 }
 
-// Asks says that workers of a namespace may have their machines rebooted and replaced.
+// Asks reports whether workers of a namespace may have their machines rebooted and replaced.
 func (c Conditions) Asks(namespace string) bool {
 	return len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, namespace)
 }
 
-// Writes says that Nodes are written to, or deleted.
+// Writes reports whether Nodes are written to, or deleted.
 func (c Conditions) Writes() bool { return c.RebootDegraded || c.ReplaceNodes || c.NotReadyTimeout > 0 }
 
-// Ignores says that a Kubernetes node has a label because of which it is left alone.
+// Ignores reports whether a Kubernetes node has a label because of which it is left alone.
 func (c Conditions) Ignores(n *corev1.Node) bool {
 	for key, value := range c.IgnoredLabels {
 		if has, is := n.Labels[key]; is && has == value {
@@ -58,7 +58,7 @@ func (c Conditions) Ignores(n *corev1.Node) bool {
 	return false
 }
 
-// announces says whether a condition of this type announces that the machine is replaced.
+// announces reports whether a condition of this type announces that the machine is replaced.
 func (c Conditions) announces(kind string) bool {
 	return slices.Contains(c.Types, kind) || kind == NodeNotReady && c.NotReadyTimeout > 0
 }
@@ -69,9 +69,9 @@ type Maintenance struct {
 	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type, and
 	// NodeNotReady after all others; Type is empty for none.
 	Type, Reason, Message string
-	// Suspected says that the hardware is suspected because of a check in Slurm.
+	// Suspected is true if the hardware is suspected because of a check in Slurm.
 	Suspected bool
-	// Unknown says that no condition announces it, and that the status of one is Unknown.
+	// Unknown is true if no condition announces it, and that the status of one is Unknown.
 	Unknown bool
 }
 
@@ -95,7 +95,7 @@ func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 	return out
 }
 
-// Announced says that the machine is to be replaced.
+// Announced reports whether the machine is to be replaced.
 func (m Maintenance) Announced() bool { return m.Type != "" }
 
 // DrainReason is the reason to drain the Slurm nodes with; empty for none. It names no Kubernetes node, so that one call drains many.

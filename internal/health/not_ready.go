@@ -81,7 +81,7 @@ var absences = rule.List[*Node, Step]{
 	},
 }
 
-// late says that the node has not been ready for longer than it may.
+// late reports whether the node has not been ready for longer than it may.
 func (n *Node) late() bool {
 	return n.NotReadyTimeout > 0 && n.Ready.Status != "" && !n.Ready.is(corev1.ConditionTrue) && !n.Now.Before(n.Ready.Since.Add(n.NotReadyTimeout))
 }

@@ -31,7 +31,7 @@ type host struct {
 	// cordon is an administrator's own.
 	cordon   bool
 	rebooter health.Rebooter
-	// rights says that the rebooter may do what it has to.
+	// rights is true if the rebooter may do what it has to.
 	rights    bool
 	evictions map[types.UID]reboot.Attempt
 	reboot    reboot.Attempt
@@ -47,9 +47,9 @@ type pod struct {
 	drain   bool
 	reason  node.Reason
 	job     bool
-	// silent says that Slurm does not answer.
+	// silent is true if Slurm does not answer.
 	silent bool
-	// persons says that the drain is a person's.
+	// persons is true if the drain is a person's.
 	persons bool
 }
 

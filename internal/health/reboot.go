@@ -14,11 +14,11 @@ import (
 // Reboot is what condition SoperatorChecksNodeDegraded of a Kubernetes node says to its workers. The zero value is nothing. It can be
 // compared.
 type Reboot struct {
-	// Watched says that degraded nodes are rebooted. Otherwise nothing is known of what a machine was rebooted for.
+	// Watched is true if degraded nodes are rebooted. Otherwise nothing is known of what a machine was rebooted for.
 	Watched bool
-	// Wanted says that the workers are to drain, because the machine is to be rebooted, and Unknown that it is not known.
+	// Wanted is true if the workers are to drain, because the machine is to be rebooted, and Unknown that it is not known.
 	Wanted, Unknown bool
-	// Rebooted says that the machine has been rebooted for it.
+	// Rebooted is true if the machine has been rebooted for it.
 	Rebooted bool
 	// Since is when that changed last; zero if nothing was ever said.
 	Since time.Time
@@ -40,7 +40,7 @@ func (c Conditions) RebootOf(n *corev1.Node) Reboot {
 // clockTolerance is how far a time that Slurm tells may be off by our clock: the link does not follow small differences.
 const clockTolerance = 2 * time.Minute
 
-// Over says that a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod runs on
+// Over reports whether a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod runs on
 // another one. The machine on which the process was says that it is to be rebooted, or has stopped saying so since the drain.
 func (r Reboot) Over(reason node.Reason) bool {
 	switch {

@@ -93,7 +93,7 @@ var replacements = rule.List[*Node, Step]{
 	},
 }
 
-// announced says that something else announces a replacement than that the node is not ready.
+// announced reports whether something else announces a replacement than that the node is not ready.
 func (n *Node) announced() bool {
 	return n.Maintenance.Announced() && n.Maintenance.Type != NodeNotReady
 }
@@ -114,22 +114,22 @@ func (n *Node) lackRebooter() Step {
 	}}
 }
 
-// rebootAsked says that the rebooter has been asked for a reboot, by whomever, and has not said that it is done.
+// rebootAsked reports whether the rebooter has been asked for a reboot, by whomever, and has not said that it is done.
 func (n *Node) rebootAsked() bool {
 	return n.Reboot.unknown() || n.Reboot.is(corev1.ConditionTrue) && n.Reboot.Reason != ReasonNodeRebooted
 }
 
-// asks says that the node has a worker for which its machine may be replaced.
+// asks reports whether the node has a worker for which its machine may be replaced.
 func (n *Node) asks() bool {
 	return slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.Foreign })
 }
 
-// free says that no job is on any worker of the node, and that none will start there.
+// free reports whether no job is on any worker of the node, and that none will start there.
 func (n *Node) free() bool {
 	return !slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.free() })
 }
 
-// free says that no job is on the worker, and that none will start there. The protection of a pod also stands for jobs that may start there.
+// free reports whether no job is on the worker, and that none will start there. The protection of a pod also stands for jobs that may start there.
 // Nobody changes it any more once the pod is being deleted.
 func (w *Worker) free() bool {
 	switch {

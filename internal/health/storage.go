@@ -25,7 +25,7 @@ type StorageThresholds struct {
 	Drain, Resume float64
 }
 
-// Validate says what is wrong with the thresholds.
+// Validate returns what is wrong with the thresholds.
 func (t StorageThresholds) Validate() error {
 	var errs []error
 	if !(t.Drain >= 0 && t.Drain <= 100) { // NaN is neither
@@ -63,7 +63,7 @@ type Storage struct {
 	Full node.Answer
 	// Percent is how much of the limit was used when it became full, in steps of five, so that one text is about many nodes.
 	Percent int
-	// Waits says that the brake does not let the worker be drained for it now.
+	// Waits is true if the brake does not let the worker be drained for it now.
 	Waits bool
 	// Resume is the lower threshold in percent.
 	Resume float64

@@ -56,7 +56,7 @@ var suspicions = rule.List[*Node, Step]{
 	},
 }
 
-// suspects says that a check has drained the worker because of the hardware of its machine, which may be replaced for it.
+// suspects reports whether a check has drained the worker because of the hardware of its machine, which may be replaced for it.
 func (w Worker) suspects() bool {
 	return !w.Foreign && w.State.Drain() == node.Yes && w.Reason.OfHardware()
 }

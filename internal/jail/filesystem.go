@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Coherent says whether other machines that have the jail mounted see at once that a name stands for another file. Local file
+// Coherent reports whether other machines that have the jail mounted see at once that a name stands for another file. Local file
 // systems have no other machines. Lustre, CephFS and GPFS lock. Clients of NFS and SMB ask the server when they open a file. What
 // is behind FUSE or virtiofs, and what is unknown here, may answer from a cache of names.
 func (r *Root) Coherent() (bool, error) {

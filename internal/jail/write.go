@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lstat says what is at a path; a symbolic link at its end is not followed.
+// Lstat returns what is at a path; a symbolic link at its end is not followed.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) {
 	file, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {

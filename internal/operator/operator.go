@@ -84,7 +84,7 @@ type Options struct {
 	Links link.Options
 	// Metrics is where the metrics of the links and of the NodeSets are registered; nil registers none.
 	Metrics prometheus.Registerer
-	// StatusPage says that the server of the metrics serves web pages that show how clusters are.
+	// StatusPage is true if the server of the metrics serves web pages that show how clusters are.
 	StatusPage bool
 	// ClusterMetricsInterval is the time between two collections of the metrics of Slurm clusters, which the server of the metrics serves;
 	// 0 serves none.

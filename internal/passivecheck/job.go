@@ -32,7 +32,7 @@ const (
 	givenComment = " comment="
 )
 
-// Skips says whether the user asked for no checks.
+// Skips reports whether the user asked for no checks.
 func (j *Job) Skips() bool {
 	if j == nil {
 		return false

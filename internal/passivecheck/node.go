@@ -29,14 +29,14 @@ type Node struct {
 	RealMemory, AllocMemory, SpecMemory int64
 }
 
-// Drained says whether the node takes no new jobs because of a drain.
+// Drained reports whether the node takes no new jobs because of a drain.
 func (n Node) Drained() bool { return n.has("DRAIN") }
 
 func (n Node) has(states ...string) bool {
 	return slices.ContainsFunc(n.States, func(have string) bool { return slices.Contains(states, have) })
 }
 
-// Busy says whether Slurm has a job on the node.
+// Busy reports whether Slurm has a job on the node.
 func (n Node) Busy() bool { return n.AllocMemory > 0 || n.has("ALLOCATED", "MIXED", "COMPLETING") }
 
 // setBy is what scontrol appends to a reason.

@@ -78,7 +78,7 @@ func (c Check) LogPath(worker string, context Context) string {
 	return strings.NewReplacer(variableWorker, worker, variableName, c.Name, variableContext, string(context)).Replace(c.Log)
 }
 
-// owns says whether the check has written a reason or a comment.
+// owns reports whether the check has written a reason or a comment.
 func (c Check) owns(text string, context Context) bool {
 	rest, found := strings.CutPrefix(text, c.Base(context))
 	if !found {
@@ -91,7 +91,7 @@ func (c Check) owns(text string, context Context) bool {
 	return true
 }
 
-// React says what becomes of the node after a check. now is what slurmctld says of the node, nil before it was asked.
+// React returns what becomes of the node after a check. now is what slurmctld says of the node, nil before it was asked.
 //
 //	| case                                                | what happens  | why                                                   |
 //	|-----------------------------------------------------|---------------|-------------------------------------------------------|

@@ -41,7 +41,7 @@ type KubeletOptions struct {
 	Account types.NamespacedName
 }
 
-// Validate says what is wrong with the options, by their flags.
+// Validate returns what is wrong with the options, by their flags.
 func (o KubeletOptions) Validate() error {
 	var errs []error
 	if o.Port < 1 || o.Port > 65535 {

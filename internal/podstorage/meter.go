@@ -34,7 +34,7 @@ type Options struct {
 	Interval time.Duration
 }
 
-// Validate says what is wrong with the options, by their flags.
+// Validate returns what is wrong with the options, by their flags.
 func (o Options) Validate() error {
 	if err := o.Thresholds.Validate(); err != nil {
 		return err

@@ -28,7 +28,7 @@ func NodeOf(n *corev1.Node) Node {
 	}
 }
 
-// cordonedByUs says whether the rebooter was the last to set spec.unschedulable, by the managed fields of the Node. Somebody else may have
+// cordonedByUs reports whether the rebooter was the last to set spec.unschedulable, by the managed fields of the Node. Somebody else may have
 // uncordoned the node and cordoned it again while no rebooter ran.
 func cordonedByUs(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
@@ -71,7 +71,7 @@ func PodOf(p *corev1.Pod) Pod {
 	}
 }
 
-// tolerates says whether a toleration lets a pod stay on a node with the taint. One with a time limit does not.
+// tolerates reports whether a toleration lets a pod stay on a node with the taint. One with a time limit does not.
 func tolerates(t corev1.Toleration) bool {
 	taint := Taint()
 	switch {

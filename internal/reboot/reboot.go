@@ -59,11 +59,11 @@ type Marks struct {
 type Pod struct {
 	UID             types.UID
 	Namespace, Name string
-	// DaemonSet says that a DaemonSet controls it, Mirror that the kubelet runs it from a file.
+	// DaemonSet is true if a DaemonSet controls it, Mirror that the kubelet runs it from a file.
 	DaemonSet, Mirror bool
-	// Tolerates says that it tolerates the taint for good, Protected that it is a worker on which jobs may run.
+	// Tolerates is true if it tolerates the taint for good, Protected that it is a worker on which jobs may run.
 	Tolerates, Protected bool
-	// Finished says that its containers have ended for good, Leaving that it is being deleted.
+	// Finished is true if its containers have ended for good, Leaving that it is being deleted.
 	Finished, Leaving bool
 }
 
@@ -130,7 +130,7 @@ type Next struct {
 	Again time.Time
 }
 
-// Decide says what is to be done next.
+// Decide returns what is to be done next.
 func Decide(f Facts) Next {
 	s := newSituation(f)
 	n := steps.Decide(s)
@@ -146,5 +146,5 @@ func Decide(f Facts) Next {
 	return n
 }
 
-// said says whether a condition is as it is to be.
+// said reports whether a condition is as it is to be.
 func said(want *Condition, is Condition) bool { return want == nil || *want == is }

@@ -97,7 +97,7 @@ func picture(t *testing.T, ctx context.Context) []byte { //nolint:revive // the 
 	return out
 }
 
-// dark says whether a picture of a page has a dark background.
+// dark reports whether a picture of a page has a dark background.
 func dark(t *testing.T, picture []byte) bool {
 	t.Helper()
 	decoded, err := png.Decode(bytes.NewReader(picture))

@@ -26,7 +26,7 @@ type Condition struct {
 	Since string
 }
 
-// weight says how urgent a condition is: 0 for one that is as it should be, and more for what a person should see first.
+// weight returns how urgent a condition is: 0 for one that is as it should be, and more for what a person should see first.
 //
 //	condition                                weight   why
 //	Stalled True                             3        nothing happens until a person acts

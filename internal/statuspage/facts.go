@@ -20,7 +20,7 @@ type Facts struct {
 	Now time.Time
 	// Cluster is the Controller.
 	Cluster link.Key
-	// Waiting says that this process waits for the lease, and that another one has the links to Slurm.
+	// Waiting is true if this process waits for the lease, and that another one has the links to Slurm.
 	Waiting bool
 	Slurm   Slurm
 	// Objects are the Controller, the SlurmCluster of its name and its NodeSets, in the order in which the page shows them.
@@ -37,7 +37,7 @@ type Facts struct {
 
 // Slurm is what is known of the link to slurmrestd.
 type Slurm struct {
-	// Linked says that there is a link; without one the rest is empty.
+	// Linked is true if there is a link; without one the rest is empty.
 	Linked bool
 	// Trust, Since, Taken and Why are those of the snapshot.
 	Trust link.Trust
@@ -72,7 +72,7 @@ type Object struct {
 // NodeSet is a kind of worker.
 type NodeSet struct {
 	Name string
-	// DryRun says that its plan is not carried out.
+	// DryRun is true if its plan is not carried out.
 	DryRun bool
 	Status slinkyv1beta1.NodeSetStatus
 }

@@ -30,7 +30,7 @@ type Gatherer struct {
 	Links  *link.Registry
 	// Elected is closed once this process holds the lease.
 	Elected <-chan struct{}
-	// SlurmClusters says that the manager watches that kind.
+	// SlurmClusters is true if the manager watches that kind.
 	SlurmClusters bool
 	// Now is the clock.
 	Now func() time.Time

@@ -40,7 +40,7 @@ type Head struct {
 	Since string
 	Age   string
 	Why   string
-	// Waiting says that another replica acts.
+	// Waiting is true if another replica acts.
 	Waiting bool
 }
 
@@ -65,7 +65,7 @@ type Step struct {
 	Cause   string
 	// Waits says what the step waits for.
 	Waits string
-	// DryRun says that it is not going to be done.
+	// DryRun is true if it is not going to be done.
 	DryRun bool
 }
 
@@ -129,7 +129,7 @@ func head(f Facts) Head {
 	return h
 }
 
-// age says how old an answer of Slurm is, the less precisely the older it is. Below fresh it does not say more than that.
+// age returns how old an answer of Slurm is, the less precisely the older it is. Below fresh it does not say more than that.
 func age(now, taken time.Time, fresh time.Duration) string {
 	if taken.IsZero() {
 		return "Slurm has not answered yet"

@@ -123,7 +123,7 @@ func partitionRow(p queue.Partition, nodes string, now time.Time) PartitionRow {
 	return row
 }
 
-// resources says what jobs have or want, without what they do not; empty for nothing.
+// resources returns what jobs have or want, without what they do not; empty for nothing.
 func resources(r queue.Resources) string {
 	var out []string
 	for _, part := range []struct {

@@ -102,7 +102,7 @@ func (r *rendering) chunks() map[string]fragment {
 	return out
 }
 
-// sameLayout says whether two pages have the same elements, and differ in the content of fragments at most.
+// sameLayout reports whether two pages have the same elements, and differ in the content of fragments at most.
 func (r *rendering) sameLayout(other *rendering) bool {
 	return slices.EqualFunc(r.sets, other.sets, func(a, b setLayout) bool {
 		return a.ID == b.ID && a.Title == b.Title && a.Labelled == b.Labelled && len(a.Chunks) == len(b.Chunks)

@@ -98,7 +98,7 @@ func (s *Server) Wake() {
 	}
 }
 
-// NeedLeaderElection says that every replica serves its pages.
+// NeedLeaderElection reports whether every replica serves its pages.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start renders the pages that somebody looks at whenever something changes. When the context ends it ends all streams, and waits for

@@ -31,9 +31,9 @@ type Set struct {
 	Workers string
 	// Counts are the nodes by state, without the states in which there is none.
 	Counts []Count
-	// Labelled says that cells show the names of their nodes.
+	// Labelled is true if cells show the names of their nodes.
 	Labelled bool
-	// Old says that the states are not fresh.
+	// Old is true if the states are not fresh.
 	Old bool
 	// Chunks are the cells, by name.
 	Chunks [][]Cell

@@ -86,7 +86,7 @@ func (c *changes) note(kind schema.GroupKind, obj client.Object, part bool) chan
 	return next
 }
 
-// open says whether passes are part of the trace of a change now.
+// open reports whether passes are part of the trace of a change now.
 func (c *changes) open(of change) bool { return c.clock.Now().Before(of.until) }
 
 // forget forgets an object that is no more.

@@ -133,7 +133,7 @@ func (r *reconciler) get(ctx context.Context, gvk schema.GroupVersionKind, key c
 	return object, r.reader.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
 }
 
-// ours says whether users change objects of a group to change a Slurm cluster.
+// ours reports whether users change objects of a group to change a Slurm cluster.
 func ours(group string) bool {
 	return group == slinkyv1beta1.GroupVersion.Group || group == nebiusv1.GroupVersion.Group || group == nebiusv1alpha1.GroupVersion.Group
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// DeletionWarnings says what the deletion of a NodeSet does to jobs: those on its workers, and those of the partition that goes with it. Of
+// DeletionWarnings returns what the deletion of a NodeSet does to jobs: those on its workers, and those of the partition that goes with it. Of
 // other kinds there are none. The error says what did not answer; what is known without it is returned as well.
 func DeletionWarnings(ctx context.Context, live client.Reader, obj client.Object, how metav1.DeletionPropagation) ([]string, error) {
 	look := newLookup(ctx, live, obj.GetNamespace(), "")
@@ -53,7 +53,7 @@ type departing struct {
 	how          metav1.DeletionPropagation
 }
 
-// departing says what becomes of the workers of a NodeSet, and on how many jobs run.
+// departing returns what becomes of the workers of a NodeSet, and on how many jobs run.
 func (l lookup) departing(ctx context.Context, d departing) ([]string, error) {
 	s := &d.set.Status
 	if s.ObservedGeneration > 0 && s.Replicas == 0 || d.how == metav1.DeletePropagationOrphan || workerpod.DryRun(d.set) {
@@ -78,7 +78,7 @@ func (l lookup) departing(ctx context.Context, d departing) ([]string, error) {
 	return []string{text + ", as " + d.source + " says"}, err
 }
 
-// fate says what becomes of the workers. c is the Controller, nil for none.
+// fate returns what becomes of the workers. c is the Controller, nil for none.
 //
 //	case                                what happens             why
 //	Kubernetes deletes the pods first   they go, with jobs       --cascade=foreground asks for that

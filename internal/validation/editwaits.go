@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
-// EditWarnings says what an edit of an object does to jobs: of partitions that it takes away, and of the annotation that has jobs end.
+// EditWarnings returns what an edit of an object does to jobs: of partitions that it takes away, and of the annotation that has jobs end.
 // How many jobs there are is what condition EditWaits says; nobody else can be asked here. The error says what did not answer.
 func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Object) ([]string, error) {
 	look := newLookup(ctx, live, obj.GetNamespace(), "")

@@ -126,7 +126,7 @@ type registration struct {
 	ready, served chan struct{}
 }
 
-// NeedLeaderElection says that every replica serves.
+// NeedLeaderElection reports whether every replica serves.
 func (*registration) NeedLeaderElection() bool { return false }
 
 // Start waits for the certificate.

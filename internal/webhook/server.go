@@ -47,7 +47,7 @@ func (f *Flags) Certificates() Certificates {
 	return out
 }
 
-// Validate says what is wrong with the flags.
+// Validate returns what is wrong with the flags.
 func (f *Flags) Validate(prefix string) error {
 	var errs []error
 	if _, _, err := f.listen(); err != nil {

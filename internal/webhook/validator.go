@@ -102,7 +102,7 @@ func propagation(ctx context.Context) metav1.DeletionPropagation {
 	return *options.PropagationPolicy
 }
 
-// exempt says whether an object is not to be looked at. Either it is on its way out and has only finalizers to lose, or it was
+// exempt reports whether an object is not to be looked at. Either it is on its way out and has only finalizers to lose, or it was
 // composed from a SlurmCluster, whose user is told in the words of his own object.
 func (v *validator[T]) exempt(obj T) bool {
 	holder := metav1.GetControllerOf(obj)

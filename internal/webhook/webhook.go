@@ -50,7 +50,7 @@ type Options struct {
 	Namespaces []string
 }
 
-// covers says whether objects of a namespace are looked at.
+// covers reports whether objects of a namespace are looked at.
 func (o Options) covers(namespace string) bool {
 	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, "*") || slices.Contains(o.Namespaces, namespace)
 }

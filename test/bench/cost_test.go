@@ -156,7 +156,7 @@ func (b *buffers) Get() []byte {
 // Put is part of httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
-// name says what a call does.
+// name returns what a call does.
 func (p *proxy) name(r *http.Request) string {
 	info, err := p.resolver.NewRequestInfo(r)
 	switch {

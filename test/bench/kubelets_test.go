@@ -270,7 +270,7 @@ func (k *kubelets) workers() []string {
 
 func exists(*corev1.Pod) bool { return true }
 
-// serves says that the pod says that its Slurm node takes jobs.
+// serves reports whether the pod says that its Slurm node takes jobs.
 func serves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && has(p, "SlurmNodeStateIdle") && !has(p, "SlurmNodeStateDrain")
 }

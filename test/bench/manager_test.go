@@ -73,7 +73,7 @@ func (p *process) check(t *testing.T) {
 	}
 }
 
-// over says that it has ended.
+// over reports whether it has ended.
 func (p *process) over() bool {
 	select {
 	case <-p.ended:

@@ -66,7 +66,7 @@ func lined(was, is string) []string {
 	return []string{nodeLine, strings.Replace(nodeLine, was, is, 1)}
 }
 
-// static says whether the edit is one of the line of a node.
+// static reports whether the edit is one of the line of a node.
 func (e edit) static() bool { return strings.Contains(e.pairs[0], "NodeName=") }
 
 // edits are those that the documentation lists.
@@ -170,7 +170,7 @@ type edited struct {
 	t    *testing.T
 	box  *realslurm.Box
 	jobs map[string]string
-	// static says that the nodes have lines.
+	// static is true if the nodes have lines.
 	static bool
 }
 

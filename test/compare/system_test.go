@@ -176,7 +176,7 @@ func (s *system) post(body string) string {
 // reported is how much memory a machine has, which is another amount in the fake.
 var reported = regexp.MustCompile(`reported:\d+ <`)
 
-// look says in lines what the Slurm shows: a line for each node, job and reservation.
+// look returns in lines what the Slurm shows: a line for each node, job and reservation.
 func (s *system) look() (string, error) {
 	var nodes struct{ Nodes []nodeRecord }
 	var jobs struct{ Jobs []jobRecord }

@@ -15,7 +15,7 @@ import (
 // forwardedPort is the port of this machine from which users of another Kubernetes forward ssh.
 const forwardedPort = "2222"
 
-// goOn says how to use what is there.
+// goOn returns how to use what is there.
 func (d *demo) goOn(ctx context.Context) error {
 	host, port := "127.0.0.1", forwardedPort
 	if d.k.Local {

@@ -293,7 +293,7 @@ func describe(to map[string]string, path string, value any) {
 	}
 }
 
-// alike says whether two types are the same, as far as can be seen.
+// alike reports whether two types are the same, as far as can be seen.
 func alike(a, b string) bool {
 	return a == b || strings.HasSuffix(a, "list") && strings.HasSuffix(b, "list")
 }

@@ -71,7 +71,7 @@ func (s *scene) fillsInSpiteOfKills(t *testing.T, cluster *unstructured.Unstruct
 	keeps(t, dir, first, second)
 }
 
-// filesIn says whether there are so many files in a directory.
+// filesIn reports whether there are so many files in a directory.
 func filesIn(dir string, want int) func() (bool, error) {
 	return func() (bool, error) {
 		all, err := copied(dir)

@@ -180,7 +180,7 @@ func (s *search) process() (*os.Process, error) {
 	return nil, fmt.Errorf("no %s has the volume %s", s.command, s.volume)
 }
 
-// look says whether a process is the one that is wanted, and whether it never will be.
+// look reports whether a process is the one that is wanted, and whether it never will be.
 func (s *search) look(dir string) (is, stranger bool) {
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {

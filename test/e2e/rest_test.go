@@ -131,7 +131,7 @@ func (s *scene) watches(t *testing.T) {
 	}
 }
 
-// slurmWasSilent tells whether slurmrestd did not answer within the operator's patience at some time since then: on a machine on
+// slurmWasSilent reports whether slurmrestd did not answer within the operator's patience at some time since then: on a machine on
 // which everything waits, a cluster is not at rest.
 func (s *scene) slurmWasSilent(t *testing.T, since time.Time) bool {
 	t.Helper()

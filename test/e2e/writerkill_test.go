@@ -147,13 +147,13 @@ func (s *scene) writesInSpiteOfKills(t *testing.T) {
 	}
 }
 
-// stages says whether new files are being written.
+// stages reports whether new files are being written.
 func (g *group) stages(int) (bool, error) {
 	names, err := filepath.Glob(filepath.Join(g.dir, "*-sconfigcontroller-*"))
 	return len(names) > 0, err
 }
 
-// exchanges says whether the first file of the group is new.
+// exchanges reports whether the first file of the group is new.
 func (g *group) exchanges(version int) (bool, error) {
 	text, err := os.ReadFile(filepath.Join(g.dir, "file-000"))
 	return string(text) == content(0, version), err

@@ -219,7 +219,7 @@ func (w *world) expectCheckedCluster() {
 	}
 }
 
-// failedOn says whether slurmctld has a job of a check that has failed on a node.
+// failedOn reports whether slurmctld has a job of a check that has failed on a node.
 func (w *world) failedOn(name string) bool {
 	for id := int64(1); id < 100; id++ {
 		status, known := w.slurm.Job(id)
@@ -265,7 +265,7 @@ func (w *world) expectStormOver() {
 	}
 }
 
-// otherJobs says that the runs of checks have other Slurm jobs than in the reference, so that the end is another one. A job that Slurm has
+// otherJobs reports whether the runs of checks have other Slurm jobs than in the reference, so that the end is another one. A job that Slurm has
 // refused is not submitted again: docs/users/activecheck.md. And two leaders may both submit the job of a node, of which one is followed.
 func otherJobs(f fault, calls []call) bool {
 	first := map[string]*process{}

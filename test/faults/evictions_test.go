@@ -64,7 +64,7 @@ func (w *world) runningWorkers() map[string]*unstructured.Unstructured {
 	return out
 }
 
-// runsJobs says whether a job runs on a Slurm node, or may do so.
+// runsJobs reports whether a job runs on a Slurm node, or may do so.
 func (w *world) runsJobs(name string) bool {
 	status, known := w.slurm.Node(name)
 	return known && node.Parse(status.State).Busy() != node.No

@@ -24,16 +24,16 @@ type fault struct {
 	lasts time.Duration
 	// only is the server whose writes it is about; empty: both.
 	only string
-	// single says that it is about one write, and not about what happens from then on.
+	// single is true if it is about one write, and not about what happens from then on.
 	single bool
 	// strike returns what becomes of the write at which it happens.
 	strike func(w *world, c call) verdict
-	// always says that it is there from the beginning, before any write; then clocks is how the clocks differ.
+	// always is true if it is there from the beginning, before any write; then clocks is how the clocks differ.
 	always bool
 	clocks clocks
-	// forgets says that an operator starts that does not know what the one before had seen.
+	// forgets is true if an operator starts that does not know what the one before had seen.
 	forgets bool
-	// otherEnd says that the end may be another one than the reference, moreActions that more is to be done until then.
+	// otherEnd is true if the end may be another one than the reference, moreActions that more is to be done until then.
 	otherEnd, moreActions bool
 }
 
@@ -191,7 +191,7 @@ func (w *world) after(d time.Duration, do func()) {
 	})
 }
 
-// listsNodes says whether a request asks for all nodes.
+// listsNodes reports whether a request asks for all nodes.
 func listsNodes(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/nodes")
 }

@@ -136,7 +136,7 @@ func (w *world) noteRetirement(name string) func(call) {
 	})
 }
 
-// overdue says whether the jobs of a worker have had the time that spec.drainTimeout gives them, from when it is to go. Slurm
+// overdue reports whether the jobs of a worker have had the time that spec.drainTimeout gives them, from when it is to go. Slurm
 // counts seconds.
 func (w *world) overdue(pod *unstructured.Unstructured) bool {
 	for _, owner := range pod.GetOwnerReferences() {
@@ -196,7 +196,7 @@ func (w *world) judgeSlurm(c call) func(call) {
 	})
 }
 
-// justDisturbed says whether somebody changed a node a moment ago, so that nobody can know it yet.
+// justDisturbed reports whether somebody changed a node a moment ago, so that nobody can know it yet.
 func (w *world) justDisturbed(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,7 +245,7 @@ func available(pod *unstructured.Unstructured) bool {
 	return says(pod, string(corev1.PodReady))
 }
 
-// says tells whether a condition of an object is True.
+// says reports whether a condition of an object is True.
 func says(obj *unstructured.Unstructured, condition string) bool {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {

@@ -87,7 +87,7 @@ type jailTap struct {
 	process *process
 }
 
-// reach says what is wrong with the file system, when it answers.
+// reach returns what is wrong with the file system, when it answers.
 func (t *jailTap) reach(op string) error {
 	j := t.world.jail
 	for t.process.ctx.Err() == nil {

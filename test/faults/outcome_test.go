@@ -117,7 +117,7 @@ func flatten(out map[string]string, path string, value any) {
 	}
 }
 
-// count tells what was carried out, by pod and by Slurm node.
+// count returns what was carried out, by pod and by Slurm node.
 func count(calls []call) map[string]int {
 	out := map[string]int{}
 	var before call // of those to Slurm
@@ -180,7 +180,7 @@ type reference struct {
 	masked map[string]bool
 }
 
-// compare says what is wrong with a run, measured by the reference.
+// compare returns what is wrong with a run, measured by the reference.
 func (o outcome) compare(ref *reference, s scenario, f fault) []string {
 	wrong := slices.Clone(o.violations)
 	if !f.otherEnd && !s.anyEnd && !otherJobs(f, o.calls) {

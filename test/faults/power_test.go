@@ -104,7 +104,7 @@ func (w *world) powered(n *slinkyv1beta1.NodeSet) (wanted int32) {
 	return wanted
 }
 
-// saves says whether a worker's slurmd takes its own start for that of the machine.
+// saves reports whether a worker's slurmd takes its own start for that of the machine.
 func saves(pod *unstructured.Unstructured) bool {
 	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
 	return slices.ContainsFunc(containers, func(c any) bool {

@@ -65,7 +65,7 @@ func (w *world) expectGate() {
 	}
 }
 
-// passedOn says whether the required check has passed on a Kubernetes node.
+// passedOn reports whether the required check has passed on a Kubernetes node.
 func (w *world) passedOn(host string) bool {
 	return slices.ContainsFunc(w.sim.Objects(jobKind), func(j *unstructured.Unstructured) bool {
 		done, _, _ := unstructured.NestedInt64(j.Object, "status", "succeeded")

@@ -28,7 +28,7 @@ type scenario struct {
 	nodeSet string
 	// act is what happens. It waits between its steps where users would look.
 	act func(w *world)
-	// anyEnd says that the end and the way to it depend on what comes first, so that neither is compared.
+	// anyEnd is true if the end and the way to it depend on what comes first, so that neither is compared.
 	anyEnd bool
 	// sparse is how many times fewer writes of a long scenario are tried when not all are; zero counts as one.
 	sparse int
@@ -36,11 +36,11 @@ type scenario struct {
 	leaves func(w *world)
 	// writes says that the program is the one that writes files into a jail; nil: it is the operator.
 	writes *fileSystem
-	// reboots says that degraded nodes are rebooted: there is a rebooter on each Kubernetes node.
+	// reboots is true if degraded nodes are rebooted: there is a rebooter on each Kubernetes node.
 	reboots bool
-	// replaces says that machines are replaced as well: there is a cloud.
+	// replaces is true if machines are replaced as well: there is a cloud.
 	replaces bool
-	// storage says that kubelets are asked how much ephemeral storage workers use.
+	// storage is true if kubelets are asked how much ephemeral storage workers use.
 	storage bool
 	// limit is how many workers checks may take out of service; the zero value is one.
 	limit health.DrainLimit

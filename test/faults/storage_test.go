@@ -28,7 +28,7 @@ type storage struct {
 	mu sync.Mutex
 	// used is in percent of the limit, by the name of the pod.
 	used map[string]int64
-	// silent says that no kubelet answers.
+	// silent is true if no kubelet answers.
 	silent bool
 }
 

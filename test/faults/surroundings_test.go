@@ -165,7 +165,7 @@ func (w *world) kubelet(pod *unstructured.Unstructured) {
 	}
 }
 
-// schedulable says whether a Kubernetes node takes pods. One that is not there yet is made.
+// schedulable reports whether a Kubernetes node takes pods. One that is not there yet is made.
 func (w *world) schedulable(name string) bool {
 	for _, n := range w.sim.Objects(nodeKind) {
 		if n.GetName() == name {

@@ -32,7 +32,7 @@ type call struct {
 	code    int // status of the answer; 0: none
 	outcome string
 	process *process
-	// applied says that the server carried it out.
+	// applied is true if the server carried it out.
 	applied bool
 }
 
@@ -165,7 +165,7 @@ func (t *tap) read(r *http.Request) (*http.Response, error) {
 // latency is what a write takes. Without it two operators that disagree would for ever do so at the same instant.
 const latency = 10 * time.Millisecond
 
-// writes says whether a request changes something that counts; events do not.
+// writes reports whether a request changes something that counts; events do not.
 func (t *tap) writes(r *http.Request) bool {
 	if t.to == "slurm" {
 		return r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/reconfigure")
@@ -280,7 +280,7 @@ func answer(r *http.Request, code int, body string) *http.Response {
 	}
 }
 
-// slurmErrors says whether an answer of slurmrestd has errors, and leaves it readable.
+// slurmErrors reports whether an answer of slurmrestd has errors, and leaves it readable.
 func slurmErrors(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()

@@ -115,7 +115,7 @@ func (s *sources) collect(p *types.Package) {
 	}
 }
 
-// serves says whether a method is there because an interface wants it.
+// serves reports whether a method is there because an interface wants it.
 func (s *sources) serves(f *types.Func) bool {
 	if s.generic[f.Name()] {
 		return true

@@ -110,7 +110,7 @@ type emptyWalk struct {
 	definition *crdcheck.CRD
 	object     map[string]any
 	tried      int
-	// stored says that TestServerSideApplyTakesNull tries null.
+	// stored is true if TestServerSideApplyTakesNull tries null.
 	stored bool
 	// excused are the exceptions that were needed.
 	excused map[string]bool
@@ -166,7 +166,7 @@ func (w *emptyWalk) try(t *testing.T, place crdcheck.Place, meaning func(*testin
 	}
 }
 
-// excuse says whether an empty value is among the exceptions.
+// excuse reports whether an empty value is among the exceptions.
 func (w *emptyWalk) excuse(what string) bool {
 	for exception := range meantEmptyByNebius() {
 		if kind, end, _ := strings.Cut(exception, " "); kind == w.kind && strings.HasSuffix(what, end) {
@@ -177,7 +177,7 @@ func (w *emptyWalk) excuse(what string) bool {
 	return false
 }
 
-// hasDefaults says whether an object that is empty gets fields by default.
+// hasDefaults reports whether an object that is empty gets fields by default.
 func hasDefaults(s *apiextensions.JSONSchemaProps) bool {
 	for _, property := range s.Properties {
 		if property.Default != nil || hasDefaults(&property) {

@@ -33,7 +33,7 @@ type leaf struct {
 	B any `json:"b"`
 	// Invalid is a value that is refused, at admission or by a condition.
 	Invalid any `json:"invalid,omitempty"`
-	// Fixed says that the API server refuses to change A to B.
+	// Fixed is true if the API server refuses to change A to B.
 	Fixed bool `json:"fixed,omitempty"`
 	// Told is the reason for which the change is not carried out but told by a condition, with the way out.
 	Told string `json:"told,omitempty"`

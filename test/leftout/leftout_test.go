@@ -43,7 +43,7 @@ func tell(root bool, missing error) {
 	_ = terminal.Close()
 }
 
-// sentence says what "go test ./..." leaves out.
+// sentence returns what "go test ./..." leaves out.
 func sentence(root bool, missing error) string {
 	out := []string{"end-to-end tests, real Slurm daemons and container images, benchmarks, most writes of the fault suite"}
 	if missing != nil {

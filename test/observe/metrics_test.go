@@ -73,7 +73,7 @@ func (k known) text(t *testing.T, text []byte) {
 	}
 }
 
-// has says whether a metric is there, and its labels.
+// has reports whether a metric is there, and its labels.
 func (k known) has(metric string) (labels []string, ok bool) {
 	if labels, ok = k[metric]; ok {
 		return labels, true

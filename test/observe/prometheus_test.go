@@ -26,7 +26,7 @@ const (
 // patience is for a machine that is busy with other things: Prometheus gives up a scrape that takes a second.
 const patience = 2 * time.Minute
 
-// contains says whether text has a part.
+// contains reports whether text has a part.
 func contains(text []byte, part string) bool { return bytes.Contains(text, []byte(part)) }
 
 // eventually calls until there is no error any more.

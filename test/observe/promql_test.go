@@ -61,7 +61,7 @@ func selectors(query string) []selector {
 	return out
 }
 
-// isAggregation says whether a name may stand before "by (…)".
+// isAggregation reports whether a name may stand before "by (…)".
 func isAggregation(name string) bool {
 	return slices.Contains([]string{"sum", "count", "max", "min", "avg", "group", "topk", "bottomk", "quantile", "stddev", "stdvar", "count_values"}, name)
 }

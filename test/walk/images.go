@@ -40,7 +40,7 @@ func (r Repository) load(ctx context.Context, p *Progress, archives []string) er
 	return err
 }
 
-// Expect says what a Kubernetes that is not ours must be able to pull.
+// Expect returns what a Kubernetes that is not ours must be able to pull.
 func (i Images) Expect(p *Progress) error {
 	if i.Registry == LocalRegistry {
 		return fmt.Errorf("your cluster cannot pull images from %[1]s, which exists on this machine only: "+

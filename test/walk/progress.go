@@ -140,7 +140,7 @@ func (p *Progress) Waiting(format string, args ...any) {
 // Lines returns a writer that prints each line written to it, as the output of programs is.
 func (p *Progress) Lines() io.Writer { return &lines{progress: p} }
 
-// Summary says how long the steps took and how long all of it took.
+// Summary returns how long the steps took and how long all of it took.
 func (p *Progress) Summary() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

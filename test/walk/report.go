@@ -154,7 +154,7 @@ func IsReady(p *corev1.Pod) bool {
 	return false
 }
 
-// troubles says what keeps a pod from being ready.
+// troubles returns what keeps a pod from being ready.
 func troubles(p *corev1.Pod) string {
 	var b strings.Builder
 	if p.DeletionTimestamp != nil {

@@ -66,7 +66,7 @@ func (k *Kubernetes) AwaitSound(ctx context.Context, before Restarts, within tim
 	return err
 }
 
-// unsound says which pods are not ready, and which containers have been restarted.
+// unsound returns which pods are not ready, and which containers have been restarted.
 func unsound(pods []corev1.Pod, before Restarts) (unready, restarted error) {
 	if len(pods) == 0 {
 		unready = errors.New("there are no pods")

@@ -111,7 +111,7 @@ func (p *provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolume
 	return nil
 }
 
-// needsVolume says whether it is this provisioner's turn. Kubernetes sets the
+// needsVolume reports whether it is this provisioner's turn. Kubernetes sets the
 // annotation, with WaitForFirstConsumer once a pod of the claim is scheduled.
 func needsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil &&
@@ -193,7 +193,7 @@ func (r *remover) sync(ctx context.Context, name cache.ObjectName) error {
 	return nil
 }
 
-// removable says whether a volume is over and its directory ours to remove:
+// removable reports whether a volume is over and its directory ours to remove:
 // made by this provisioner, at exactly the place where it puts this volume.
 func removable(volume *corev1.PersistentVolume, dir string) bool {
 	return volume.Annotations[provisionedBy] == Provisioner &&

@@ -56,7 +56,7 @@ func try(path string) (release func(), err error) {
 	return nil, fmt.Errorf("locking %s: %w", path, err)
 }
 
-// isAt says whether a file is still the one at path: who has a lock may remove
+// isAt reports whether a file is still the one at path: who has a lock may remove
 // its file, and then the next one is another.
 func isAt(f *os.File, path string) bool {
 	ours, err := f.Stat()

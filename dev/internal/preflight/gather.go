@@ -74,7 +74,7 @@ func hasOverlay(ctx context.Context) bool {
 	return listed()
 }
 
-// MayRaisePriority says whether this process may lower oom_score_adj, which
+// MayRaisePriority reports whether this process may lower oom_score_adj, which
 // takes CAP_SYS_RESOURCE.
 func MayRaisePriority() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

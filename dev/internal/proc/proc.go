@@ -198,7 +198,7 @@ func Kill(ctx context.Context, processes map[string]Process) error {
 	return errors.Join(errs...)
 }
 
-// Alive says whether a process exists and is more than a zombie.
+// Alive reports whether a process exists and is more than a zombie.
 func Alive(pid int) bool {
 	fields, err := stat(pid)
 	return err == nil && fields[statState] != "Z" && fields[statState] != "X"
@@ -226,7 +226,7 @@ func stat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// isDying says whether a process is on its way out: its end has begun (the
+// isDying reports whether a process is on its way out: its end has begun (the
 // flag PF_EXITING of the kernel's sched.h) or a SIGKILL waits for it.
 func isDying(pid int, fields []string) bool {
 	const exiting = 0x4

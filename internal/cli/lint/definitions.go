@@ -45,7 +45,7 @@ func NewDefinitions() (*Definitions, error) {
 	return out, nil
 }
 
-// group says whether any kind is of an API group.
+// group reports whether any kind is of an API group.
 func (d *Definitions) group(group string) bool {
 	for kind := range d.files {
 		if kind.Group == group {

@@ -53,7 +53,7 @@ type Problem struct {
 	Field string `json:"field,omitempty"`
 	// Message says what is wrong.
 	Message string `json:"message"`
-	// Warning says that it need not be wrong, such as a reference to what no file has.
+	// Warning is true if it need not be wrong, such as a reference to what no file has.
 	Warning bool `json:"warning,omitempty"`
 }
 

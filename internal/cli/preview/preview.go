@@ -86,7 +86,7 @@ type maker struct {
 	seen map[string]bool
 }
 
-// Make says what the operator would make of objects. The error says what could not be looked at.
+// Make returns what the operator would make of objects. The error says what could not be looked at.
 func Make(ctx context.Context, in Input) (Output, error) {
 	scheme, err := lint.NewScheme()
 	if err == nil {

@@ -127,7 +127,7 @@ func (w *Writer) cleanDirectory(dir string) (until time.Time, err error) {
 	return until, nil
 }
 
-// differs says whether a file is not as it shall be. What is no file is an error.
+// differs reports whether a file is not as it shall be. What is no file is an error.
 func (w *Writer) differs(f File) (bool, error) {
 	info, err := w.Tree.Lstat(f.Path)
 	switch {

@@ -24,7 +24,7 @@ type faulty struct {
 	batch.Tree
 	// at is the number of the call, counted from one. A call before it works.
 	at int
-	// done says that this call has its effect although it fails, and dead that all calls after it fail.
+	// done is true if this call has its effect although it fails, and dead that all calls after it fail.
 	done, dead bool
 	// later is how many calls after a call that failed a crash comes; zero: none does.
 	later int

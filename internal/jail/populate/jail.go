@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// users says whether an entry of the jail belongs to its users. It is left alone, with everything below it, when a jail is
+// users reports whether an entry of the jail belongs to its users. It is left alone, with everything below it, when a jail is
 // filled over what is there. The list is in docs/users/slurmcluster.md.
 func users(rel string) bool {
 	switch rel {
@@ -27,7 +27,7 @@ func users(rel string) bool {
 	return strings.HasPrefix(rel, "etc/ssh/ssh_host_")
 }
 
-// onlyItself says whether of a directory only itself is copied, for what is in it is of the container or of the moment.
+// onlyItself reports whether of a directory only itself is copied, for what is in it is of the container or of the moment.
 func onlyItself(rel string) bool {
 	switch rel {
 	case "dev", "proc", "sys", "run", "tmp":
@@ -36,7 +36,7 @@ func onlyItself(rel string) bool {
 	return false
 }
 
-// excluded says whether an entry of the source is not copied.
+// excluded reports whether an entry of the source is not copied.
 func (c *copier) excluded(rel, name string) bool {
 	switch rel {
 	case ".dockerenv", "etc/hostname", "etc/hosts", "etc/resolv.conf", "lost+found", Marker, Sentinel:

@@ -32,7 +32,7 @@ func (w *worker) leaf(d *directory, name string, st *unix.Statx_t) error {
 	return w.write(d, name, st, there && have.Mode&unix.S_IFMT == unix.S_IFDIR)
 }
 
-// same says whether the jail has an entry already. A file whose copy was interrupted has another time.
+// same reports whether the jail has an entry already. A file whose copy was interrupted has another time.
 func (w *worker) same(d *directory, name string, st *unix.Statx_t, have *unix.Stat_t) bool {
 	if uint32(st.Mode) != have.Mode || st.Uid != have.Uid || st.Gid != have.Gid {
 		return false

@@ -23,7 +23,7 @@ type directory struct {
 	rel            string
 	source, target int
 	stat           unix.Statx_t
-	// fresh says that this run has made it, so that nothing is in it.
+	// fresh is true if this run has made it, so that nothing is in it.
 	fresh   bool
 	pending atomic.Int32
 }
@@ -181,7 +181,7 @@ func (w *worker) entry(d *directory, name string) error {
 	return nil
 }
 
-// kept says whether an entry belongs to users and is there already.
+// kept reports whether an entry belongs to users and is there already.
 func (w *worker) kept(d *directory, rel, name string) (bool, error) {
 	if !w.keep || d.fresh || !users(rel) {
 		return false, nil

@@ -113,7 +113,7 @@ func number(text string) (uint64, bool) {
 	return n, err == nil && n < 1<<32-1
 }
 
-// isName says whether the name service and Slurm take the name: no blanks, and not one that reads as an option, a
+// isName reports whether the name service and Slurm take the name: no blanks, and not one that reads as an option, a
 // comment or a line of NIS.
 func isName(name string) bool {
 	return name != "" && !strings.ContainsAny(name[:1], "-+#~") && !strings.ContainsFunc(name, unicode.IsSpace) && !strings.Contains(name, "/")

@@ -91,7 +91,7 @@ func (a *Assembler) mount(step Step) error {
 	return bind(step, target)
 }
 
-// what says what a mount point has to be.
+// what returns what a mount point has to be.
 func what(source string) string {
 	if info, err := os.Stat(source); err == nil && !info.IsDir() {
 		return "an empty file"
@@ -99,7 +99,7 @@ func what(source string) string {
 	return "an empty directory"
 }
 
-// isFile says whether the jail has a regular file at path. A symbolic link is none: it leads to SlurmDir already.
+// isFile reports whether the jail has a regular file at path. A symbolic link is none: it leads to SlurmDir already.
 func (a *Assembler) isFile(path string) bool {
 	if _, err := a.Jail.Link(path); err == nil {
 		return false
@@ -159,7 +159,7 @@ func bind(step Step, target *os.File) error {
 	return attach(step, target)
 }
 
-// inPod says whether a path of the view is below what is the pod's by then, where mount points may be made.
+// inPod reports whether a path of the view is below what is the pod's by then, where mount points may be made.
 func inPod(target string) bool {
 	return strings.HasPrefix(target, "/tmp/") || strings.HasPrefix(target, "/run/")
 }
@@ -210,7 +210,7 @@ func attach(step Step, target *os.File) error {
 	return nil
 }
 
-// sameKind says whether source and target are both directories or both not.
+// sameKind reports whether source and target are both directories or both not.
 func sameKind(source string, target *os.File) bool {
 	from, fromErr := os.Stat(source)
 	to, toErr := target.Stat()

@@ -40,7 +40,7 @@ func all() map[string]Check {
 // Find returns the check with a name, or nil.
 func Find(name string) Check { return all()[name] }
 
-// Known says whether there is a check with a name.
+// Known reports whether there is a check with a name.
 func Known(name string) bool { return Find(name) != nil }
 
 // Names are those of all checks.

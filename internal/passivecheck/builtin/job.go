@@ -30,7 +30,7 @@ const minLeftoverAge = time.Minute
 
 func jobDir(id int64) string { return memoryDir + "/" + jobDirPrefix + strconv.FormatInt(id, 10) }
 
-// hasMemoryDir says whether workers have the tmpfs.
+// hasMemoryDir reports whether workers have the tmpfs.
 func hasMemoryDir(m *machine.Machine) bool {
 	info, err := m.Files.Lstat(memoryDir)
 	return err == nil && info.IsDir()
@@ -92,7 +92,7 @@ func closeMemoryDir(m *machine.Machine) error {
 	return nil
 }
 
-// ofOthers says whether somebody besides root and a user may have what is at the place of a job's directory.
+// ofOthers reports whether somebody besides root and a user may have what is at the place of a job's directory.
 func ofOthers(info fs.FileInfo, uid int) bool {
 	is := owner(info)
 	return !info.IsDir() || info.Mode().Perm()&0o077 != 0 || is != uid && is != os.Geteuid()

@@ -150,7 +150,7 @@ func dropPageCache(_ context.Context, m *machine.Machine) (passivecheck.Result, 
 	return passed("the page cache was dropped")
 }
 
-// forbidden says whether the kernel keeps something from the pod for good.
+// forbidden reports whether the kernel keeps something from the pod for good.
 func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) }
 
 // dropPOSIXSharedMemory removes what jobs have left in /dev/shm of the jail.

@@ -22,7 +22,7 @@ const driverRoot = "/run/nvidia/driver"
 // nvidiaSMI is the program's path there.
 const nvidiaSMI = "/usr/bin/nvidia-smi"
 
-// HasNvidiaSMI says whether nvidia-smi is installed.
+// HasNvidiaSMI reports whether nvidia-smi is installed.
 func (m *Machine) HasNvidiaSMI() bool { return m.driver() != "" || m.Program("nvidia-smi") != "" }
 
 // driver is the root directory for nvidia-smi; empty for that of the container.

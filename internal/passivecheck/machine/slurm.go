@@ -51,7 +51,7 @@ func (m *Machine) Node(ctx context.Context) (passivecheck.Node, error) {
 	})
 }
 
-// isHere tells whether an address is one of this machine. A name may be.
+// isHere reports whether an address is one of this machine. A name may be.
 func isHere(address string) (bool, error) {
 	wanted, err := netip.ParseAddr(strings.Trim(address, "[]"))
 	if err != nil {

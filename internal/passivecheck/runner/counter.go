@@ -53,7 +53,7 @@ func Count(root string, counter passivecheck.Counter) error {
 	return nil
 }
 
-// firstTime says whether it is told for the first time that a check is not available.
+// firstTime reports whether it is told for the first time that a check is not available.
 func (r *Runner) firstTime(name string) (bool, error) {
 	dir := r.Machine.Path(filepath.Join(Dir, "unavailable"))
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of checks are no secret

@@ -74,7 +74,7 @@ func (p *process) stop() {
 	}
 }
 
-// died says how the process ended and the last lines of its log.
+// died returns how the process ended and the last lines of its log.
 func (p *process) died() error {
 	log, err := os.ReadFile(p.logPath)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *controlPlane) limit(ctx context.Context, clientset kubernetes.Interface
 	return nil
 }
 
-// granted says whether the server's own view of the role is up to date.
+// granted reports whether the server's own view of the role is up to date.
 func granted(ctx context.Context, clientset kubernetes.Interface) bool {
 	review, err := clientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: operatorUser, Groups: []string{operatorGroup}, ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -127,7 +127,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// ignoresUnready says whether a pod that is not ready may be evicted without asking how many disruptions are allowed.
+// ignoresUnready reports whether a pod that is not ready may be evicted without asking how many disruptions are allowed.
 func ignoresUnready(b *policyv1.PodDisruptionBudget) bool {
 	if policy := b.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
 		return true

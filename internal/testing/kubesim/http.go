@@ -106,7 +106,7 @@ func (s *Server) list(r *request, res *resource) any {
 	}
 }
 
-// selects says whether the request is about an object.
+// selects reports whether the request is about an object.
 func (r *request) selects(obj *unstructured.Unstructured) bool {
 	node, _, _ := unstructured.NestedString(obj.Object, "spec", "nodeName") // a field to select pods by
 	return (r.namespace == "" || r.namespace == obj.GetNamespace()) && r.labels.Matches(labels.Set(obj.GetLabels())) &&

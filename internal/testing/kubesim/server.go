@@ -90,7 +90,7 @@ func New(scheme *runtime.Scheme) *Server {
 	return s
 }
 
-// isObject says whether a type of the scheme is one that is stored, not a list or the options of a call.
+// isObject reports whether a type of the scheme is one that is stored, not a list or the options of a call.
 func isObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
 	obj, err := scheme.New(gvk)
 	if err != nil || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {

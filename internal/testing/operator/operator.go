@@ -298,7 +298,7 @@ func (o *Operator) Settle() int {
 // asked is how often Slurm was asked for its nodes.
 func (o *Operator) asked() int { return o.Slurm.Counters().Calls["GET nodes"] }
 
-// linked says that the operator has a link that works, and so will ask Slurm again.
+// linked reports whether the operator has a link that works, and so will ask Slurm again.
 func (o *Operator) linked() bool {
 	var controllers slinkyv1beta1.ControllerList
 	if err := o.User.List(o.t.Context(), &controllers, client.InNamespace(o.Namespace)); err != nil {
@@ -309,7 +309,7 @@ func (o *Operator) linked() bool {
 	})
 }
 
-// makesHostKeys says that the operator has not answered for a LoginSet yet. It may make the host keys, which takes seconds in which nothing is
+// makesHostKeys reports whether the operator has not answered for a LoginSet yet. It may make the host keys, which takes seconds in which nothing is
 // written.
 func (o *Operator) makesHostKeys() bool {
 	if o.enabled != nil && !o.enabled["loginset"] {

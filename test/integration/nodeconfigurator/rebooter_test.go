@@ -43,7 +43,7 @@ func (s *scene) quiet() {
 	}
 }
 
-// back says what is wrong with a node that should be in service again.
+// back returns what is wrong with a node that should be in service again.
 func back(n reboot.Node) string {
 	if n.Drain.Status != no || n.Drain.Reason != nebiusv1alpha1.ReasonNodeUndrained || n.Tainted || n.Marks != (reboot.Marks{}) {
 		return "the node is not back"

@@ -83,7 +83,7 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	})
 }
 
-// isUp says what keeps an object of the predecessors' kinds from being ready. Slurm jobs of checks do not run in this world, whose workers are in no partition: a check
+// isUp returns what keeps an object of the predecessors' kinds from being ready. Slurm jobs of checks do not run in this world, whose workers are in no partition: a check
 // may wait for one.
 func isUp(t *testing.T, o *operator.Operator, u *unstructured.Unstructured) error {
 	t.Helper()

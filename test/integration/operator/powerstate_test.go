@@ -58,7 +58,7 @@ func (a *around) showsNodes(ordinals string) {
 	})
 }
 
-// allRun says whether kubelets have started all pods: those of showsNodes that come later are not.
+// allRun reports whether kubelets have started all pods: those of showsNodes that come later are not.
 func allRun(pods []corev1.Pod) bool {
 	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }

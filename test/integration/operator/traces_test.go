@@ -42,7 +42,7 @@ func attributes(s tracetest.SpanStub) map[string]string {
 	return out
 }
 
-// about says in one line what a span is about.
+// about returns in one line what a span is about.
 func about(s tracetest.SpanStub) string {
 	a := attributes(s)
 	line := s.Name
