@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the generated pages and parts o
 // begin stands before the generated part of a page. People write what is above.
 const begin = "<!-- Below this line: go test ./docs -update -->\n"
 
-// compare holds the generated part of a page against what the code says, or writes it.
+// compare compares the generated part of a page with the code, or writes it.
 func compare(t *testing.T, page, want string) {
 	t.Helper()
 	data, err := os.ReadFile(page)

@@ -25,7 +25,7 @@ var (
 	special     = regexp.MustCompile("[\\\\`*_\\[\\]|<>]")
 )
 
-// describe is the text of a field and its default. Where the text says what the default is, that is taken, because it knows of defaults
+// describe is the text of a field and its default. Where the text names the default, that is taken, because it includes defaults
 // that the operator computes.
 func describe(property apiextensionsv1.JSONSchemaProps) (text, fallback string) {
 	text = strings.Join(strings.Fields(property.Description), " ")
@@ -137,7 +137,7 @@ func limits(property apiextensionsv1.JSONSchemaProps) string {
 
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 
-// readers are the pages that tell what a kind is for.
+// readers are the pages that describe what a kind is for.
 func readers() map[string]string {
 	return map[string]string{
 		"Accounting.v1beta1": "users/accounting.md", "Controller.v1beta1": "users/controller.md", "LoginSet.v1beta1": "users/loginset.md",
@@ -150,7 +150,7 @@ func readers() map[string]string {
 type writer struct {
 	strings.Builder
 
-	// idle says of a path that it has no effect.
+	// idle reports whether a path has no effect.
 	idle func(path string) bool
 }
 
@@ -253,13 +253,13 @@ func (w *writer) meaning(f field) string {
 
 const nebiusGroup = "slurm.nebius.ai"
 
-// below reports whether a path is above or something in it.
+// below reports whether a path is above or is in it.
 func below(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// notServed reports whether nothing acts on a kind, of which the page of fields without effect lists none.
+// notServed reports whether nothing acts on a kind: the page of fields without effect lists none of its fields.
 func notServed(group string, idle []string) bool { return group == nebiusGroup && len(idle) == 0 }
 
 // readWithoutEffect are the fields without effect by kind. internal/compose compares that page with what the operator does.

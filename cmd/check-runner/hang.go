@@ -66,7 +66,7 @@ func watchJail(ctx context.Context, in invocation, o options, hangs chan<- struc
 	for {
 		answered := make(chan struct{})
 		go func() {
-			// An error is an answer. Whoever opens the jail tells it.
+			// An error is an answer. Opening the jail reports it.
 			_ = in.Ask(o)
 			close(answered)
 		}()

@@ -26,7 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck/runner"
 )
 
-// Where things are, unless flags or the environment say otherwise.
+// Where things are, unless flags or the environment set another place.
 const (
 	// usersConfig and usersDir are the two forms of the configuration of Soperator's charts, from a ConfigMap.
 	usersConfig = "/opt/slurm_scripts/checks.json"
@@ -80,7 +80,7 @@ It ends with 1 when a check fails before a job, and else with 0: an error of its
 
 `
 
-// options are what command line and environment say.
+// options are the settings of the command line and the environment.
 type options struct {
 	command, config, outputs, log, root, jail string
 }
@@ -92,7 +92,7 @@ func (o options) environment(given map[string]string) map[string]string {
 	return out
 }
 
-// run is the program. What goes wrong in it lets the job run, and is told.
+// run is the program. Its own errors are reported, and let the job run.
 func run(ctx context.Context, in invocation) int {
 	o, err := parse(in)
 	switch {
@@ -160,7 +160,7 @@ func checks(ctx context.Context, r *runner.Runner, o options) int {
 	return r.Run(ctx)
 }
 
-// validate tells of mistakes in a configuration.
+// validate reports mistakes in a configuration.
 func validate(o options, in invocation) int {
 	found, err := runner.Load(o.config)
 	if err != nil {

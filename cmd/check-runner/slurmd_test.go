@@ -17,7 +17,7 @@ import (
 const programs = "SelectTypeParameters=CR_Core_Memory\nProlog=/mnt/checks/prolog.sh\nEpilog=/mnt/checks/epilog.sh\n" +
 	"HealthCheckProgram=/mnt/checks/hc_program.sh\nHealthCheckInterval=1\nHealthCheckNodeState=ANY"
 
-// config has a check for each thing that only a real Slurm tells.
+// config has a check for each thing that only a real Slurm shows.
 const config = `[
 	{"name": "tmpfs", "builtin": "job_tmpfs_recreate", "contexts": ["prolog"]},
 	{"name": "delete", "builtin": "job_tmpfs_delete", "contexts": ["epilog"]},
@@ -143,7 +143,7 @@ func requeues(t *testing.T, box *realslurm.Box, node func() string, submit func(
 	}
 }
 
-// eventually waits for a word in what ask says.
+// eventually waits for a word in what ask returns.
 func eventually(t *testing.T, what string, ask func() string, word string) {
 	t.Helper()
 	deadline, tick := time.NewTimer(90*time.Second), time.NewTicker(100*time.Millisecond)

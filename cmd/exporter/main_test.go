@@ -60,7 +60,7 @@ func get(url string) (string, error) {
 	return string(body), err
 }
 
-// The program serves what slurmrestd says, with a token of each kind, and ends when it is told to.
+// The program serves slurmrestd's answers, with a token of each kind, and ends when it is asked to.
 func TestTheProgramServesWhatSlurmrestdSays(t *testing.T) {
 	dir := t.TempDir()
 	const key = "the-key-of-the-cluster"

@@ -122,7 +122,7 @@ func populateInput(o populateOptions) (populate.Options, error) {
 	return in, nil
 }
 
-// teller tells of progress, in the log and on the Job.
+// teller reports progress, in the log and on the Job.
 type teller struct {
 	options  populateOptions
 	log      *slog.Logger
@@ -163,7 +163,7 @@ func (t *teller) tell(ctx context.Context) {
 	}
 }
 
-// cut shortens what a server says to what fits a line.
+// cut shortens a server's answer to what fits a line.
 func cut(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return text[:min(len(text), 300)]

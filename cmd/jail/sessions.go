@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootVariable tells the program of "jail sessions" under which path it finds the root of the jail.
+// rootVariable is the environment variable with the path under which the program of "jail sessions" finds the root of the jail.
 const rootVariable = "COXSWAIN_JAIL_ROOT"
 
 // runSessions runs a program, sshd, in the container's root file system, but in a mount namespace whose root is the jail. A session that
@@ -132,7 +132,7 @@ func enterJail(root string) error {
 	return nil
 }
 
-// await waits for the end of the program. The error says how it ended; it is nil for status 0. Without the process that stays, if there is
+// await waits for the end of the program. The error is how it ended, nil for status 0. Without the process that stays, if there is
 // one, nobody could log in any more, so the program ends with it. Others that are children of this one may end before.
 func await(program, staying int) error {
 	for {

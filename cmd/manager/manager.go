@@ -24,7 +24,7 @@ import (
 // leaseName is the lease by which replicas agree on who acts.
 const leaseName = "coxswain-manager"
 
-// namespaceFile is where Kubernetes tells a pod its namespace.
+// namespaceFile is where a pod finds its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // newManager makes the manager with all its controllers, ready to start.

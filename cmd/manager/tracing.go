@@ -13,10 +13,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
-// tracingOptions say where traces are sent. Other settings are read from the environment by OpenTelemetry's library.
+// tracingOptions are where traces are sent. Other settings are read from the environment by OpenTelemetry's library.
 type tracingOptions struct {
 	endpoint string
-	// byEnvironment is true if the environment names a receiver, and protocol what it says of the protocol.
+	// byEnvironment is true if the environment names a receiver, and protocol is what it names as the protocol.
 	byEnvironment bool
 	protocol      string
 }

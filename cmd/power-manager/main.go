@@ -52,7 +52,7 @@ func newClient() (client.Client, error) {
 	return client.New(rest, client.Options{Scheme: scheme})
 }
 
-// options are what the command line says.
+// options are the flags of the command line.
 type options struct {
 	nodes, namespace string
 	timeout          time.Duration

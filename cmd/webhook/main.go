@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command webhook tells users of mistakes in the objects of Coxswain while they make them. Nothing depends on it.
+// Command webhook warns users of mistakes in the objects of Coxswain while they make them. Nothing depends on it.
 package main
 
 import (

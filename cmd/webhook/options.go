@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
-// options are the command line. The flags are those of the predecessor, and those that say where certificates come from.
+// options are the command line. The flags are those of the predecessor, and those for the source of certificates.
 type options struct {
 	server              webhook.Flags
 	healthAddr          string

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs say. For a
+// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs report. For a
 // check of type slurmJob it decides as well which Slurm jobs a Job stands for, and what follows their ends.
 //
 // A check is a CronJob of its name. So "kubectl create job --from=cronjob/NAME" runs one by hand. The run after creation is a Job
@@ -43,15 +43,15 @@ type Input struct {
 // Output is what a check is to be made of.
 type Output struct {
 	render.Output
-	// Gate says whether the check may run.
+	// Gate is whether the check may run.
 	Gate Gate
 	// FirstRunDue is true if the check is to run after creation, and has not run yet.
 	FirstRunDue bool
-	// Marks are what worker pods are to say of the check.
+	// Marks are what worker pods are to show of the check.
 	Marks []Mark
 }
 
-// Decide returns what a check is to be made of.
+// Decide returns the objects that a check is made of.
 func Decide(in Input) Output {
 	var out Output
 	out.Problems = append(out.Problems, cycle(in.Check, in.Checks)...)
@@ -76,7 +76,7 @@ func Decide(in Input) Output {
 	return out
 }
 
-// ignoreSlurm tells of what is about Slurm jobs in a check that is a Kubernetes Job.
+// ignoreSlurm lists the fields for Slurm jobs in a check that is a Kubernetes Job.
 func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
 	spec := &check.Spec
 	o.Ignore(spec.SlurmJobSpec != nil, "spec.slurmJobSpec")
@@ -86,7 +86,7 @@ func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(spec.K8sJobSpec != nil && spec.K8sJobSpec.MungeContainer.Image != "", "spec.k8sJobSpec.mungeContainer")
 }
 
-// runsFirst reports whether the run after creation is still to be made. A check that has had any Job has had its first run.
+// runsFirst reports whether the run after creation is still due. A check that has had any Job has had its first run.
 func runsFirst(in Input) bool {
 	wanted := in.Check.Spec.RunAfterCreation
 	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && in.Check.Status.SlurmJobsStatus == nil && len(in.Jobs) == 0

@@ -99,7 +99,7 @@ func TestWhenACheckRuns(t *testing.T) {
 		spec  string
 		world []func(*Input)
 		want  []string
-		// waits is what the gate says.
+		// waits is what the gate waits for.
 		waits string
 	}{
 		"a new check has a CronJob":                         {want: first},

@@ -13,12 +13,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// dependsOnPath is the field that cycles are told of at.
+// dependsOnPath is the field at which cycles are reported.
 const dependsOnPath = "spec.dependsOn"
 
-// Gate says whether a check may have its first run, and whether its runs by schedule rest.
+// Gate is whether a check may have its first run, and whether its scheduled runs are suspended.
 type Gate struct {
-	// Part names what the check waits for, and Waits says why; both are empty when it may run.
+	// Part names what the check waits for, and Waits is why; both are empty when it may run.
 	Part, Waits string
 	// Rests is true if the cluster is away on purpose, so that nothing is run by schedule.
 	Rests bool

@@ -26,18 +26,18 @@ import (
 type Worker struct {
 	Name string
 	UID  types.UID
-	// Machine is that of its Kubernetes node; zero while nothing is known of that.
+	// Machine is the machine of its Kubernetes node; zero while that is not known.
 	Machine worker.Machine
-	// Said is what the pod says of the check so far.
+	// Said is what the pod shows of the check so far.
 	Said string
 }
 
-// Mark is what a pod is to say of the check.
+// Mark is what a pod is to show of the check.
 type Mark struct {
 	Pod  string
 	UID  types.UID
 	Says string
-	// Failed is true if the check has failed there, and that the pod does not say so yet.
+	// Failed is true if the check has failed there and the pod does not show it yet.
 	Failed bool
 }
 
@@ -50,21 +50,21 @@ func Requires(check *nebiusv1alpha1.ActiveCheck) bool {
 	return check.Spec.RequiredBeforeJobs && !IsSlurmJob(check)
 }
 
-// LooksAtMachine says of a Job that it looks at the machine of a worker.
+// LooksAtMachine reports whether a Job checks the machine of a worker.
 func LooksAtMachine(job *batchv1.Job) bool {
 	return job.Annotations[slinkyv1beta1.AnnotationMachine] != ""
 }
 
-// onMachines adds the Jobs that look at the machines of workers, and what the pods are to say. The cases in order:
+// onMachines adds the Jobs that check the machines of workers, and what the pods are to show. The cases in order:
 //
 //	case                                        what happens
 //	it has passed on this machine               nothing
-//	nothing is known of the machine             nothing: the pod says what it said
-//	the check has mistakes                      the pod says so
+//	nothing is known of the machine             nothing: the pod stays as it is
+//	the check has mistakes                      the pod shows it
 //	there is no Job for this machine            it is made
-//	the Job has not ended                       the pod says that it runs
-//	it has failed                               the pod says how; the Job is made again once it is gone
-//	it is complete                              the pod says that the check has passed
+//	the Job has not ended                       the pod shows that it runs
+//	it has failed                               the pod shows how; the Job is made again once it is gone
+//	it is complete                              the pod shows that the check has passed
 func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 	if !Requires(in.Check) {
 		return
@@ -98,7 +98,7 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 	}
 }
 
-// says is what a pod says of the check, by the Job of its machine.
+// says returns what a pod shows of the check, by the Job of its machine.
 func says(job *batchv1.Job, machine worker.Machine) string {
 	switch {
 	case has(job, batchv1.JobComplete):

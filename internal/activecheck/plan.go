@@ -20,9 +20,9 @@ type RunInput struct {
 	RunFacts
 	// Nodes are Slurm's nodes, if it is reachable, and jobs are to be submitted or have ended.
 	Nodes []rest.Node
-	// There are the jobs of the run that Slurm has, if they are known.
+	// There lists the jobs of the run that Slurm has, if they are known.
 	There []SubmittedJob
-	// Refused is what Slurm said against a job that it did not take; empty for none.
+	// Refused is Slurm's error for a job that it refused; empty for none.
 	Refused string
 	// Ended are jobs of the run that have ended, and whose end is not noted yet.
 	Ended []EndedJob
@@ -53,14 +53,14 @@ type Conclusion struct {
 	Job EndedJob
 	// Reactions are what is to be done about its nodes.
 	Reactions []NodeReaction
-	// Left says of nodes why they are not drained.
+	// Left are the reasons why nodes are not drained.
 	Left []string
 }
 
-// notSubmitted is what a run says that could not be submitted in its time.
+// notSubmitted is the message of a run that could not be submitted in time.
 const notSubmitted = "the deadline of spec.activeDeadlineSeconds was over"
 
-// PlanRun returns what is to be done next about a run. A check with mistakes submits nothing; jobs that are submitted are followed all
+// PlanRun returns the next step of a run. A check with mistakes submits nothing; jobs that are submitted are followed all
 // the same.
 func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 	plan := RunPlan{Job: f.Job, Step: NextStep(f.RunFacts), Record: ReadRecord(f.Job.Annotations)}
@@ -92,7 +92,7 @@ func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 	return plan
 }
 
-// conclude adds what follows from the end of a job. A node that drains already keeps its reason, whoever gave it. One of which Slurm
+// conclude adds what follows from the end of a job. A node that drains already keeps its reason. A node of which Slurm
 // does not say whether it drains is left alone.
 func (p *RunPlan) conclude(check *nebiusv1alpha1.ActiveCheck, job EndedJob, nodes []rest.Node) {
 	reactions, _ := ReactTo(check, job.CheckedJob) // the mistakes are told of the check itself

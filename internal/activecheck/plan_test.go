@@ -99,7 +99,7 @@ type world struct {
 // write reports whether the operator still runs to make a write.
 func (w *world) write() bool { w.writes--; return w.writes >= 0 }
 
-// pass is one pass of the operator. It stops after some writes, and knows nothing afterwards.
+// pass is one pass of the operator. It stops after some writes, and forgets everything afterwards.
 func (w *world) pass(writes int) {
 	w.writes = writes
 	w.carryOut()

@@ -31,8 +31,8 @@ type NodeReaction struct {
 	Node string
 	// Drain is the reason to drain the node with; empty is no drain.
 	Drain string
-	// Comment is what the comment of the node is to say of the job; empty is nothing. Uncomment says that what an earlier job of the check has
-	// left there is to go.
+	// Comment is what to write about the job into the node's comment; empty is nothing. Uncomment is true if what an earlier job of the check
+	// left there is to be removed.
 	Comment   string
 	Uncomment bool
 	// AddReservation and RemoveReservation are the names of reservations to make and to delete; empty is none.
@@ -40,7 +40,7 @@ type NodeReaction struct {
 }
 
 // ReactTo returns what is to be done about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
-// reactions, one that is COMPLETED to the success reactions, and any other end to nothing: it says nothing about the node.
+// reactions, one that is COMPLETED to the success reactions, and any other end to nothing: it proves nothing about the node.
 func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction, problem.List) {
 	var each NodeReaction
 	var problems problem.List
@@ -82,7 +82,7 @@ func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1a
 	}
 }
 
-// textOf is what the reason of a drain says of a job.
+// textOf returns what the reason of a drain says of a job.
 func textOf(check string, job CheckedJob) string {
 	how := failed
 	if job.State == "COMPLETED" {
@@ -91,7 +91,7 @@ func textOf(check string, job CheckedJob) string {
 	return how + check + ": job " + job.ID + " " + node.SlurmJobSuffix
 }
 
-// commentOn is what a comment says, empty if none is asked for.
+// commentOn returns the text of a comment, empty if none is asked for.
 func commentOn(r *nebiusv1alpha1.Reactions, text string) (string, error) {
 	comments, err := r.CommentSlurmNode.Decode()
 	if err != nil || comments == nil {
@@ -100,7 +100,7 @@ func commentOn(r *nebiusv1alpha1.Reactions, text string) (string, error) {
 	return node.SanitizeReason(strings.TrimSpace(comments.CommentPrefix + " " + text)), nil
 }
 
-// commentsFailures reports whether a job that fails is told of in a comment.
+// commentsFailures reports whether a failed job is noted in a comment.
 func commentsFailures(spec *nebiusv1alpha1.ActiveCheckSpec) bool {
 	reactions, _ := reactionsTo(spec, "FAILED")
 	if reactions == nil {
@@ -110,7 +110,7 @@ func commentsFailures(spec *nebiusv1alpha1.ActiveCheckSpec) bool {
 	return text != ""
 }
 
-// CommentsOn reports whether a comment tells of a failed job of a check.
+// CommentsOn reports whether a comment names a failed job of a check.
 func CommentsOn(check, comment string) bool { return strings.Contains(comment, failed+check+": job ") }
 
 // failed is how the text about a failed job begins.

@@ -57,7 +57,7 @@ func TestWhatFollowsAJobOfACheck(t *testing.T) {
 	}
 }
 
-// FuzzReactTo: whatever a spec says, what is said of a node is one line.
+// FuzzReactTo: whatever a spec has, the text about a node is one line.
 func FuzzReactTo(f *testing.F) {
 	f.Add([]byte(`{"failureReactions": {"drainSlurmNode": {"drainReasonPrefix": "a\nb"}, "commentSlurmNode": true}}`), "a")
 	f.Fuzz(func(t *testing.T, spec []byte, node string) {

@@ -20,10 +20,10 @@ const ManagedBy = "coxswain.dev/activecheck"
 const (
 	// AnnotationSlurmJobs has the numbers of its Slurm jobs, comma separated, once all are submitted: contract soperator.md §9.8.
 	AnnotationSlurmJobs = "slurm-job-id"
-	// AnnotationEnded says how its Slurm jobs ended that have ended, and that what follows from it has been done: "17=COMPLETED
+	// AnnotationEnded is how Slurm jobs of the run ended whose reactions have been carried out: "17=COMPLETED
 	// 18=FAILED/NonZeroExitCode".
 	AnnotationEnded = "coxswain.dev/ended-slurm-jobs"
-	// AnnotationRefused is what Slurm said against jobs that it did not take; absent for none.
+	// AnnotationRefused is Slurm's errors for jobs that it refused; absent for none.
 	AnnotationRefused = "coxswain.dev/refused-slurm-jobs"
 )
 
@@ -41,14 +41,14 @@ const unknownState = "UNKNOWN"
 // Forgotten is the end of a job that slurmctld does not have any more.
 func Forgotten() End { return End{State: unknownState, Reason: "SlurmctldHasForgottenIt"} }
 
-// A Record is what the annotations of a Kubernetes Job say of its Slurm jobs.
+// A Record is what the annotations of a Kubernetes Job record about its Slurm jobs.
 type Record struct {
 	// Submitted is true if all jobs are submitted, and IDs are their numbers, in the order of their submission.
 	Submitted bool
 	IDs       []string
 	// Ended are the jobs that have ended, by number.
 	Ended map[string]End
-	// Refused is what Slurm said against jobs that it did not take; empty for none.
+	// Refused is Slurm's errors for jobs that it refused; empty for none.
 	Refused string
 }
 
@@ -160,18 +160,18 @@ type RunFacts struct {
 	Now time.Time
 	// Reachable is true if Slurm answers, so that its nodes are known.
 	Reachable bool
-	// Known is true if this process knows every Slurm job of the run that there is, since it has begun the run or looked for them.
+	// Known is true if this process knows every Slurm job of the run, since it has begun the run or looked for them.
 	Known bool
 }
 
-// NextStep returns what is to be done next about a run. The cases in order:
+// NextStep returns the next step of a run. The cases in order:
 //
 //	case                                            step     why
 //	it is over, deleted, suspended, or not ours     none
 //	all jobs are submitted                          follow
-//	it has no start time                            begin    whoever sees a start time later knows that jobs may be there
+//	it has no start time                            begin    a start time found later shows that jobs may be there
 //	Slurm does not answer, within the deadline      wait
-//	Slurm does not answer, after it                 give up  the jobs that may be there are told as unknown
+//	Slurm does not answer, after it                 give up  the jobs that may be there are reported as unknown
 //	the jobs that are there are not known           find     nothing is submitted twice
 //	after the deadline                              give up
 //	otherwise                                       submit
@@ -202,12 +202,12 @@ func LastSubmission(job *batchv1.Job) time.Time { return job.Status.StartTime.Ad
 // userGrace is how long slurmctld may take to know a user whom a check before has just made: it asks for the accounts again and again.
 const userGrace = 2 * time.Minute
 
-// AwaitsUser says of a run whose jobs Slurm does not take for their user that they are submitted again: slurmctld may know the user soon.
+// AwaitsUser reports whether a run, whose jobs Slurm refuses because of their user, is submitted again: slurmctld may know the user soon.
 func AwaitsUser(job *batchv1.Job, now time.Time) bool {
 	return now.Before(job.Status.StartTime.Add(min(userGrace, deadline(job))))
 }
 
-// Ours reports whether the operator writes the status of a Job, and nobody else.
+// Ours reports whether the operator alone writes the status of a Job.
 func Ours(job *batchv1.Job) bool {
 	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy == ManagedBy
 }
@@ -216,7 +216,7 @@ func Ours(job *batchv1.Job) bool {
 func Over(job *batchv1.Job) bool { return has(job, batchv1.JobComplete) || has(job, batchv1.JobFailed) }
 
 // marker is what the comment of the Slurm jobs of a run begins with, by which they are found again. The nodes that a job must have
-// follow, since slurmctld says of a pending job only where it may run. What the batch script gives as a comment comes last.
+// follow, since slurmctld shows of a pending job only where it may run. What the batch script gives as a comment comes last.
 func marker(job *batchv1.Job) string { return ManagedBy + " " + string(job.UID) }
 
 // givenComment is what stands before the comment of the batch script. No UID and no host list has it. check-runner reads what follows
@@ -234,7 +234,7 @@ func commentOf(marker, nodes, given string) string {
 	return marker
 }
 
-// ReadMarker reports whether a comment is that of a Slurm job of a run, and which nodes the job must have: a host list, empty if any will
+// ReadMarker reports whether a comment belongs to a Slurm job of a run, and returns the nodes that the job must have: a host list, empty if any will
 // do.
 func ReadMarker(job *batchv1.Job, comment string) (nodes string, ours bool) {
 	rest, ours := strings.CutPrefix(comment, marker(job))

@@ -26,7 +26,7 @@ const (
 	maxMessage = 512
 )
 
-// result is how a run is, as its record says it. The cases in order:
+// result returns the state of a run from its record. The cases in order:
 //
 //	case                                           result
 //	not all jobs are submitted, or have ended      InProgress
@@ -56,7 +56,7 @@ func result(r Record) nebiusv1alpha1.SlurmRunStatus {
 	return nebiusv1alpha1.SlurmRunComplete
 }
 
-// endOf is what the end of one job means. One whose node died, or whose time was over, says nothing about what was checked.
+// endOf is what the end of one job means. One whose node died, or whose time was over, proves nothing about what was checked.
 func endOf(end End) nebiusv1alpha1.SlurmRunStatus {
 	switch end.State {
 	case "COMPLETED":
@@ -141,8 +141,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(" …")], "") + " …"
 }
 
-// SlurmStatus is what the runs of a check say, those by schedule, by hand and after creation alike; nil before the first. before is
-// what the status says so far. It is kept as it is while nothing differs, and it knows of runs whose Jobs are deleted by now.
+// SlurmStatus returns the status of the runs of a check: scheduled, manual and after creation alike; nil before the first. before is
+// the status so far. It is kept as it is while nothing differs, and it includes runs whose Jobs are deleted by now.
 func SlurmStatus(in Input, before *nebiusv1alpha1.SlurmJobsStatus, now time.Time) *nebiusv1alpha1.SlurmJobsStatus {
 	out := &nebiusv1alpha1.SlurmJobsStatus{}
 	if before != nil {
@@ -180,7 +180,7 @@ func newestRun(jobs []batchv1.Job) (last *batchv1.Job) {
 	return last
 }
 
-// earlier reports whether a run, of a begin and a first Slurm job, is earlier than another one. Times are in seconds, in which several runs may
+// earlier reports whether a run, with a begin and a first Slurm job, is earlier than another one. Times are in seconds, in which several runs may
 // begin. Then that of the lower number is earlier, if both have one.
 func earlier(at *metav1.Time, first string, than *metav1.Time, thanFirst string) bool {
 	if !at.Equal(than) {
@@ -199,7 +199,7 @@ func firstJob(job *batchv1.Job) string {
 	return ""
 }
 
-// ofRun is what a status says of a run.
+// ofRun returns what a status shows of a run.
 func ofRun(check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job) nebiusv1alpha1.SlurmJobsStatus {
 	r := ReadRecord(job.Annotations)
 	out := nebiusv1alpha1.SlurmJobsStatus{LastRunName: name(check), LastRunStatus: result(r), LastRunSubmitTime: job.Status.StartTime.DeepCopy()}
@@ -241,7 +241,7 @@ func sameRun(a, b *nebiusv1alpha1.SlurmJobsStatus) bool {
 		slices.Equal(a.LastRunErrorJobsAndReasons, b.LastRunErrorJobsAndReasons) && slices.Equal(a.LastRunCancelledJobs, b.LastRunCancelledJobs)
 }
 
-// RunFailure returns how the last run of a check went wrong, if the status did not say so before; empty otherwise.
+// RunFailure returns how the last run of a check went wrong, if the status did not show it before; empty otherwise.
 func RunFailure(in Input, before, after *nebiusv1alpha1.SlurmJobsStatus) string {
 	if after == nil || before != nil && before.LastRunStatus == after.LastRunStatus && before.LastRunSubmitTime.Equal(after.LastRunSubmitTime) {
 		return ""

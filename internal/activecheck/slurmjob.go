@@ -28,7 +28,7 @@ const user = "soperatorchecks"
 // SbatchKey is the key of the ConfigMap of spec.slurmJobSpec.sbatchScriptRefName that has the batch script.
 const SbatchKey = "sbatch.sh"
 
-// annotationCheckType on a CronJob is the type of the check that it was made for. It tells a CronJob whose managedBy the API server has
+// annotationCheckType on a CronJob is the type of the check that it was made for. It distinguishes a CronJob whose managedBy the API server has
 // dropped from one that was made while the check had another type.
 const annotationCheckType = "coxswain.dev/check-type"
 
@@ -51,7 +51,7 @@ func IsSlurmJob(check *nebiusv1alpha1.ActiveCheck) bool {
 	return check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob
 }
 
-// slurmSpec is what the spec says of Slurm jobs.
+// slurmSpec returns the part of the spec about Slurm jobs.
 func slurmSpec(check *nebiusv1alpha1.ActiveCheck) nebiusv1alpha1.SlurmJobSpec {
 	if check.Spec.SlurmJobSpec == nil {
 		return nebiusv1alpha1.SlurmJobSpec{}
@@ -59,7 +59,7 @@ func slurmSpec(check *nebiusv1alpha1.ActiveCheck) nebiusv1alpha1.SlurmJobSpec {
 	return *check.Spec.SlurmJobSpec
 }
 
-// script is the batch script of a check; empty while it is not known.
+// script returns the batch script of a check; empty while it is not known.
 func script(in Input) string {
 	if spec := slurmSpec(in.Check); spec.SbatchScriptRefName == "" {
 		return spec.SbatchScript
@@ -107,8 +107,8 @@ func (o *Output) environment(check *nebiusv1alpha1.ActiveCheck) []corev1.EnvVar 
 	return out
 }
 
-// ignoreKubernetes tells of what is about pods in a check of Slurm jobs, for which no pod is made, and of what no part of the operator
-// can do.
+// ignoreKubernetes lists the fields for pods in a check of Slurm jobs, for which no pod is made, and those that no part of the operator
+// carries out.
 func (o *Output) ignoreKubernetes(check *nebiusv1alpha1.ActiveCheck) {
 	spec := &check.Spec
 	o.Ignore(spec.K8sJobSpec != nil, "spec.k8sJobSpec")
@@ -278,7 +278,7 @@ func chanceOf(job *batchv1.Job) *rand.Rand {
 	return rand.New(rand.NewPCG(hash.Sum64(), 0)) //nolint:gosec // nobody gains by guessing it
 }
 
-// Refusal is what a run says of a job that Slurm did not take.
+// Refusal returns the message of a run for a job that Slurm refused.
 func Refusal(s rest.Submission, err error) string {
 	text := err.Error()
 	if len(s.Nodes) > 0 {

@@ -15,8 +15,8 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
-// JobsStatus is what the Jobs of a check say, those by schedule, by hand and after creation alike; nil before the first. before is what
-// the status says so far. It is kept as it is while nothing differs, and it knows of Jobs that are deleted by now.
+// JobsStatus returns the status of the Jobs of a check: scheduled, manual and after creation alike; nil before the first. before is
+// the status so far. It is kept as it is while nothing differs, and it includes Jobs that are deleted by now.
 func JobsStatus(in Input, before *nebiusv1alpha1.K8sJobsStatus, now time.Time) *nebiusv1alpha1.K8sJobsStatus {
 	out := &nebiusv1alpha1.K8sJobsStatus{}
 	if before != nil {
@@ -42,7 +42,7 @@ func JobsStatus(in Input, before *nebiusv1alpha1.K8sJobsStatus, now time.Time) *
 	return out
 }
 
-// isNext reports whether the newest Job that is there takes the place of the one that the status tells of. If that is deleted, an older
+// isNext reports whether the newest Job that is there takes the place of the one in the status. If that is deleted, an older
 // one does not.
 func isNext(last *batchv1.Job, before *nebiusv1alpha1.K8sJobsStatus, jobs []batchv1.Job) bool {
 	return before == nil || slices.ContainsFunc(jobs, func(j batchv1.Job) bool { return j.Name == before.LastJobName }) ||
@@ -77,8 +77,8 @@ func jobStatus(job *batchv1.Job) nebiusv1alpha1.K8sJobStatus {
 	return nebiusv1alpha1.K8sJobUnknown
 }
 
-// afterDeletion sets how the last Job went, which is deleted. An end that was seen stays. One that nobody has seen is known of the
-// CronJob, if the Job succeeded after it was made, or of nobody.
+// afterDeletion sets how the last Job went, which is deleted. An end that was seen stays. One that was not seen is known from the
+// CronJob, if the Job succeeded after it was made, or not at all.
 func afterDeletion(status *nebiusv1alpha1.K8sJobsStatus, cron *batchv1.CronJob) {
 	switch {
 	case Ended(status.LastJobStatus):
@@ -113,7 +113,7 @@ func same(a, b *nebiusv1alpha1.K8sJobsStatus) bool {
 		a.LastJobScheduleTime.Equal(b.LastJobScheduleTime) && a.LastJobSuccessfulTime.Equal(b.LastJobSuccessfulTime)
 }
 
-// Failure is what a failed Job says of itself, for an event; empty if no Job of that name is known to have failed.
+// Failure returns the message of a failed Job, for an event; empty if no Job of that name is known to have failed.
 func Failure(jobs []batchv1.Job, name string) string {
 	for i := range jobs {
 		if jobs[i].Name == name {
@@ -123,7 +123,7 @@ func Failure(jobs []batchv1.Job, name string) string {
 	return ""
 }
 
-// failure is what a Job says of itself that has failed; empty for others.
+// failure returns the message of a failed Job; empty for others.
 func failure(job *batchv1.Job) string {
 	for _, c := range job.Status.Conditions {
 		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {

@@ -24,7 +24,7 @@ func at(minutes int) *metav1.Time {
 	return new(metav1.NewTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC)))
 }
 
-// job is a Job that was made at a time and says this of itself; one that is complete was so a minute later.
+// job returns a Job that was made at a time and has this condition; a complete one completed a minute later.
 func job(name string, made int, kind batchv1.JobConditionType, active int32) batchv1.Job {
 	out := batchv1.Job{Status: batchv1.JobStatus{Active: active}}
 	out.Name, out.CreationTimestamp = name, *at(made)
@@ -121,7 +121,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 }
 
 // TestAStatusThatIsSettledStays has Jobs come, end and go: the last Job never is an older one than before, an end that was seen never
-// changes, and what is said twice is said once.
+// changes, and a status that is computed twice stays the same.
 func TestAStatusThatIsSettledStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, now := Input{}, 0

@@ -21,7 +21,7 @@ const (
 	jobOutput           = "/opt/soperator-outputs/slurm_jobs/%N.%x.%j.out"
 )
 
-// Run says which Slurm jobs a run of a check is.
+// Run is which Slurm jobs a run of a check has.
 type Run struct {
 	// Check is the name of the check and of its jobs.
 	Check string
@@ -35,7 +35,7 @@ type Run struct {
 	Hidden, Background string
 	// Reservation is the reservation to run one job in; empty for none.
 	Reservation string
-	// EachWorker has one job for each healthy worker. Array says the same in the words of the first generation.
+	// EachWorker has one job for each healthy worker. Array is the same field of the first generation.
 	EachWorker, Array bool
 	// Max is the most jobs that are submitted; 0 is any number.
 	Max int
@@ -49,7 +49,7 @@ type Run struct {
 //	array              the same in partition background: the tasks of an array may meet on one node
 //	otherwise          one, in partition hidden
 //
-// Name, directory and output are the operator's, whatever the script says of them, as on the command line of sbatch. The comment is that
+// Name, directory and output are the operator's, whatever the script sets, as on the command line of sbatch. The comment is that
 // of the script after the marker: "skip_checks" there keeps passive checks from the job.
 func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submission {
 	one := run.Given
@@ -91,7 +91,7 @@ func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
 	return names
 }
 
-// healthy reports whether a job that must have the node would start there once others have ended. Where Slurm does not say, it is not.
+// healthy reports whether a job that must have the node would start there once others have ended. Where Slurm does not report that, it is not.
 func healthy(state node.State) bool {
 	if !state.Based() || state.Base() == node.Down || state.Base() == node.Error || state.Base() == node.Future {
 		return false

@@ -43,7 +43,7 @@ func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 		o.Fail(templatePath, err)
 		out.Spec = merged
 	}
-	// The API server fills in Always where a PodTemplate says nothing. A run is one try.
+	// The API server fills in Always where a PodTemplate sets nothing. A run is one try.
 	out.Spec.RestartPolicy = corev1.RestartPolicyNever
 	out.Labels = identity(check).Labels(user.Labels)
 	out.Annotations = label.Merge(user.Annotations, annotations(check), map[string]string{label.DefaultContainer: name(check)})

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package brake lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
-// health.Brake decides. Here is what a decision needs beside Slurm's answers: which drains were let go a moment ago, by whichever check, so
-// that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone say who is out.
+// health.Brake decides. Here is what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any check, so
+// that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
 package brake
 
 import (
@@ -27,23 +27,23 @@ type Brakes struct {
 
 	mu   sync.Mutex
 	sets map[types.NamespacedName]*nodeSet
-	// awaited are the checks that ask for every NodeSet. Who waits is not known before they have.
+	// awaited are the checks that ask for every NodeSet. Which nodes wait is not known before they have.
 	awaited map[string]struct{}
-	// changed is told the NodeSets of which others wait.
+	// changed is called with the NodeSets of which others wait.
 	changed func(types.NamespacedName)
 }
 
 // nodeSet is what checks have asked for one NodeSet.
 type nodeSet struct {
 	answers map[string]answer
-	// unseen are the Slurm nodes that a check was let drain that does not ask for them any more, and that Slurm has not shown drained
-	// since, by when the check was told so.
+	// unseen are the Slurm nodes that a check was allowed to drain and no longer asks for, and that Slurm has not shown drained
+	// since, by when the check was allowed.
 	unseen map[string]time.Time
 	// workers is how many workers it had when it was asked for last, and out how many of them were out for checks then.
 	workers, out int
 }
 
-// answer is what a check was told.
+// answer is what a check was answered.
 type answer struct {
 	health.Braked
 	at time.Time
@@ -148,21 +148,21 @@ func (s *nodeSet) waiting() []string {
 	return slices.SortedFunc(maps.Keys(names), hostlist.Compare)
 }
 
-// tell tells about a NodeSet.
+// tell calls changed for a NodeSet.
 func (b *Brakes) tell(set types.NamespacedName, differs bool) {
 	if differs && b.changed != nil {
 		b.changed(set)
 	}
 }
 
-// Await says that a check is going to ask for every NodeSet, and that until then nobody knows who waits.
+// Await records that a check is going to ask for every NodeSet; until then it is not known which nodes wait.
 func (b *Brakes) Await(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.awaited[by] = struct{}{}
 }
 
-// Withdraw says that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm does
+// Withdraw records that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm does
 // not show yet.
 func (b *Brakes) Withdraw(by string) {
 	b.mu.Lock()
@@ -175,7 +175,7 @@ func (b *Brakes) Withdraw(by string) {
 	}
 }
 
-// Forget drops what is known of a NodeSet, as of one that has no workers any more.
+// Forget drops what is known of a NodeSet, such as one that has no workers any more.
 func (b *Brakes) Forget(set types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +197,7 @@ func (b *Brakes) Limit(workers int) int { return b.limit.Of(workers) }
 
 // Status is how the brake of one NodeSet is.
 type Status struct {
-	// Known is true if every check has asked that is awaited.
+	// Known is true if every awaited check has asked.
 	Known bool
 	// Waiting are the Slurm nodes that checks want out of service and that wait, in the order of host lists.
 	Waiting []string
@@ -216,7 +216,7 @@ func (b *Brakes) Of(set types.NamespacedName) Status {
 	return Status{Known: b.known(s), Waiting: s.waiting(), Out: s.out, Workers: s.workers, Limit: b.limit.Of(s.workers)}
 }
 
-// known reports whether every check has asked that is awaited.
+// known reports whether every awaited check has asked.
 func (b *Brakes) known(s *nodeSet) bool {
 	for by := range b.awaited {
 		if _, asked := s.answers[by]; !asked {

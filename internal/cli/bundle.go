@@ -101,13 +101,13 @@ func (s *session) writeBundle(ctx context.Context, options bundleOptions) (err e
 	return nil
 }
 
-// Progress is told once it has taken this long, and then as often.
+// Progress is printed once it has taken this long, and then as often.
 const (
 	quietTime        = 2 * time.Second
 	progressInterval = time.Second
 )
 
-// progress says what is being done when that takes a while.
+// progress prints what is being done when that takes a while.
 type progress struct {
 	out           io.Writer
 	now           func() time.Time

@@ -116,7 +116,7 @@ func (b *bundle) secrets(ctx context.Context) error {
 	return b.add("secrets.txt", out.Bytes())
 }
 
-// public reports whether what stands under a key of a Secret is for everybody, and may well stand in a ConfigMap, too.
+// public reports whether the value under a key of a Secret is for everybody, and could as well be in a ConfigMap.
 func public(key string) bool {
 	return key == "ca.crt" || key == "tls.crt" || key == "namespace" || key == "username" || strings.HasSuffix(key, ".pub")
 }

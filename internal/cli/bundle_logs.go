@@ -122,7 +122,7 @@ func (b *bundle) slurm(ctx context.Context) error {
 	return nil
 }
 
-// inCharge reports whether a slurmctld is the active one of its Controller, or that none is known to be.
+// inCharge reports whether a slurmctld is the active one of its Controller, or none is known to be.
 func (b *bundle) inCharge(p *corev1.Pod) bool {
 	active := func(o corev1.Pod) bool {
 		return o.Labels[labelInstance] == p.Labels[labelInstance] && o.Labels[slinkyv1beta1.LabelControllerActive] == "true"

@@ -172,7 +172,7 @@ func TestABundleHasNoSecrets(t *testing.T) {
 	}
 }
 
-// Who may read little gets what there is, and is told what is missing. The values of Secrets are not known then.
+// A caller with few rights gets what there is, and reads what is missing. The values of Secrets are not known then.
 func TestABundleOfWhoMayReadLittle(t *testing.T) {
 	server := apiserver.Start(t)
 	plant(t, server, "")

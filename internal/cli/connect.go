@@ -17,7 +17,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// connection reaches the API server as the kubeconfig and the flags say.
+// connection reaches the API server by the kubeconfig and the flags.
 type connection struct {
 	client.WithWatch
 	// config is that of the kubeconfig and the flags.

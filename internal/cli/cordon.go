@@ -86,7 +86,7 @@ func (s *session) cordonCommands(ctx context.Context) []*cobra.Command {
 	}
 }
 
-// cordon sets the annotations of the pod of a Slurm node, and says what follows. Without a reason, one that is there stays.
+// cordon sets the annotations of the pod of a Slurm node, and returns what follows. Without a reason, one that is there stays.
 func cordon(ctx context.Context, c *connection, name, reason string) (string, error) {
 	pod, err := podOfNode(ctx, c, name)
 	if err != nil {
@@ -122,7 +122,7 @@ func own(ctx context.Context, c *connection, pod *corev1.Pod, annotations map[st
 	return c.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
-// uncordon takes off what users have set on the pod of a Slurm node, and says what follows.
+// uncordon removes what users have set on the pod of a Slurm node, and returns what follows.
 func uncordon(ctx context.Context, c *connection, name string) (string, error) {
 	pod, err := podOfNode(ctx, c, name)
 	if err != nil {
@@ -155,7 +155,7 @@ func cordonedByOperator(pod *corev1.Pod) bool {
 	return pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" || pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] == "true"
 }
 
-// uncordoned returns what follows when users want a pod cordoned no more. removed says that one did.
+// uncordoned returns what follows when users want a pod cordoned no more. removed is true if one did.
 func uncordoned(pod *corev1.Pod, name string, removed bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: pod %s/%s ", name, pod.Namespace, pod.Name)

@@ -30,8 +30,8 @@ func podsOf(ctx context.Context, c *connection, daemon, name string) ([]corev1.P
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return name != "" && p.Labels[labelInstance] != name && p.Name != name }), nil
 }
 
-// onePod is the pod to look at of those of a daemon: the slurmctld that is in charge, or the only one. Which of several is meant, a
-// user has to say.
+// onePod returns the pod of a daemon to look at: the slurmctld that is in charge, or the only one. Which of several is meant, a
+// user has to name.
 func onePod(pods []corev1.Pod, daemon, name, namespace string) (*corev1.Pod, error) {
 	active := func(p corev1.Pod) bool { return p.Labels[slinkyv1beta1.LabelControllerActive] == "true" }
 	if i := slices.IndexFunc(pods, active); i >= 0 && !slices.ContainsFunc(pods[i+1:], active) && sameInstance(pods) {

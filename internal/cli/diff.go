@@ -74,7 +74,7 @@ func (s *session) diffCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// diff prints all differences and says whether there are any.
+// diff prints all differences and reports whether there are any.
 func (s *session) diff(ctx context.Context, flags renderFlags, manager string) (bool, error) {
 	sources, err := s.readAll(flags.files)
 	if err != nil {

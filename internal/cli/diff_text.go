@@ -59,7 +59,7 @@ func (d *differ) compare(of string, before, after *unstructured.Unstructured) er
 	return nil
 }
 
-// texts are two objects in YAML; that of nil is empty. Of Secrets only is said which values differ.
+// texts returns two objects in YAML; nil becomes empty. Of Secrets it only shows which values differ.
 func texts(before, after *unstructured.Unstructured) (was, is string, err error) {
 	pair := [2]*unstructured.Unstructured{}
 	for i, u := range []*unstructured.Unstructured{before, after} {

@@ -146,7 +146,7 @@ func TestWhatIsSaidOfTheNodeSet(t *testing.T) {
 	}
 }
 
-// Slurm's state alone says that a node gets no jobs, before the operator has said why.
+// Slurm's state alone shows that a node gets no jobs, before the operator has written why.
 func TestANodeOutOfServiceIsNotSaidToTakeJobs(t *testing.T) {
 	for _, state := range []string{"Drain", "Down", "InvalidReg", "NotResponding", "Maintenance", "Fail", "Unknown"} {
 		for _, s := range cli.Explain(cli.Worker{Pod: workerOf("w-0", "w-0", "Idle", state)}).Sentences {

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// Explanation says of a worker why it is there, drained or not deleted.
+// Explanation is why a worker is there, drained or not deleted.
 type Explanation struct {
 	// Pod and Namespace are those of the worker pod.
 	Pod       string `json:"pod"`
@@ -27,11 +27,11 @@ type Explanation struct {
 	NodeSet        string `json:"nodeSet,omitempty"`
 	Cluster        string `json:"cluster,omitempty"`
 	KubernetesNode string `json:"kubernetesNode,omitempty"`
-	// Sentences say the rest.
+	// Sentences are the rest.
 	Sentences []Sentence `json:"sentences"`
 }
 
-// Sentence is one thing that is said.
+// Sentence is one fact.
 type Sentence struct {
 	// About is one of Pod, Slurm, Jobs, Going, Cordon, Eviction, Plan, NodeSet, Trust and Attention.
 	About string `json:"about"`
@@ -46,7 +46,7 @@ type Worker struct {
 	Controller *slinkyv1beta1.Controller
 }
 
-// Explain returns what the objects say of a worker. Times are in UTC.
+// Explain returns what the objects show of a worker. Times are in UTC.
 func Explain(w Worker) Explanation {
 	out := Explanation{
 		Pod: w.Pod.Name, Namespace: w.Pod.Namespace, SlurmNode: workerpod.SlurmNode(w.Pod),
@@ -251,7 +251,7 @@ func nodeSetSays(n *slinkyv1beta1.NodeSet) (out []string) {
 	return out
 }
 
-// trust says whether the operator relies on what Slurm says.
+// trust returns whether the operator relies on what Slurm reports.
 func trust(c *slinkyv1beta1.Controller) (out []string) {
 	if c == nil {
 		return []string{"There is no Controller that the pod belongs to."}

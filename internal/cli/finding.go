@@ -14,7 +14,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// Finding is what a condition says.
+// Finding is the content of a condition.
 type Finding struct {
 	// Type is that of the condition.
 	Type string `json:"type"`
@@ -35,7 +35,7 @@ func findingOf(c metav1.Condition) Finding {
 	return out
 }
 
-// readiness is condition Ready of an object of that generation. One that speaks of an earlier generation says nothing of this one.
+// readiness returns condition Ready of an object of that generation. A condition of an earlier generation does not count.
 func readiness(generation int64, conditions []metav1.Condition) Finding {
 	ready := meta.FindStatusCondition(conditions, slinkyv1beta1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration < generation {
@@ -47,7 +47,7 @@ func readiness(generation int64, conditions []metav1.Condition) Finding {
 	return findingOf(*ready)
 }
 
-// alarming reports whether a condition asks for attention. Conditions that sum up what other objects of the tree say are not among them.
+// alarming reports whether a condition asks for attention. Conditions that summarize other objects of the tree do not.
 func alarming(c metav1.Condition) bool {
 	switch c.Type {
 	case slinkyv1beta1.ConditionSlurmReachable:

@@ -44,7 +44,7 @@ type JobWorker struct {
 	KubernetesNode string `json:"kubernetesNode,omitempty"`
 	// Protected is true if Kubernetes does not evict the pod.
 	Protected bool `json:"protected"`
-	// Deadline is when the last job there has to end, as the operator has it; nil when it has no limit, or none is known.
+	// Deadline is when the last job there has to end, as the operator computes it; nil when it has no limit, or none is known.
 	Deadline *time.Time `json:"deadline,omitempty"`
 }
 
@@ -120,7 +120,7 @@ func withWorkers(jobs []Job, pods []corev1.Pod) []Job {
 	return out
 }
 
-// protection says until when the workers of a job are protected.
+// protection returns until when the workers of a job are protected.
 func (j Job) protection() cell {
 	var last *time.Time
 	for _, w := range j.Workers {

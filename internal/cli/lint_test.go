@@ -66,7 +66,7 @@ func TestFilesAreLookedAtTogether(t *testing.T) {
 	}
 }
 
-// check is what lint says of files, a line each.
+// check returns what lint prints about files, a line each.
 func check(t testing.TB, sources ...lint.Source) string {
 	t.Helper()
 	problems, err := lint.Check(t.Context(), "default", "26.05", sources)

@@ -91,7 +91,7 @@ func (p *planner) show(ctx context.Context) (string, error) {
 	return sets.ResourceVersion, p.print(plans)
 }
 
-// edits are those that wait for jobs. Who may not list Controllers is told so, once.
+// edits returns those that wait for jobs. A caller who may not list Controllers is warned once.
 func (p *planner) edits(ctx context.Context) ([]WaitingEdit, error) {
 	var list slinkyv1beta1.ControllerList
 	err := p.List(ctx, &list, client.InNamespace(p.namespace))
@@ -145,7 +145,7 @@ func (p *planner) follow(ctx context.Context, version string) error {
 	for {
 		err := p.watch(ctx, version)
 		if err == nil {
-			// A server ends every watch after some minutes, or says that the version is too old.
+			// A server ends every watch after some minutes, or answers that the version is too old.
 			version, err = p.show(ctx)
 		}
 		if err != nil || ctx.Err() != nil {

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what kubectl-slurm does: it reads the objects of a cluster with the rights of the caller, and prints what they say.
+// Package cli is what kubectl-slurm does: it reads the objects of a cluster with the rights of the caller, and prints what is in them.
 //
 // Functions without a client turn objects into what is printed, such as Tree; other files print it, and the commands wire both.
 package cli
@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Program is what the main function knows.
+// Program is what the main function passes on.
 type Program struct {
 	// Description is the beginning of --help.
 	Description string
@@ -27,13 +27,13 @@ type Program struct {
 	Streams genericiooptions.IOStreams
 	// Colour is true if output may be coloured.
 	Colour bool
-	// User is the name of the caller's account on this machine, for whom a token is when no user is named; empty when it is not known.
+	// User is the name of the caller's account on this machine, for whom a token is made when no user is named; empty when it is not known.
 	User string
 	// Now is the clock, by default time.Now.
 	Now func() time.Time
 }
 
-// Exit codes, as --help tells them.
+// Exit codes, as in --help.
 const (
 	exitOK    = 0
 	exitError = 1

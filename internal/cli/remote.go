@@ -35,7 +35,7 @@ type remote struct {
 	user string
 	// command is the program with its arguments; empty for the login shell of user.
 	command []string
-	// stdin is true if the program gets our standard input, and tty that it has a terminal.
+	// stdin is true if the program gets our standard input, tty if it has a terminal.
 	stdin, tty bool
 }
 
@@ -133,7 +133,7 @@ func (s *session) attach(ctx context.Context, executor remotecommand.Executor, r
 	return executor.StreamWithContext(ctx, options)
 }
 
-// capture is what a program says in a container of a pod. The error has what the program complains of.
+// capture returns the output of a program in a container of a pod. The error has the program's standard error.
 func capture(ctx context.Context, c *connection, pod *corev1.Pod, container string, command ...string) ([]byte, error) {
 	executor, err := newExecutor(c.config, pod, container, remote{command: command})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/cli/preview"
 )
 
-// notKnown is what neither render nor diff knows.
+// notKnown is what neither render nor diff can show.
 const notKnown = `What is not known without the cluster:
 * Secrets. Their values are "***", and digests of keys on pods are "unknown"; so the hash of a worker's revision is another one.
 * The flags of the operator: --image-registry, --image-tag and --cluster-domain say what it uses where an object names nothing.
@@ -49,7 +49,7 @@ const renderExamples = `  # Which objects there will be
   # slurm.conf
   kubectl slurm render -f cluster.yaml -o json | jq -r '.items[] | select(.metadata.name == "demo-config") | .data["slurm.conf"]'`
 
-// renderFlags say what the operator uses where an object names nothing.
+// renderFlags are what the operator uses where an object names nothing.
 type renderFlags struct {
 	files                        []string
 	registry, tag, clusterDomain string
@@ -146,7 +146,7 @@ func (s *session) printMade(made []preview.Made, output format) error {
 	return out.write(s.Streams.Out, s.Colour)
 }
 
-// document is an object in YAML, with a comment that says what it is made of.
+// document is an object in YAML, with a comment that names what it is made of.
 func document(m preview.Made) ([]byte, error) {
 	text, err := yaml.Marshal(m.Object.Object)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// The operator runs with the same manifest. It makes what was said, and every ConfigMap has what was said.
+// The operator runs with the same manifest. It makes what was rendered, and every ConfigMap has the rendered content.
 func TestTheOperatorMakesWhatIsRendered(t *testing.T) {
 	o := operator.Start(t, "slurmcluster", "controller", "accounting", "loginset", "restapi", "nodeset")
 	text := readFile(t, "../../config/samples/slurmcluster-minimal.yaml")

@@ -27,7 +27,7 @@ func (r right) String() string {
 	return r.verb + " " + r.resource + "." + r.group
 }
 
-// lacking are those of the rights that the caller has not, as the API server says. Everybody may ask it for the own rights.
+// lacking returns the rights that the caller lacks, as the API server answers. Everybody may ask it about their own rights.
 func lacking(ctx context.Context, c *connection, rights ...right) ([]string, error) {
 	clientset, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

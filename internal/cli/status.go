@@ -123,7 +123,7 @@ func (s *session) gatherObjects(ctx context.Context, c client.Reader, namespace 
 		case apierrors.IsNotFound(err): // the CRD is not installed
 			err = nil
 		case apierrors.IsForbidden(err):
-			// The components say the same, and a caller may have the rights to one group alone.
+			// The components show the same, and a caller may have the rights to one group alone.
 			fmt.Fprintln(s.Streams.ErrOut, "Warning: SlurmClusters are not shown:", err)
 			err = nil
 		}

@@ -177,7 +177,7 @@ func BenchmarkStatusOf5000Workers(b *testing.B) {
 	}
 }
 
-// Whatever objects say, each has one place in the tree, and the output is JSON.
+// Whatever objects have, each has one place in the tree, and the output is JSON.
 func FuzzNewTree(f *testing.F) {
 	f.Add("a", "a", "a", "b", "True")
 	f.Add("a", "b", "", "", "")

@@ -45,7 +45,7 @@ const tokenExamples = `  # For a program that speaks to slurmrestd
 // issued is a token as -o json and -o yaml print it.
 type issued struct {
 	Token string `json:"token"`
-	// Username is the Slurm user that the token speaks for.
+	// Username is the Slurm user that the token is for.
 	Username string `json:"username"`
 	// ExpiresAt is in UTC.
 	ExpiresAt time.Time `json:"expiresAt"`

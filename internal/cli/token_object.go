@@ -110,7 +110,7 @@ func oneController(ctx context.Context, c *connection, name string) (*slinkyv1be
 	return &list.Items[0], nil
 }
 
-// awaitToken waits until the operator has said what became of a Token that was just made.
+// awaitToken waits until the operator has set the condition of a Token that was just made.
 func awaitToken(ctx context.Context, c *connection, token *slinkyv1beta1.Token, timeout time.Duration) (*slinkyv1beta1.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -31,7 +31,7 @@ func rules(rights ...string) (out []rbacv1.PolicyRule) {
 	return out
 }
 
-// tokenRights are what "kubectl slurm token" says that it needs.
+// tokenRights are the rights that "kubectl slurm token" names.
 func tokenRights() []string {
 	const group = " slinky.slurm.net:"
 	return []string{"list" + group + "controllers", "create" + group + "tokens", "watch" + group + "tokens", "delete" + group + "tokens", "get :secrets"}
@@ -84,7 +84,7 @@ func TestATokenIsIssuedByTheOperator(t *testing.T) {
 	}
 }
 
-// Whatever fails, the Token is deleted, and the error says what to do.
+// Whatever fails, the Token is deleted, and the error names what to do.
 func TestATokenThatNobodyIssues(t *testing.T) {
 	server := apiserver.Start(t)
 	c := server.Client(t, newScheme(t))

@@ -26,15 +26,15 @@ type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Ready is condition Ready, and Unknown while it speaks of an earlier spec.
+	// Ready is condition Ready, and Unknown while that is about an earlier spec.
 	Ready Finding `json:"ready"`
 	// Replicas counts pods; nil where the object has no counts in its status.
 	Replicas *Replicas `json:"replicas,omitempty"`
-	// Details is what else the status says, such as the release of slurmctld.
+	// Details are other parts of the status, such as the release of slurmctld.
 	Details string `json:"details,omitempty"`
 	// Findings are other conditions that ask for attention.
 	Findings []Finding `json:"findings,omitempty"`
-	// OutOfService says which workers get no new jobs.
+	// OutOfService are the workers that get no new jobs.
 	OutOfService []slinkyv1beta1.NodeSetOutOfService `json:"outOfService,omitempty"`
 	// Components are the objects that this one is made of.
 	Components []Object `json:"components,omitempty"`

@@ -16,7 +16,7 @@ import (
 // treePrinter turns a Tree into a table.
 type treePrinter struct {
 	now time.Time
-	// wide adds details, and what ready objects say.
+	// wide adds details, and the messages of ready objects.
 	wide bool
 	// namespaces adds a column with the namespace.
 	namespaces bool
@@ -100,7 +100,7 @@ func (p *treePrinter) object(o Object, branch, trunk string) {
 	}
 }
 
-// usual are the reasons of an object that is ready and about which nothing else is to be said.
+// usual reports whether a reason is one of a ready object about which nothing else is to be shown.
 func usual(reason string) bool {
 	return reason == slinkyv1beta1.ReasonAvailable || reason == nebiusv1.ReasonSucceeded
 }

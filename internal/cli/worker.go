@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// labelName is the label that says which daemon runs in a pod.
+// labelName is the label with the daemon that runs in a pod.
 const labelName = "app.kubernetes.io/name"
 
 // podOfNode is the worker pod of a Slurm node. Its label has the name, unless the pod uses the network of its Kubernetes node.

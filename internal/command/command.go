@@ -22,11 +22,11 @@ type Program struct {
 	Ignored []map[string]string
 }
 
-// Parse reads a command line without the program's name into the flags that bind declares. What has no effect is told to
+// Parse reads a command line without the program's name into the flags that bind declares. What has no effect is reported to
 // output. flag.ErrHelp means that help was asked for and written to output.
 func (p Program) Parse(args []string, output io.Writer, bind func(*flag.FlagSet)) error {
 	fs := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	// Mistakes are told by the error alone, without the list of all flags around it.
+	// Mistakes are reported by the error alone, without the list of all flags around it.
 	fs.SetOutput(io.Discard)
 	bind(fs)
 	ignored := map[string]string{}

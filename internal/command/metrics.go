@@ -11,7 +11,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Metrics are the flags that say how metrics are served.
+// Metrics are the flags for the serving of metrics.
 type Metrics struct {
 	// Address is where; 0 switches them off.
 	Address string

@@ -31,7 +31,7 @@ const (
 	labelJob       = "job"
 )
 
-// Clusters has an exporter for each link of a registry, which asks Slurm for no nodes: the link knows them. It is an http.Handler that
+// Clusters has an exporter for each link of a registry, which asks Slurm for no nodes: the link has them. It is an http.Handler that
 // serves the metrics of all, with labels namespace and job, which is "namespace/controller", and a Runnable of a manager: it collects while that
 // leads, and serves nothing otherwise.
 type Clusters struct {

@@ -39,7 +39,7 @@ func newCollector(name string, inflight int, collect func(context.Context, *text
 	return c
 }
 
-// begin takes a place among the collections that may run, and says whether there was one.
+// begin takes a place among the collections that may run, and reports whether there was one.
 func (c *collector) begin() (release func(), free bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *collector) begin() (release func(), free bool) {
 // inflight is how many collections run.
 func (c *collector) inflight() int { return cap(c.free) - len(c.free) }
 
-// end notes what became of a collection, and says whether that is news: the first failure after a success, or the reverse. A text that
+// end notes what became of a collection, and reports whether that is news: the first failure after a success, or the reverse. A text that
 // is older than the last one is of no use.
 func (c *collector) end(part *text, taken time.Time, took time.Duration, err error) (news bool) {
 	c.mu.Lock()

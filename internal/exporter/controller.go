@@ -9,7 +9,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// controller writes what slurmctld says of itself.
+// controller writes what slurmctld reports about itself.
 func (t *text) controller(d rest.Diag) {
 	t.start("slurm_controller_rpc_calls_total", counter, "Calls to slurmctld, by their kind.")
 	t.calls(d.ByMessage, count, byMessage)

@@ -25,7 +25,7 @@ type Source interface {
 	CollectDiag(ctx context.Context) (diag rest.Diag, taken time.Time, err error)
 }
 
-// Options say how an exporter collects.
+// Options are how an exporter collects.
 type Options struct {
 	// Interval is the time between the beginnings of two collections.
 	Interval time.Duration
@@ -175,7 +175,7 @@ func (e *Exporter) collectController(ctx context.Context, last *text) (part *tex
 // slurmrestd's load lets a slow one be asked less often.
 const minUnhealthyAge = 90 * time.Second
 
-// Healthy returns what is wrong: an error when what is shown of the nodes, of the jobs or of slurmctld is older than three intervals, and
+// Healthy returns what is wrong: an error when what it shows of the nodes, of the jobs or of slurmctld is older than three intervals, and
 // than 90 seconds.
 func (e *Exporter) Healthy() error {
 	now, allowed := time.Now(), max(3*e.options.Interval, minUnhealthyAge)

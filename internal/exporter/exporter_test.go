@@ -188,7 +188,7 @@ func parse(t *testing.T, text string) (series int) {
 	return series
 }
 
-// says holds that text has lines.
+// says fails the test unless text has lines.
 func says(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

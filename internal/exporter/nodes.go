@@ -72,7 +72,7 @@ func yesOrNothing(flag bool) string {
 	return ""
 }
 
-// nodeFlags are the labels of flags of which only those that are set say something.
+// nodeFlags are the labels of flags, of which only those that are set are shown.
 //
 //nolint:gochecknoglobals // a constant list
 var nodeFlags = []struct {

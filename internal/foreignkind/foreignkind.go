@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package foreignkind recognises the kinds of other operators by what they are. The name of a kind says little: another release of its operator
-// may keep its objects in no namespace, or have other fields. What is written all the same fails, and who relied on it does not start.
+// Package foreignkind recognises the kinds of other operators by what they are. The name of a kind is not enough: another release of its operator
+// may keep its objects in no namespace, or have other fields. Writing it all the same fails, and what relied on it does not start.
 package foreignkind
 
 import (
@@ -23,7 +23,7 @@ type Kind struct {
 	Fields []string
 }
 
-// Fit says whether a kind can be used. The zero value is one that nobody has installed.
+// Fit is whether a kind can be used. The zero value is one that nobody has installed.
 type Fit struct {
 	// Installed is true if the API server has a definition of that name.
 	Installed bool

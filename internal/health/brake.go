@@ -23,7 +23,7 @@ type DrainLimit struct {
 	Percent bool
 }
 
-// DefaultDrainLimit is the limit unless --max-nodes-drained-by-checks says otherwise.
+// DefaultDrainLimit is the limit unless --max-nodes-drained-by-checks is set.
 const DefaultDrainLimit = "10%"
 
 // ParseDrainLimit reads "10%" or "3". A limit of nothing is refused: whoever wants no drains by checks turns off the checks.

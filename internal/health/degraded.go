@@ -16,9 +16,9 @@ import (
 const (
 	// minRebooterReady is how long a rebooter has to be ready before a reboot is asked of it. One without rights ends at once.
 	minRebooterReady = 10 * time.Second
-	// takeUpTimeout is how long a rebooter may take to say that it has seen a request.
+	// takeUpTimeout is how long a rebooter may take to show that it has seen a request.
 	takeUpTimeout = 10 * time.Minute
-	// maxAtOnceDivisor says how many nodes may be degraded at once: one of so many, and at least one. The same holds for those that are not
+	// maxAtOnceDivisor limits how many nodes may be degraded at once: one of so many, and at least one. The same holds for those that are not
 	// ready, and for those that checks suspect.
 	maxAtOnceDivisor = 10
 )
@@ -106,13 +106,13 @@ var degradations = rule.List[*Node, Step]{
 	},
 }
 
-// both sets both conditions, and tells of it.
+// both sets both conditions, and returns the event for it.
 func both(status corev1.ConditionStatus, reason, message, event, told string) Step {
 	c := Condition{Status: status, Reason: reason, Message: message}
 	return Step{Degraded: &c, Reboot: &c, Event: Event{Reason: event, Message: told}}
 }
 
-// asked reports whether we have asked for a reboot, and have not heard of its end.
+// asked reports whether we have asked for a reboot and have not seen its end.
 func (n *Node) asked() bool {
 	return n.Degraded.is(corev1.ConditionTrue) && n.Degraded.Reason == ReasonNodeNeedReboot
 }
@@ -157,7 +157,7 @@ func (n *Node) cause() *Worker {
 	return nil
 }
 
-// counts reports whether what Slurm says of a worker is about this machine since its last boot. A pod that was evicted takes the drain of its
+// counts reports whether Slurm's state of a worker is about this machine since its last boot. A pod that was evicted takes the drain of its
 // Slurm node along to another machine.
 func (n *Node) counts(w *Worker) bool {
 	noRebooter := n.Degraded.is(corev1.ConditionFalse) && n.Degraded.Reason == ReasonNoRebooter
@@ -170,7 +170,7 @@ func (n *Node) counts(w *Worker) bool {
 	return noRebooter || !n.Degraded.is(corev1.ConditionFalse) || w.Reason.At.After(n.Degraded.Since)
 }
 
-// drained reports whether no worker has jobs, that none will get any, and that no drain is Slurm's for which the machine is rebooted: that would
+// drained reports whether no worker has jobs or will get any, and no drain is Slurm's for which the machine is rebooted: it would
 // go with the pod to another machine.
 func (n *Node) drained() bool {
 	for i := range n.Workers {

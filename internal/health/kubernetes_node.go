@@ -17,13 +17,13 @@ import (
 
 // Conditions of Kubernetes nodes, as the contract has them (soperator.md §6.0).
 const (
-	// NodeDegraded is True while the machine of a Kubernetes node is to be rebooted because of what Slurm says of its workers.
+	// NodeDegraded is True while the machine of a Kubernetes node is to be rebooted because of what Slurm reports about its workers.
 	NodeDegraded = "SoperatorChecksNodeDegraded"
-	// NodeReboot is the condition by which the rebooter is asked for a reboot, and by which it tells how far it is.
+	// NodeReboot is the condition by which the rebooter is asked for a reboot, and by which it reports how far it is.
 	NodeReboot = "SlurmNodeReboot"
 	// NodeMaintenance is True while a machine is to be replaced, and no job is left on the workers of its Kubernetes node.
 	NodeMaintenance = "SoperatorChecksNodeMaintenance"
-	// NodeDrain is the condition by which the rebooter is asked to drain the Kubernetes node, and by which it tells how far it is.
+	// NodeDrain is the condition by which the rebooter is asked to drain the Kubernetes node, and by which it reports how far it is.
 	NodeDrain = "SlurmNodeDrain"
 	// NodeNotReady is True while a machine is to be replaced because its Kubernetes node has not been ready for too long. It is not the
 	// contract's.
@@ -36,7 +36,7 @@ const (
 	ReasonSlurmNodeDegraded = "SlurmNodeDegraded"
 	// ReasonNodeNeedReboot goes with True of both: the workers are drained, and the rebooter is asked for a reboot.
 	ReasonNodeNeedReboot = "NodeNeedReboot"
-	// ReasonNodeRebooting and ReasonNodeRebooted go with NodeReboot True: what the rebooter says.
+	// ReasonNodeRebooting and ReasonNodeRebooted go with NodeReboot True: what the rebooter reports.
 	ReasonNodeRebooting = "NodeRebooting"
 	// ReasonNodeRebooted goes also with False of both: the machine has been rebooted.
 	ReasonNodeRebooted = "NodeRebooted"
@@ -48,13 +48,13 @@ const (
 	ReasonNodeDraining = "NodeDraining"
 	// ReasonNodeNeedDrain goes with True of NodeMaintenance and NodeDrain: the rebooter is asked to drain the Kubernetes node.
 	ReasonNodeNeedDrain = "NodeNeedDrain"
-	// ReasonNodeDrained goes with NodeDrain True: the rebooter says that no pod is left that has to be evicted.
+	// ReasonNodeDrained goes with NodeDrain True: the rebooter reports that no pod is left to evict.
 	ReasonNodeDrained = "NodeDrained"
 	// ReasonNodeUndrained goes with False of both: no maintenance is announced any more.
 	ReasonNodeUndrained = "NodeUndrained"
 	// ReasonNodeNotReady goes with NodeNotReady True, and ReasonNodeReady with False.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonNodeReady says that the Kubernetes node is ready again.
+	// ReasonNodeReady is the reason when the Kubernetes node is ready again.
 	ReasonNodeReady = "NodeReady"
 	// ReasonCheckFailed goes with HardwareIssuesSuspected True: a check has drained a worker with [hardware_problem].
 	ReasonCheckFailed = "GPUHealthCheckFailedSoperator"
@@ -64,18 +64,18 @@ const (
 type Node struct {
 	// Now is the time of the pass.
 	Now time.Time
-	// Reboots and Replaces say whether degraded machines are rebooted, and machines replaced by deletion of their Nodes. NotReadyTimeout is
+	// Reboots and Replaces are whether degraded machines are rebooted, and machines replaced by deletion of their Nodes. NotReadyTimeout is
 	// how long a Node may not be ready before it is deleted; 0 is for ever.
 	Reboots, Replaces bool
 	NotReadyTimeout   time.Duration
-	// Leaving is true if the Node object is being deleted, and Ignored that it has a label because of which it is never replaced.
+	// Leaving is true if the Node object is being deleted, and Ignored if it has a label because of which it is never replaced.
 	Leaving, Ignored bool
 	// Degraded, Reboot, Maintained, Drain and NotReady are its conditions of the types that are written, and Suspected is
 	// HardwareIssuesSuspected.
 	Degraded, Reboot, Maintained, Drain, NotReady, Suspected Condition
-	// Ready is the condition by which Kubernetes says that the node takes part.
+	// Ready is condition Ready of the Kubernetes node.
 	Ready Condition
-	// Maintenance is what its conditions say about its replacement.
+	// Maintenance is what its conditions announce about its replacement.
 	Maintenance Maintenance
 	// Rebooter is the rebooter on the node.
 	Rebooter Rebooter
@@ -132,19 +132,19 @@ type Worker struct {
 	// Slurm is the name of its Slurm node, and Cluster that of the Controller.
 	Slurm   string
 	Cluster types.NamespacedName
-	// Created is when its pod was made, and Leaving says that the pod is being deleted.
+	// Created is when its pod was made, and Leaving is true if the pod is being deleted.
 	Created time.Time
 	Leaving bool
-	// Foreign is true if it is not for the worker that the machine is rebooted or replaced: no NodeSet has its pod, or whoever installed the
+	// Foreign is true if the machine is not rebooted or replaced for this worker: no NodeSet has its pod, or whoever installed the
 	// operator does not let its namespace ask for that. Its jobs count all the same.
 	Foreign bool
 	// Protected is true if the pod is protected from evictions: a job is there, or may be, or may start there.
 	Protected bool
-	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now. State and Reason are the node's.
+	// Known is whether Slurm has the node: Unknown whenever Slurm did not answer just now. State and Reason are the node's.
 	Known  node.Answer
 	State  node.State
 	Reason node.Reason
-	// Jobless says whether the node has no job, not even a suspended one, which its state does not show. It is Unknown until somebody who
+	// Jobless is whether the node has no job, not even a suspended one, which its state does not show. It is Unknown until somebody who
 	// wants to know was answered: WantsJobs.
 	Jobless node.Answer
 }
@@ -155,13 +155,13 @@ type Step struct {
 	Degraded, Reboot, Maintained, Drain, NotReady, Suspected *Condition
 	// Delete is true if the Node object is to be deleted, after a last look at Slurm.
 	Delete bool
-	// Event is what to tell; empty for nothing.
+	// Event is the event to write; empty for none.
 	Event Event
 	// Again is when to look again although nothing changes; zero is never.
 	Again time.Time
 }
 
-// Event is what is told of a Kubernetes node.
+// Event is an event about a Kubernetes node.
 type Event struct {
 	Warning         bool
 	Reason, Message string
@@ -185,7 +185,7 @@ func (s Step) Writes() bool {
 	return slices.ContainsFunc(s.conditions(), func(w wanted) bool { return w.to != nil })
 }
 
-// Begins reports whether the node becomes one of those of which only so many may be at once: Others.
+// Begins reports whether the node joins those of which only so many may be at once: Others.
 func (s Step) Begins() bool {
 	return slices.ContainsFunc([]*Condition{s.Degraded, s.NotReady, s.Suspected}, func(c *Condition) bool { return c != nil && c.is(corev1.ConditionTrue) })
 }
@@ -195,8 +195,8 @@ func (n *Node) WaitsForOthers() bool {
 	return n.Reboots && !n.Degraded.is(corev1.ConditionTrue) && n.cause() != nil || n.late() || n.suspect() != nil
 }
 
-// WantsJobs reports whether it has to be known that a worker of the node has no jobs: its state shows none, and what waits for that is a reboot
-// or the deletion of the Node.
+// WantsJobs reports whether Slurm has to be asked if a worker of the node has no jobs: its state shows none, and a reboot
+// or the deletion of the Node waits for that.
 func (n *Node) WantsJobs(w *Worker) bool {
 	waits := n.Reboots && n.Degraded.is(corev1.ConditionTrue) || n.Replaces && n.announced() || n.late()
 	return waits && w.Known == node.Yes && w.ends() == node.Yes
@@ -250,7 +250,7 @@ func (s Step) Written(n *corev1.Node, now time.Time) []corev1.NodeCondition {
 			if i >= 0 && n.Status.Conditions[i].Status == c.Status {
 				c.LastTransitionTime = n.Status.Conditions[i].LastTransitionTime
 			}
-			// A request that is made anew, of a rebooter that has said NodeRebooted, begins now.
+			// A new request to a rebooter that has set NodeRebooted begins now.
 			if i >= 0 && n.Status.Conditions[i].Reason != c.Reason && wanted.kind == NodeReboot {
 				c.LastTransitionTime = at
 			}
@@ -266,10 +266,10 @@ func (c Condition) unknown() bool {
 	return c.Status != "" && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse
 }
 
-// maxClockAhead is how far the clock of a kubelet may be ahead of ours for what it says about a time to be waited for.
+// maxClockAhead is how far the clock of a kubelet may be ahead of ours for a time that it writes to be waited for.
 const maxClockAhead = time.Minute
 
-// readyFor reports whether the rebooter has been ready for so long, or that this cannot be told because of the clock of its kubelet. Then the
+// readyFor reports whether the rebooter has been ready for so long, or the clock of its kubelet makes that unknowable. Then the
 // time within which it has to take up a request bounds the mistake.
 func (r Rebooter) readyFor(d time.Duration, now time.Time) bool {
 	return r.Exists && !r.Ready.IsZero() && (!now.Before(r.Ready.Add(d)) || r.Ready.Sub(now) > maxClockAhead)

@@ -17,14 +17,14 @@ import (
 const (
 	// HardwareIssuesSuspected is the type of the condition of a Kubernetes node whose hardware is suspected to be broken.
 	HardwareIssuesSuspected = "HardwareIssuesSuspected"
-	// DefaultMaintenanceType is the type of the condition by which a cloud says that it replaces the machine of a Kubernetes node, unless
-	// --maintenance-condition-type says otherwise.
+	// DefaultMaintenanceType is the type of the condition by which a cloud announces that it replaces the machine of a Kubernetes node, unless
+	// --maintenance-condition-type is set.
 	DefaultMaintenanceType = "NebiusMaintenanceScheduled"
-	// DefaultNotReadyTimeout is how long a Node may not be ready, unless --not-ready-timeout says otherwise.
+	// DefaultNotReadyTimeout is how long a Node may not be ready, unless --not-ready-timeout is set.
 	DefaultNotReadyTimeout = 15 * time.Minute
 )
 
-// Conditions says which conditions take the workers of a Kubernetes node out of service. The zero value is none.
+// Conditions are which conditions take the workers of a Kubernetes node out of service. The zero value is none.
 type Conditions struct {
 	// Types are the types of the conditions, each of which is enough.
 	Types []string
@@ -63,7 +63,7 @@ func (c Conditions) announces(kind string) bool {
 	return slices.Contains(c.Types, kind) || kind == NodeNotReady && c.NotReadyTimeout > 0
 }
 
-// Maintenance is what the conditions of a Kubernetes node say about its replacement. The zero value is that they say nothing. It can be
+// Maintenance is what the conditions of a Kubernetes node announce about its replacement. The zero value is nothing. It can be
 // compared.
 type Maintenance struct {
 	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type, and
@@ -71,11 +71,11 @@ type Maintenance struct {
 	Type, Reason, Message string
 	// Suspected is true if the hardware is suspected because of a check in Slurm.
 	Suspected bool
-	// Unknown is true if no condition announces it, and that the status of one is Unknown.
+	// Unknown is true if no condition announces it and the status of one is Unknown.
 	Unknown bool
 }
 
-// Of is what the conditions of a Kubernetes node say. All conditions count, whatever their order: one that is False hides no other.
+// Of returns what the conditions of a Kubernetes node announce. All conditions count, whatever their order: one that is False hides no other.
 func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 	if c.Ignores(n) {
 		return out

@@ -93,7 +93,7 @@ var replacements = rule.List[*Node, Step]{
 	},
 }
 
-// announced reports whether something else announces a replacement than that the node is not ready.
+// announced reports whether something other than condition Ready announces a replacement.
 func (n *Node) announced() bool {
 	return n.Maintenance.Announced() && n.Maintenance.Type != NodeNotReady
 }
@@ -114,7 +114,7 @@ func (n *Node) lackRebooter() Step {
 	}}
 }
 
-// rebootAsked reports whether the rebooter has been asked for a reboot, by whomever, and has not said that it is done.
+// rebootAsked reports whether the rebooter has been asked for a reboot, by anybody, and has not reported its end.
 func (n *Node) rebootAsked() bool {
 	return n.Reboot.unknown() || n.Reboot.is(corev1.ConditionTrue) && n.Reboot.Reason != ReasonNodeRebooted
 }
@@ -124,13 +124,13 @@ func (n *Node) asks() bool {
 	return slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.Foreign })
 }
 
-// free reports whether no job is on any worker of the node, and that none will start there.
+// free reports whether no job is on any worker of the node, and none will start there.
 func (n *Node) free() bool {
 	return !slices.ContainsFunc(n.Workers, func(w Worker) bool { return !w.free() })
 }
 
-// free reports whether no job is on the worker, and that none will start there. The protection of a pod also stands for jobs that may start there.
-// Nobody changes it any more once the pod is being deleted.
+// free reports whether no job is on the worker, and none will start there. The protection of a pod also covers jobs that may start there.
+// It does not change any more once the pod is being deleted.
 func (w *Worker) free() bool {
 	switch {
 	case w.Protected && !w.Leaving, w.Known == node.Unknown:
@@ -141,7 +141,7 @@ func (w *Worker) free() bool {
 	return w.ends().And(w.Jobless) == node.Yes
 }
 
-// ends says that no job starts on the worker, since it drains or Slurm has given it up, and that its state shows none.
+// ends returns Yes if no job starts on the worker, since it drains or Slurm has given it up, and its state shows none.
 func (w *Worker) ends() node.Answer {
 	return w.State.Drain().Or(w.State.Down()).And(w.State.Busy().Not())
 }

@@ -19,7 +19,7 @@ const (
 	DefaultStorageResumeThreshold = 80
 )
 
-// StorageThresholds say when the use of ephemeral storage takes a worker out of service and when it comes back, in percent of the
+// StorageThresholds are at which use of ephemeral storage a worker goes out of service and comes back, in percent of the
 // limits of its pod.
 type StorageThresholds struct {
 	Drain, Resume float64
@@ -37,7 +37,7 @@ func (t StorageThresholds) Validate() error {
 	return errors.Join(errs...)
 }
 
-// StorageUse is how much ephemeral storage a pod uses, as a kubelet says. Unless Known it did not say so.
+// StorageUse is how much ephemeral storage a pod uses, as a kubelet reports. Unless Known it did not report it.
 type StorageUse struct {
 	// Used and Limit are in bytes. A limit of 0 is that the pod has none.
 	Used  uint64
@@ -55,11 +55,11 @@ func StorageLimit(spec *corev1.PodSpec) (limit int64) {
 	return limit
 }
 
-// Storage is what is known of the ephemeral storage of a worker pod. The zero value is that nothing is. It can be compared, and does not
+// Storage is what is known of the ephemeral storage of a worker pod. The zero value: nothing is known. It can be compared, and does not
 // change with each measurement.
 type Storage struct {
-	// Full is Yes once more was used than the upper threshold, until less is used than the lower one: No. Unknown is that no kubelet said
-	// it, or that it is between the two, and nobody knows what was before.
+	// Full is Yes once more was used than the upper threshold, until less is used than the lower one: No. Unknown: no kubelet reported
+	// it, or it is between the two and the state before is not known.
 	Full node.Answer
 	// Percent is how much of the limit was used when it became full, in steps of five, so that one text is about many nodes.
 	Percent int
@@ -69,10 +69,10 @@ type Storage struct {
 	Resume float64
 }
 
-// percentStep is in which steps the reason of a drain tells the percentage.
+// percentStep is the step in which the reason of a drain shows the percentage.
 const percentStep = 5
 
-// After is what is known after a measurement, when before was known.
+// After returns what is known after a measurement, when before was known.
 func (t StorageThresholds) After(before Storage, use StorageUse) Storage {
 	out := Storage{Full: before.Full, Percent: before.Percent, Resume: t.Resume}
 	if !use.Known {

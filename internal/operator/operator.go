@@ -54,13 +54,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
-// Options say what the controllers work with.
+// Options are what the controllers work with.
 type Options struct {
 	// Namespace is that of the operator's own pods; empty when it runs outside of the cluster.
 	Namespace string
 	// Namespaces are those to watch; none, or one that is *, means all.
 	Namespaces []string
-	// Enabled says which controllers run, by the names of Kinds; nil means all.
+	// Enabled is which controllers run, by the names of Kinds; nil means all.
 	Enabled map[string]bool
 	// Concurrency is the number of objects of a kind that are reconciled at once; nil means one.
 	Concurrency func(kind string) int
@@ -72,11 +72,11 @@ type Options struct {
 	SlurmrestdURL string
 	// PropagatedNodeConditions are the condition types of Kubernetes nodes that give the reason why their workers are drained.
 	PropagatedNodeConditions []string
-	// Health says which conditions of Kubernetes nodes take their workers out of service, and whether machines are rebooted.
+	// Health is which conditions of Kubernetes nodes take their workers out of service, and whether machines are rebooted.
 	Health health.Conditions
 	// DrainLimit is how many workers of a NodeSet checks may take out of service at the same time.
 	DrainLimit health.DrainLimit
-	// Storage says how the ephemeral storage of workers is measured; nil is not at all.
+	// Storage is how the ephemeral storage of workers is measured; nil is not at all.
 	Storage *podstorage.Options
 	// TopologyLabelPrefix is that of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
@@ -93,7 +93,7 @@ type Options struct {
 	Traces *tracing.Tracing
 }
 
-// DefaultTopologyLabelPrefix is the prefix of the labels that say where a Kubernetes node is in the network.
+// DefaultTopologyLabelPrefix is the prefix of the labels with the place of a Kubernetes node in the network.
 const DefaultTopologyLabelPrefix = "topology.nebius.com"
 
 // Kinds are the names by which controllers are switched.

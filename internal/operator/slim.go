@@ -99,7 +99,7 @@ func storageLimit(c *corev1.Container) (out corev1.ResourceRequirements) {
 }
 
 // slimNode is the form in which the cache keeps a Kubernetes node. Every kubelet lists its images and volumes there, and what the
-// machine has; by the UUID of its firmware one machine is told from another.
+// machine has; the UUID of its firmware distinguishes one machine from another.
 func slimNode(o any) (any, error) {
 	if n, ok := o.(*corev1.Node); ok {
 		n.ManagedFields, n.Status = nil, corev1.NodeStatus{

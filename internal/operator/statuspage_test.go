@@ -30,7 +30,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/port"
 )
 
-// reviewer is an API server that knows whose a token is: that of alice, who may see everything, or of bob, who may not.
+// reviewer is an API server that knows the owner of a token: that of alice, who may see everything, or of bob, who may not.
 type reviewer struct {
 	mu    sync.Mutex
 	asked []authorizationv1.NonResourceAttributes

@@ -55,7 +55,7 @@ const (
 	EnvJobAllocMemory = "CHECKS_JOB_ALLOC_MEM_BYTES"
 )
 
-// What a check has when its configuration does not say.
+// What a check has when its configuration does not set it.
 const (
 	defaultName       = "noname"
 	defaultCommand    = "/usr/bin/true"
@@ -90,7 +90,7 @@ type Check struct {
 	// OnFail is none, drain or comment; OnOK is none, undrain or uncomment.
 	OnFail string `json:"on_fail"`
 	OnOK   string `json:"on_ok"`
-	// ReasonBase begins the reason of a drain, and ReasonAppendDetails says whether what the check found follows.
+	// ReasonBase begins the reason of a drain, and ReasonAppendDetails is whether what the check found follows.
 	ReasonBase          string `json:"reason_base"`
 	ReasonAppendDetails bool   `json:"reason_append_details"`
 	// RunInJail has the command run with the jail as its root directory, after all checks that do not.

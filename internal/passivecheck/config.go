@@ -21,8 +21,8 @@ const maxConfig = 1 << 20
 // platformForm is the form of platforms.
 var platformForm = regexp.MustCompile(`^(any|CPU|[1-9][0-9]?x(GPU|H100|H200|B200|B300|GB300))$`)
 
-// Parse reads one file of the configuration: a list of checks as checks.json has it, or a single one. builtin says which built-in
-// checks there are. A check with a mistake is left out and told in the error; the others are returned all the same.
+// Parse reads one file of the configuration: a list of checks as checks.json has it, or a single one. builtin reports which built-in
+// checks there are. A check with a mistake is left out and named in the error; the others are returned all the same.
 func Parse(data []byte, builtin func(name string) bool) ([]Check, error) {
 	if len(data) > maxConfig {
 		return nil, fmt.Errorf("it has more than %d bytes", maxConfig)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Job is what slurmd tells a Prolog or an Epilog about the job, by the variables of their environment
+// Job is what a Prolog or an Epilog gets about the job from slurmd, in environment variables
 // (https://slurm.schedmd.com/prolog_epilog.html). slurmctld is not asked.
 type Job struct {
 	// ID is SLURM_JOB_ID.

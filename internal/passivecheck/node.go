@@ -17,13 +17,13 @@ import (
 // Mebibyte is the unit in which Slurm counts memory, in bytes.
 const Mebibyte = 1 << 20
 
-// Node is what "scontrol show node" says of a node.
+// Node is what "scontrol show node" prints of a node.
 type Node struct {
 	// States are the base state and the flags, such as IDLE and DRAIN.
 	States []string
 	// Reason is without the user and the time that scontrol appends; Comment is as it is.
 	Reason, Comment string
-	// Address is that from which the slurmd registered that slurmctld takes for the node, or a name where that is not known.
+	// Address is from where the slurmd of the node registered with slurmctld, or a name where that is not known.
 	Address string
 	// RealMemory is that of the node, AllocMemory what jobs have of it, SpecMemory what jobs never get, all in MiB.
 	RealMemory, AllocMemory, SpecMemory int64

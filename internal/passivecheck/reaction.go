@@ -21,14 +21,14 @@ const (
 	Failed
 	// Skipped: there was nothing to test.
 	Skipped
-	// Unavailable: what the check needs is not there, and will not come while the pod runs. It is told once.
+	// Unavailable: what the check needs is not there, and will not come while the pod runs. It is logged once.
 	Unavailable
 )
 
 // Result is what a check found.
 type Result struct {
 	State State
-	// Details say it to people, in one line.
+	// Details are the text for people, in one line.
 	Details string
 }
 
@@ -62,7 +62,7 @@ func (c Check) Base(context Context) string {
 	return node.SanitizeReason(strings.NewReplacer(variableName, c.Name, variableContext, string(context)).Replace(c.ReasonBase))
 }
 
-// Reason is what a drain or a comment of the check says: base, details and context, in one line that slurmctld takes.
+// Reason returns the text of a drain or a comment of the check: base, details and context, in one line that slurmctld takes.
 func (c Check) Reason(context Context, details string) string {
 	base, end := c.Base(context), " ["+string(context)+"]"
 	if details = node.SanitizeReason(strings.Join(strings.Fields(details), " ")); details != "" && c.ReasonAppendDetails {
@@ -91,7 +91,7 @@ func (c Check) owns(text string, context Context) bool {
 	return true
 }
 
-// React returns what becomes of the node after a check. now is what slurmctld says of the node, nil before it was asked.
+// React returns what becomes of the node after a check. now is slurmctld's answer about the node, nil before it was asked.
 //
 //	| case                                                | what happens  | why                                                   |
 //	|-----------------------------------------------------|---------------|-------------------------------------------------------|

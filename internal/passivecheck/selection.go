@@ -5,7 +5,7 @@ package passivecheck
 
 import "slices"
 
-// Need is something about the node that a decision cannot do without, and that costs something to know.
+// Need is something about the node that a decision cannot do without, and that is expensive to know.
 type Need int
 
 // What is needed.
@@ -14,11 +14,11 @@ const (
 	NeedNothing Need = iota
 	// NeedPlatform: which GPUs the node has.
 	NeedPlatform
-	// NeedNode: what slurmctld says of the node.
+	// NeedNode: slurmctld's answer about the node.
 	NeedNode
 )
 
-// Facts are what is known when a check is selected. nil is what nobody has asked for yet.
+// Facts are what is known when a check is selected. nil is what has not been asked for yet.
 type Facts struct {
 	Context Context
 	// Job is nil where the context has none.
@@ -27,7 +27,7 @@ type Facts struct {
 	Node     *Node
 }
 
-// Selection says whether a check runs.
+// Selection is whether a check runs.
 type Selection struct {
 	Run bool
 	// Why it does not run, or what it waits for.

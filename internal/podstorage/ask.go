@@ -61,7 +61,7 @@ func (m *Meter) askAll(ctx context.Context, pods []corev1.Pod) map[types.UID]uin
 	return all
 }
 
-// pause waits, and says whether the context goes on.
+// pause waits, and reports whether the context is still alive.
 func (m *Meter) pause(ctx context.Context, d time.Duration) bool {
 	timer := m.clock.NewTimer(d)
 	defer timer.Stop()

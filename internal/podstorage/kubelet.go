@@ -27,7 +27,7 @@ const (
 	DefaultRequestTimeout = 10 * time.Second
 )
 
-// KubeletOptions say how kubelets are asked.
+// KubeletOptions are how kubelets are asked.
 type KubeletOptions struct {
 	Port           int
 	RequestTimeout time.Duration

@@ -3,8 +3,8 @@
 
 // Package podstorage asks kubelets once a minute how much ephemeral storage worker pods use, and remembers which of them use nearly all of
 // it: contract soperator.md §6.5. Nothing is written here. The controller of worker pods drains and undrains by what Meter says, and is
-// woken when that changes. A kubelet that does not answer makes nothing known, and changes nothing. What is remembered is lost with the
-// process; the reason in Slurm then says who was drained.
+// woken when that changes. A kubelet that does not answer changes nothing. What is remembered is lost with the
+// process; the reason in Slurm then shows which nodes were drained.
 package podstorage
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// Options say how ephemeral storage is measured.
+// Options are how ephemeral storage is measured.
 type Options struct {
 	Thresholds health.StorageThresholds
 	Kubelet    KubeletOptions
@@ -43,7 +43,7 @@ func (o Options) Validate() error {
 }
 
 const (
-	// defaultInterval is the time from one measurement to the next, unless the options say otherwise.
+	// defaultInterval is the time from one measurement to the next, unless the options set another one.
 	defaultInterval = time.Minute
 	// jitter is by which part of the interval the time is longer at most, so that several operators do not ask at the same time.
 	jitter = 0.1
@@ -53,10 +53,10 @@ const (
 	maxRequests = 32
 )
 
-// check is the name by which the brake knows who asks.
+// check is the name under which the brake is asked.
 const check = "ephemeral storage"
 
-// Meter knows of which workers the ephemeral storage is nearly used up. A nil Meter knows nothing.
+// Meter finds the workers whose ephemeral storage is nearly used up. A nil Meter finds none.
 type Meter struct {
 	options  Options
 	kubelets *kubelets
@@ -92,7 +92,7 @@ func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubRe
 	}, nil
 }
 
-// Of is what is known of the ephemeral storage of a pod. A pod without a limit always has enough.
+// Of returns what is known of the ephemeral storage of a pod. A pod without a limit always has enough.
 func (m *Meter) Of(pod *corev1.Pod) health.Storage {
 	if m == nil {
 		return health.Storage{}
@@ -108,7 +108,7 @@ func (m *Meter) Of(pod *corev1.Pod) health.Storage {
 	return health.Storage{Resume: m.options.Thresholds.Resume}
 }
 
-// Notify has wake called with each pod of which something else is known than before. It must not block.
+// Notify has wake called with each pod whose facts have changed. It must not block.
 func (m *Meter) Notify(wake func(types.NamespacedName)) {
 	if m == nil {
 		return
@@ -135,7 +135,7 @@ func (m *Meter) Start(ctx context.Context) error {
 	}
 }
 
-// measure asks the kubelets of all workers with a limit once, then the brake, and tells what is known now.
+// measure asks the kubelets of all workers with a limit once, then the brake, and publishes what is known now.
 func (m *Meter) measure(ctx context.Context) error {
 	var list corev1.PodList
 	if err := m.pods.List(ctx, &list, workers(), client.UnsafeDisableDeepCopy); err != nil { // they are only read
@@ -165,7 +165,7 @@ func (m *Meter) measure(ctx context.Context) error {
 	return nil
 }
 
-// publish makes the facts known, and wakes the pods of which something else was known before.
+// publish stores the facts, and wakes the pods whose facts have changed.
 func (m *Meter) publish(pods []corev1.Pod, facts map[types.UID]health.Storage) {
 	m.mu.Lock()
 	before, wake := m.facts, m.wake

@@ -50,7 +50,7 @@ status: {phase: Running, hostIP: 127.0.0.1}
 `, name, name, kubeNode, name, limit))
 }
 
-// measured is a Meter of these pods, with what kubelets say and what the Meter logs.
+// measured is a Meter of these pods, with what kubelets answer and what the Meter logs.
 type measured struct {
 	*Meter
 	ctx   context.Context
@@ -82,7 +82,7 @@ func newMeasured(t *testing.T, pods ...client.Object) *measured {
 	return m
 }
 
-// once measures once while kubelets say this.
+// once measures once while kubelets answer this.
 func (m *measured) once(t *testing.T, body string) {
 	t.Helper()
 	m.mu.Lock()

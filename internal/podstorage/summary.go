@@ -26,7 +26,7 @@ type summary struct {
 // maxSummary is how many bytes of an answer are read. Several are read at once.
 const maxSummary = 32 << 20
 
-// decode reads how many bytes of ephemeral storage pods use, by their UIDs. A pod of which the kubelet does not say it is left out.
+// decode reads how many bytes of ephemeral storage pods use, by their UIDs. A pod for which the kubelet does not report it is left out.
 func decode(r io.Reader) (map[types.UID]uint64, error) {
 	var s summary
 	if err := json.NewDecoder(io.LimitReader(r, maxSummary)).Decode(&s); err != nil {

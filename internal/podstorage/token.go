@@ -30,7 +30,7 @@ type account struct {
 
 	mu    sync.Mutex
 	token string
-	// renew is when another token is asked for, and early says that this one was, because a kubelet refused the one before.
+	// renew is when another token is asked for, and early is true if this one was, because a kubelet refused the one before.
 	renew time.Time
 	early bool
 }

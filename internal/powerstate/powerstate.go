@@ -38,7 +38,7 @@ type Nodes struct {
 	Every time.Duration
 }
 
-// Find returns those nodes of a host list whose NodeSets have ephemeral nodes. The others are told, and left out: Slurm may
+// Find returns those nodes of a host list whose NodeSets have ephemeral nodes. The others are logged and left out: Slurm may
 // power nodes whose pods always run.
 func Find(ctx context.Context, n Nodes, list string) (Nodes, error) {
 	groups, others, err := Split(list)

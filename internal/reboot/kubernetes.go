@@ -83,7 +83,7 @@ func tolerates(t corev1.Toleration) bool {
 	return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Key == taint.Key && t.Value == taint.Value
 }
 
-// Write changes a Node as a step says. Of its spec and of its status at most one changes.
+// Write makes the changes of a step to a Node. Of its spec and of its status at most one changes.
 func Write(n *corev1.Node, step Next, now time.Time) {
 	switch step.Action {
 	case Tell:

@@ -139,12 +139,12 @@ func newSituation(f Facts) *situation {
 func (s *situation) drains() bool  { return s.asked == drain || s.asked == reboot }
 func (s *situation) reboots() bool { return s.asked == reboot }
 
-// goesDown reports whether the node says that it reboots. Who asked may have taken the drain back by then: the node was drained.
+// goesDown reports whether the node shows that it reboots. The request for the drain may have been taken back by then: the node was drained.
 func (s *situation) goesDown() bool {
 	return s.reboots() && s.Node.Reboot.Reason == nebiusv1alpha1.ReasonNodeRebooting
 }
 
-// begun reports whether the node says what the rebooter does.
+// begun reports whether the node shows what the rebooter does.
 func (s *situation) begun() bool {
 	drains := s.Node.Drain.Status == corev1.ConditionTrue && s.Node.Drain.ours()
 	return (drains || s.goesDown()) && (!s.reboots() || s.Node.Marks.RebootFrom != "")
@@ -312,7 +312,7 @@ func (s *situation) draining() *Condition {
 	return &Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDraining, message}
 }
 
-// ours reports whether a reason of SlurmNodeDrain is one of the rebooter's.
+// ours reports whether a reason of SlurmNodeDrain is the rebooter's.
 func (c Condition) ours() bool {
 	return c.Reason == nebiusv1alpha1.ReasonNodeDraining || c.Reason == nebiusv1alpha1.ReasonNodeDrained
 }

@@ -48,7 +48,7 @@ func (m *machine) restart() {
 	m.forget()
 }
 
-// step has the rebooter do one thing, and says whether it did any.
+// step has the rebooter do one thing, and reports whether it did any.
 func (m *machine) step() bool {
 	n := Decide(m.facts())
 	before := m.node.DeepCopy()
@@ -161,7 +161,7 @@ func (m *machine) happen() {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
 }
 
-// settle lets the rebooter act until it waits for somebody. Pods that are evicted end, and the machine goes down when it is told.
+// settle lets the rebooter act until it waits for something. Evicted pods end, and the machine goes down when it is asked to.
 func (m *machine) settle() {
 	for range 200 {
 		if m.step() {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reboot decides what the rebooter of one Kubernetes node does next: drain it, reboot it, let it back. It has no client and
-// no clock. Others ask for a drain or a reboot by conditions of the Node, and the rebooter tells there how far it is.
+// no clock. Others ask for a drain or a reboot by conditions of the Node, and the rebooter reports there how far it is.
 package reboot
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FieldManager is the name under which the rebooter changes Nodes. By it the API server tells whose a cordon is.
+// FieldManager is the name under which the rebooter changes Nodes. By it the API server shows whose a cordon is.
 const FieldManager = "coxswain-rebooter"
 
 // Taint is on a node that is drained, as the contract has it.
@@ -59,11 +59,11 @@ type Marks struct {
 type Pod struct {
 	UID             types.UID
 	Namespace, Name string
-	// DaemonSet is true if a DaemonSet controls it, Mirror that the kubelet runs it from a file.
+	// DaemonSet is true if a DaemonSet controls it, Mirror if the kubelet runs it from a file.
 	DaemonSet, Mirror bool
-	// Tolerates is true if it tolerates the taint for good, Protected that it is a worker on which jobs may run.
+	// Tolerates is true if it tolerates the taint for good, Protected if it is a worker on which jobs may run.
 	Tolerates, Protected bool
-	// Finished is true if its containers have ended for good, Leaving that it is being deleted.
+	// Finished is true if its containers have ended for good, Leaving if it is being deleted.
 	Finished, Leaving bool
 }
 
@@ -80,7 +80,7 @@ const (
 	// firstRetry and lastRetry bound the time between two attempts to evict one pod.
 	firstRetry = 5 * time.Second
 	lastRetry  = 2 * time.Minute
-	// rebootTimeout is how long a machine has to go down before it is told again to reboot.
+	// rebootTimeout is how long a machine has to go down before the reboot is tried again.
 	rebootTimeout = 10 * time.Minute
 )
 
@@ -130,7 +130,7 @@ type Next struct {
 	Again time.Time
 }
 
-// Decide returns what is to be done next.
+// Decide returns the next step.
 func Decide(f Facts) Next {
 	s := newSituation(f)
 	n := steps.Decide(s)
@@ -146,5 +146,5 @@ func Decide(f Facts) Next {
 	return n
 }
 
-// said reports whether a condition is as it is to be.
+// said reports whether a condition is as it should be.
 func said(want *Condition, is Condition) bool { return want == nil || *want == is }

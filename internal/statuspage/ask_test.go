@@ -20,7 +20,7 @@ func (m *memory) askedFor() int {
 	return m.asked
 }
 
-// showsJobs reads events until one says all this of jobs.
+// showsJobs reads events until one shows all this of jobs.
 func showsJobs(t *testing.T, stream *subscriber, want ...string) {
 	t.Helper()
 	for {

@@ -14,7 +14,7 @@ import (
 // board is the page of one cluster as all who look at it see it. Each change gives it another version.
 type board struct {
 	mu sync.Mutex
-	// epoch tells the versions of this board from those of others.
+	// epoch distinguishes the versions of this board from those of others.
 	epoch string
 	// version counts changes, and laidOut is the version in which the page last had other elements.
 	version, laidOut int
@@ -26,10 +26,10 @@ type board struct {
 	// next is closed when there is another version, or the cluster is gone.
 	next chan struct{}
 	gone bool
-	// queue is what Slurm said of jobs last.
+	// queue is Slurm's last answer about jobs.
 	queue Queue
-	// streams is the number of those who follow it, and used when somebody last began to look. asking says that Slurm is being asked for
-	// jobs, and asked when that began last. The server's lock is for these four.
+	// streams is the number of those who follow it, and used when somebody last began to look. asking is true if Slurm is being asked for
+	// jobs, and asked is when that began last. The server's lock is for these four.
 	streams int
 	used    time.Time
 	asking  bool
@@ -90,8 +90,8 @@ type update struct {
 	gone bool
 }
 
-// since returns what somebody lacks who has seen the version at a position. It is the whole page where the board does not know that
-// version, or the elements are others.
+// since returns what has changed since the version at a position. It is the whole page where the board does not know that
+// version, or has other elements.
 func (b *board) since(t templates, position string) (update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +110,7 @@ func (b *board) since(t templates, position string) (update, error) {
 	return u, nil
 }
 
-// parse reads a position; known says that it is one of this board.
+// parse reads a position; known is true if it is one of this board.
 func (b *board) parse(position string) (version int, known bool) {
 	rest, ok := strings.CutPrefix(position, b.epoch+"-")
 	if !ok {

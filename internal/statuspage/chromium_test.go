@@ -69,7 +69,7 @@ func run(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Vo
 	}
 }
 
-// value is what a JavaScript expression says in the page.
+// value returns what a JavaScript expression yields in the page.
 func value[T any](t *testing.T, ctx context.Context, expression string) T { //nolint:revive // the test comes first everywhere
 	t.Helper()
 	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
@@ -84,7 +84,7 @@ func await(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond))
 }
 
-// following says that the page receives updates.
+// following is true if the page receives updates.
 const following = "document.getElementById('live').textContent.includes('follows')"
 
 // picture takes a picture of the page.

@@ -33,7 +33,7 @@ type Condition struct {
 //	any other True that should be False      2
 //	any other that should be True            2
 //	Reconciling, EditWaits True              1        it goes away by itself
-//	PopulateJailMode                         0        only its reason says something
+//	PopulateJailMode                         0        only its reason has a meaning
 //	JobsConfined                             0        Slurm's default is that they are not
 func weight(c metav1.Condition) int {
 	abnormal := c.Status != metav1.ConditionFalse
@@ -63,7 +63,7 @@ func weight(c metav1.Condition) int {
 	return 0
 }
 
-// sortConditions tells the conditions that are not as they should be, the most urgent first, from all others.
+// sortConditions separates the conditions that are not as they should be, the most urgent first, from all others.
 func sortConditions(objects []Object) (concerns, fine []Condition) {
 	type weighed struct {
 		Condition

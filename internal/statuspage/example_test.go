@@ -87,7 +87,7 @@ func example(nodes int) Facts {
 	return f
 }
 
-// exampleQueue is what Slurm says of jobs in an example: two wait and three run.
+// exampleQueue returns Slurm's answer about jobs in an example: two wait and three run.
 func exampleQueue() Queue {
 	return Queue{Taken: noon().Add(-time.Second), Summary: queue.Summary{
 		Pending: 14,

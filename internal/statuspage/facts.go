@@ -20,7 +20,7 @@ type Facts struct {
 	Now time.Time
 	// Cluster is the Controller.
 	Cluster link.Key
-	// Waiting is true if this process waits for the lease, and that another one has the links to Slurm.
+	// Waiting is true if this process waits for the lease, and another one has the links to Slurm.
 	Waiting bool
 	Slurm   Slurm
 	// Objects are the Controller, the SlurmCluster of its name and its NodeSets, in the order in which the page shows them.
@@ -29,9 +29,9 @@ type Facts struct {
 	NodeSets []NodeSet
 	// Nodes are the workers, and the Slurm nodes behind which there is none, in any order.
 	Nodes []Node
-	// Partitions says how many nodes Slurm has in each partition.
+	// Partitions is how many nodes Slurm has in each partition.
 	Partitions map[string]int
-	// Queue is what Slurm said of jobs when somebody looked at the page.
+	// Queue is Slurm's answer about jobs when somebody looked at the page.
 	Queue Queue
 }
 
@@ -51,13 +51,13 @@ type Slurm struct {
 	Ahead time.Duration
 }
 
-// Queue is what is known of jobs. The zero value is that of a page at which nobody has looked yet.
+// Queue is what is known of jobs. The zero value belongs to a page at which nobody has looked yet.
 type Queue struct {
 	// Taken is when Slurm was asked for the jobs; zero when it has not answered yet.
 	Taken time.Time
 	// Why is what went wrong when it was asked last; empty if nothing did.
 	Why string
-	// Missing is how many jobs there are of which nothing but the state is known. They are not part of the summary.
+	// Missing is the number of jobs of which only the state is known. They are not part of the summary.
 	Missing int
 	Summary queue.Summary
 }
@@ -83,13 +83,13 @@ type Node struct {
 	Name string
 	// NodeSet is empty when no worker stands behind the node.
 	NodeSet string
-	// Registered answers whether Slurm has the node; Yes is also for one that it had when it last answered. State is what it said then.
+	// Registered is whether Slurm has the node; Yes also if it had it when it last answered. State is from that answer.
 	Registered node.Answer
 	State      node.State
-	// Reason is why it is in this state, as Slurm says.
+	// Reason is Slurm's reason for this state.
 	Reason node.Reason
-	// OutOfService, Attention and Plan are what the worker pod says of itself: its line of the ledger, what a person has to look at,
-	// and what is going to happen to it. They are empty when there is nothing to say.
+	// OutOfService, Attention and Plan are from the worker pod: its line of the ledger, what a person has to look at,
+	// and what is going to happen to it. They are empty when there is none.
 	OutOfService string
 	Attention    string
 	Plan         string

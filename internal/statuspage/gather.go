@@ -188,7 +188,7 @@ func (g *Gatherer) nodes(ctx context.Context, key link.Key, snapshot *link.Snaps
 	return out, nil
 }
 
-// seenBySlurm adds to a node what Slurm said of it last, however long ago that is.
+// seenBySlurm adds Slurm's last answer to a node, however old that is.
 func seenBySlurm(n Node, snapshot *link.Snapshot) Node {
 	found, exists := snapshot.Node(n.Name)
 	n.Registered = exists
@@ -198,7 +198,7 @@ func seenBySlurm(n Node, snapshot *link.Snapshot) Node {
 	return n
 }
 
-// told is what a condition of a worker pod says, if it is there and True.
+// told returns the message of a condition of a worker pod, if it is there and True.
 func told(p *corev1.Pod, kind corev1.PodConditionType) string {
 	c := workerpod.Condition(p, kind)
 	switch {

@@ -27,7 +27,7 @@ type Page struct {
 	Ledger []Entry
 }
 
-// Head says which cluster it is and how far the states of its nodes may be relied on.
+// Head is which cluster it is and how far the states of its nodes may be relied on.
 type Head struct {
 	Title string
 	// Slurm is Slurm's name of the cluster and the release; empty if unknown.
@@ -63,7 +63,7 @@ type Step struct {
 	Pod     string
 	Action  string
 	Cause   string
-	// Waits says what the step waits for.
+	// Waits is what the step waits for.
 	Waits string
 	// DryRun is true if it is not going to be done.
 	DryRun bool
@@ -78,7 +78,7 @@ type Entry struct {
 	Since   string
 }
 
-// freshAge is the age up to which the page does not say how old the states are: Slurm is asked every second, and the page does not
+// freshAge is the age up to which the page does not show how old the states are: Slurm is asked every second, and the page does not
 // change while nothing happens.
 const freshAge = 10 * time.Second
 
@@ -129,7 +129,7 @@ func head(f Facts) Head {
 	return h
 }
 
-// age returns how old an answer of Slurm is, the less precisely the older it is. Below fresh it does not say more than that.
+// age returns how old an answer of Slurm is, the less precisely the older it is. Below fresh it returns no more than that.
 func age(now, taken time.Time, fresh time.Duration) string {
 	if taken.IsZero() {
 		return "Slurm has not answered yet"

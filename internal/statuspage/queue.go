@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// freshQueueAge is the age up to which the page does not say how old the jobs are.
+	// freshQueueAge is the age up to which the page does not show how old the jobs are.
 	freshQueueAge = 30 * time.Second
 	// oldQueueAge is the age from which the page warns. Of many jobs Slurm is asked less often than every ten seconds.
 	oldQueueAge = 5 * time.Minute
@@ -22,9 +22,9 @@ const (
 
 // Jobs is what the page shows of the queue.
 type Jobs struct {
-	// Unknown says why nothing is shown; empty when something is.
+	// Unknown is why nothing is shown; empty when something is.
 	Unknown string
-	// Age says how old it is, and Old that it is too old to be relied on, or that Slurm did not answer when it was asked last.
+	// Age is how old it is. Old is true if it is too old to be relied on, or Slurm did not answer when it was asked last.
 	Age string
 	Old bool
 	// Why is what went wrong.
@@ -123,7 +123,7 @@ func partitionRow(p queue.Partition, nodes string, now time.Time) PartitionRow {
 	return row
 }
 
-// resources returns what jobs have or want, without what they do not; empty for nothing.
+// resources returns what jobs have or want, without those of number zero; empty for nothing.
 func resources(r queue.Resources) string {
 	var out []string
 	for _, part := range []struct {
@@ -140,7 +140,7 @@ func resources(r queue.Resources) string {
 	return strings.Join(out, ", ")
 }
 
-// waited is for how long a job has waited, the less precisely the longer; empty if that is not known.
+// waited returns how long a job has waited, the less precisely the longer; empty if that is not known.
 func waited(now, submitted time.Time) string {
 	if submitted.IsZero() {
 		return ""

@@ -39,7 +39,7 @@ type rendering struct {
 	sets      []setLayout
 }
 
-// setLayout says which fragments the section of a grid has.
+// setLayout is which fragments the section of a grid has.
 type setLayout struct {
 	ID, Title string
 	Labelled  bool

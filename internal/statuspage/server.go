@@ -23,7 +23,7 @@ const (
 	updateInterval = 500 * time.Millisecond
 	// ageInterval is how often a page that somebody looks at is rendered although nothing has happened: states get older.
 	ageInterval = 5 * time.Second
-	// aliveInterval is how often something is written to a browser to which there is nothing to say, so that one that is gone is noticed.
+	// aliveInterval is how often something is written to a browser that has nothing to get, so that one that is gone is noticed.
 	aliveInterval = 15 * time.Second
 	// writeTimeout is how long a browser may take to read an update.
 	writeTimeout = 5 * time.Second
@@ -55,7 +55,7 @@ type Server struct {
 	links     *link.Registry
 	templates templates
 	limits    limits
-	// epoch tells the versions of this process from those of others.
+	// epoch distinguishes the versions of this process from those of others.
 	epoch string
 	// changed has a value when something has changed that pages are made of.
 	changed chan struct{}
@@ -90,7 +90,7 @@ func New(source Source, links *link.Registry) *Server {
 	}
 }
 
-// Wake says that something has changed that pages are made of.
+// Wake has the pages made again, because something that they show has changed.
 func (s *Server) Wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -98,7 +98,7 @@ func (s *Server) Wake() {
 	}
 }
 
-// NeedLeaderElection reports whether every replica serves its pages.
+// NeedLeaderElection returns false: every replica serves its pages.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start renders the pages that somebody looks at whenever something changes. When the context ends it ends all streams, and waits for

@@ -20,14 +20,14 @@ const chunkNodes = 50
 // maxLabelled is the number of nodes up to which a grid shows their names.
 const maxLabelled = 64
 
-// maxLine is how many letters a line about a node has, so that the page stays small when there is much to say of each.
+// maxLine is how many letters a line about a node has, so that the page stays small when there is much to show of each.
 const maxLine = 300
 
 // Set is the grid of a NodeSet, or of the nodes without one.
 type Set struct {
 	// Name is that of the NodeSet; empty for nodes without one.
 	Name string
-	// Workers says in one line how many there are; empty for nodes without one.
+	// Workers is in one line how many there are; empty for nodes without one.
 	Workers string
 	// Counts are the nodes by state, without the states in which there is none.
 	Counts []Count
@@ -44,7 +44,7 @@ type Cell struct {
 	State state
 	// Label is shown in the cell; empty in large grids.
 	Label string
-	// Details are lines: the name, the state, and what else there is to say.
+	// Details are lines: the name, the state, and what else there is to show.
 	Details string
 }
 

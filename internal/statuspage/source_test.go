@@ -18,7 +18,7 @@ type memory struct {
 	mu       sync.Mutex
 	clusters map[link.Key]Facts
 	err      error
-	// jobs and jobsErr are what Slurm says of jobs, and asked how often it was.
+	// jobs and jobsErr are Slurm's answer about jobs, and asked is how often it was asked.
 	jobs    link.JobRecords
 	jobsErr error
 	asked   int

@@ -50,9 +50,9 @@ func (s state) String() string {
 
 // shown is the state in which a node is shown. The first line that applies counts:
 //
-//	Slurm says                                     shown as         why
+//	Slurm has                                     shown as         why
 //	POWERED_DOWN, POWERING_DOWN or _UP, FUTURE     powered down     nothing runs there, and that is meant
-//	DOWN, ERROR or FAIL                            down             its jobs are lost, whatever else it says
+//	DOWN, ERROR or FAIL                            down             its jobs are lost, whatever else it has
 //	NOT_RESPONDING                                 not responding   it will be down soon
 //	DRAIN, and busy                                draining
 //	DRAIN                                          drained
@@ -62,7 +62,7 @@ func (s state) String() string {
 //	IDLE, and nothing that is not understood       idle
 //	anything else, or nothing                      unknown
 //
-// A word that Slurm says holds in a state that is otherwise not certain. Idle is the absence of words, and needs one that is.
+// A flag that Slurm sets holds in a state that is otherwise not certain. Idle is the absence of flags, and needs a certain state.
 func shown(s node.State) state {
 	switch {
 	case s.Has(node.PoweredDown), s.Has(node.PoweringDown), s.Has(node.PoweringUp), s.Has(node.Future):

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// serveEvents sends what changes on the page of a cluster. The browser says which version it has: the one that it loaded, or the last
+// serveEvents sends what changes on the page of a cluster. The browser sends which version it has: the one that it loaded, or the last
 // one that it was sent before the connection was interrupted.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key link.Key) {
 	b, ok := s.board(w, r, key)

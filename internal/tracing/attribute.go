@@ -37,7 +37,7 @@ const (
 	keyReceived = attribute.Key("http.response.body.size")
 )
 
-// attributes say which object has changed.
+// attributes returns which object has changed.
 func (c change) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		keyChangedKind.String(c.kind.String()), keyChangedNamespace.String(c.Namespace), keyChangedName.String(c.Name), keyChangedGeneration.Int64(c.generation),

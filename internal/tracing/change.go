@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// changeTimeout is how long after a change passes are part of its trace. Later ones, as when Slurm tells something of a node weeks
+	// changeTimeout is how long after a change passes are part of its trace. Later ones, such as for a change of a node in Slurm weeks
 	// later, are traces of their own with a link to it: no trace grows for ever.
 	changeTimeout = 10 * time.Minute
 	// maxAgeOfNew is how old an object may be that is taken for a new one when it is seen first. Older ones were there before this process.
@@ -62,7 +62,7 @@ func newChanges(tracer trace.Tracer, clock clock.PassiveClock) *changes {
 //	the object was                                   then
 //	seen with this generation                        nothing is new
 //	seen with another one, or is less than 1 min old  a change begins now
-//	there before this process                        it is no change: nobody knows when it was made
+//	there before this process                        it is no change: it is not known when it was made
 //
 // What is part of another change, as what a SlurmCluster composes, begins none.
 func (c *changes) note(kind schema.GroupKind, obj client.Object, part bool) change {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options say where spans are sent. Everything else is read from the environment, as OpenTelemetry's specification has it:
+// Options are where spans are sent. Everything else is read from the environment, as OpenTelemetry's specification has it:
 // OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_TRACES_SAMPLER, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_RESOURCE_ATTRIBUTES and others.
 type Options struct {
 	// Endpoint is the URL of a receiver of OTLP over HTTP, such as "http://collector:4318"; empty is that of the environment.

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// scope is the name under which spans say where they come from.
+// scope is the name that spans have as their origin.
 const scope = "github.com/coxswain-hpc/coxswain/internal/tracing"
 
 // Tracing makes spans. It is safe for concurrent use.

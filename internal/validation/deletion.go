@@ -19,7 +19,7 @@ import (
 )
 
 // DeletionWarnings returns what the deletion of a NodeSet does to jobs: those on its workers, and those of the partition that goes with it. Of
-// other kinds there are none. The error says what did not answer; what is known without it is returned as well.
+// other kinds there are none. The error is what did not answer; what is known without it is returned as well.
 func DeletionWarnings(ctx context.Context, live client.Reader, obj client.Object, how metav1.DeletionPropagation) ([]string, error) {
 	look := newLookup(ctx, live, obj.GetNamespace(), "")
 	var out []string
@@ -48,7 +48,7 @@ func DeletionWarnings(ctx context.Context, live client.Reader, obj client.Object
 // departing is a NodeSet that is about to be deleted.
 type departing struct {
 	set *slinkyv1beta1.NodeSet
-	// name is that by which its user knows it, and source where the numbers are from.
+	// name is the name that its user gave it, and source where the numbers are from.
 	name, source string
 	how          metav1.DeletionPropagation
 }
@@ -103,7 +103,7 @@ func (d departing) fate(c *slinkyv1beta1.Controller) string {
 	return fate
 }
 
-// departingComposed says it of the workers of a NodeSet of slurm.nebius.ai.
+// departingComposed returns the same for the workers of a NodeSet of slurm.nebius.ai.
 func (l lookup) departingComposed(ctx context.Context, set *nebiusv1alpha1.NodeSet) ([]string, error) {
 	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
 	if err != nil {

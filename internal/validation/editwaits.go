@@ -19,7 +19,7 @@ import (
 )
 
 // EditWarnings returns what an edit of an object does to jobs: of partitions that it takes away, and of the annotation that has jobs end.
-// How many jobs there are is what condition EditWaits says; nobody else can be asked here. The error says what did not answer.
+// How many jobs there are is in condition EditWaits; Slurm cannot be asked here. The error is what did not answer.
 func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Object) ([]string, error) {
 	look := newLookup(ctx, live, obj.GetNamespace(), "")
 	ends, err := look.endsJobs(ctx, old, obj)
@@ -33,7 +33,7 @@ func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Objec
 	return ends, goesErr
 }
 
-// countedLater is what is said of jobs here, where nobody can be asked.
+// countedLater is the text about jobs here, where Slurm cannot be asked.
 const countedLater = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
 
 // goes is what a change takes away that stays for jobs, and the name of the Controller.
@@ -80,7 +80,7 @@ func (l lookup) endsJobs(ctx context.Context, old, obj client.Object) ([]string,
 // configured is what slurm.conf is rendered from, with an object as it is given here in the place of the live one.
 type configured struct{ controller.Input }
 
-// lingering are the partitions that stay, whatever the annotation says.
+// lingering returns the partitions that stay, whatever the annotation.
 func (c *configured) lingering() controller.EditWaits {
 	in := c.Input
 	in.Controller = in.Controller.DeepCopy()

@@ -17,7 +17,7 @@ import (
 const hostnamePath = "spec.template.spec.hostname"
 
 // namesakes looks for workers of other NodeSets of the same Controller that have the names of those of n: of as many as the specs ask
-// for now, on the Kubernetes nodes that there are now. Of what comes later, as by an autoscaler, the NodeSet itself will tell.
+// for now, on the Kubernetes nodes that there are now. What comes later, such as from an autoscaler, the NodeSet itself will show.
 func (l lookup) namesakes(ctx context.Context, n *slinkyv1beta1.NodeSet, path, wayOut string, f *Findings) error {
 	sets, err := l.nodeSets()
 	if err != nil {
@@ -48,7 +48,7 @@ func (l lookup) namesakes(ctx context.Context, n *slinkyv1beta1.NodeSet, path, w
 	return nil
 }
 
-// workerNames are the names of the workers of a NodeSet. Of one with a mistake in its template there are none: that is told anyway, and
+// workerNames returns the names of the workers of a NodeSet. One with a mistake in its template has none: that is reported anyway, and
 // it gets no workers.
 func workerNames(n *slinkyv1beta1.NodeSet, nodes []corev1.Node) []string {
 	template, err := renderworker.Template(renderworker.Input{

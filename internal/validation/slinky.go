@@ -153,7 +153,7 @@ func (l lookup) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controller, f 
 	return err
 }
 
-// get reads an object of a namespace and says whether it is there.
+// get reads an object of a namespace and reports whether it is there.
 func (l lookup) get(ctx context.Context, namespace, name string, obj client.Object) (bool, error) {
 	err := l.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation finds mistakes in objects as users write them, for the webhook and for "kubectl slurm lint". What a mistake is,
-// it does not know itself: it asks the pure code that the controllers ask (internal/render, internal/compose).
+// Package validation finds mistakes in objects as users write them, for the webhook and for "kubectl slurm lint". What a mistake is
+// is decided by the pure code that the controllers use (internal/render, internal/compose).
 //
 // What one object shows by itself is refused by rules in its CRD. Here is what needs a parser or a look at other objects. A
 // reference to what does not exist yet is a warning, never a mistake: manifests come in any order.
@@ -27,7 +27,7 @@ type Findings struct {
 }
 
 // Find looks at an object as the operator reads it, without what is empty in it, and at what live has beside it. The object stays as it
-// is. The error says what did not answer, not what is wrong with the object. Of a kind that nobody looks at there are no findings. release is
+// is. The error is what did not answer, not what is wrong with the object. A kind that nobody looks at has no findings. release is
 // that of the Slurm that is to read slurm.conf, when that is certain; else it is empty.
 func Find(ctx context.Context, live client.Reader, obj client.Object, release string) (Findings, error) {
 	if read, ok := obj.DeepCopyObject().(client.Object); ok {

@@ -51,7 +51,7 @@ func (b *binder) Default(ctx context.Context, binding *corev1.Binding) error {
 	return nil
 }
 
-// topology is what the node says about the place of its workers in the network; nothing for other pods.
+// topology returns what the node has about the place of its workers in the network; nothing for other pods.
 func (b *binder) topology(ctx context.Context, pod types.NamespacedName, node string) (map[string]string, error) {
 	var p corev1.Pod
 	if err := b.live.Get(ctx, pod, &p); err != nil {

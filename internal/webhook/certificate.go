@@ -15,18 +15,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Certificates say where the server finds its certificate and whether this program makes it.
+// Certificates are where the server finds its certificate and whether this program makes it.
 type Certificates struct {
 	// Directory has tls.crt and tls.key, mounted from a Secret. The server notices when they change.
 	Directory string
 	// Secret is the one that Directory is mounted from, to be filled and renewed by this program; it must exist. Empty:
-	// somebody else does, such as cert-manager, who then also tells the API server the CA.
+	// somebody else does, such as cert-manager, which then also gives the CA to the API server.
 	Secret types.NamespacedName
 	// Service is the name of the Service in front of the server, in the namespace of Secret.
 	Service string
 	// Hosts are further names by which the server is called: for one outside of the cluster, that of its machine.
 	Hosts []string
-	// Validating and Mutating are the names of the webhook configurations that are told the CA; empty: there is none.
+	// Validating and Mutating are the names of the webhook configurations that get the CA; empty: there is none.
 	Validating, Mutating string
 }
 
@@ -54,7 +54,7 @@ func Setup(mgr ctrl.Manager, o Options, c Certificates) (func(*http.Request) err
 	}, nil
 }
 
-// rotate has the certificate made and renewed, and the API server told of its CA. The library tells it with each look at the
+// rotate has the certificate made and renewed, and its CA given to the API server. The library writes it with each look at the
 // Secret or a configuration, as after a restart of the API server, whether that has changed or not; what is the same is not stored.
 func rotate(mgr ctrl.Manager, c Certificates, ready chan struct{}) error {
 	var configurations []rotator.WebhookInfo
@@ -126,7 +126,7 @@ type registration struct {
 	ready, served chan struct{}
 }
 
-// NeedLeaderElection reports whether every replica serves.
+// NeedLeaderElection returns false: every replica serves.
 func (*registration) NeedLeaderElection() bool { return false }
 
 // Start waits for the certificate.

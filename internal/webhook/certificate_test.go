@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
-// authority is the CA by which the API server knows the webhook.
+// authority returns the CA by which the API server knows the webhook.
 func (s *scene) authority() []byte {
 	s.t.Helper()
 	var c admissionv1.ValidatingWebhookConfiguration

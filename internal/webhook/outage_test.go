@@ -79,7 +79,7 @@ func TestNothingIsWrittenOrKilledBecauseTheAPIServerWasAway(t *testing.T) {
 	o.Settle()
 
 	for _, w := range o.Writes.All() {
-		// The library that renews the certificate says its authority again, which is no change.
+		// The library that renews the certificate writes its authority again, which is no change.
 		if !strings.Contains(w.Path, "/admissionregistration.k8s.io/") {
 			t.Errorf("the operator has written: %s", w)
 		}

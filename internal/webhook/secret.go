@@ -34,7 +34,7 @@ func (p *protector) protects(s *corev1.Secret) bool {
 	return s.Labels[protectedLabel] == "true" && p.options.covers(s.Namespace)
 }
 
-// ValidateCreate refuses a protected Secret that does not say whom it belongs to.
+// ValidateCreate refuses a protected Secret that does not name its owner.
 func (p *protector) ValidateCreate(_ context.Context, s *corev1.Secret) (admission.Warnings, error) {
 	if p.protects(s) && s.Annotations[clusterAnnotation] == "" {
 		return nil, fmt.Errorf("a Secret with label %s=true needs annotation %s with the name of the SlurmCluster that it belongs to", protectedLabel, clusterAnnotation)
@@ -55,7 +55,7 @@ func (p *protector) ValidateUpdate(_ context.Context, old, s *corev1.Secret) (ad
 	return nil, fmt.Errorf("the Secret is protected by label %s=true and must not be changed: a running database knows its content", protectedLabel)
 }
 
-// ValidateDelete refuses the end of a protected Secret while its SlurmCluster is there, or nobody can say that it is not.
+// ValidateDelete refuses the end of a protected Secret while its SlurmCluster is there, or that cannot be found out.
 func (p *protector) ValidateDelete(ctx context.Context, s *corev1.Secret) (admission.Warnings, error) {
 	name := s.Annotations[clusterAnnotation]
 	if !p.protects(s) || name == "" {

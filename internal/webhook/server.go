@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/command"
 )
 
-// Flags are what the command line says about the server.
+// Flags are the command line's flags about the server.
 type Flags struct {
 	address, secret string
 	certificates    Certificates

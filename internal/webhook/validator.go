@@ -92,7 +92,7 @@ func (v *validator[T]) ValidateDelete(ctx context.Context, obj T) (admission.War
 	return ofJobs(ctx, warnings, err), nil
 }
 
-// propagation is what a deletion wants for the pods of the object; empty when the request does not say.
+// propagation is what a deletion wants for the pods of the object; empty when the request does not have it.
 func propagation(ctx context.Context) metav1.DeletionPropagation {
 	var options metav1.DeleteOptions
 	request, err := admission.RequestFromContext(ctx)
@@ -103,7 +103,7 @@ func propagation(ctx context.Context) metav1.DeletionPropagation {
 }
 
 // exempt reports whether an object is not to be looked at. Either it is on its way out and has only finalizers to lose, or it was
-// composed from a SlurmCluster, whose user is told in the words of his own object.
+// composed from a SlurmCluster, whose user gets the message about the SlurmCluster.
 func (v *validator[T]) exempt(obj T) bool {
 	holder := metav1.GetControllerOf(obj)
 	return obj.GetDeletionTimestamp() != nil || !v.options.covers(obj.GetNamespace()) ||

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook tells users of their mistakes while they make them. What a mistake is, it does not know itself: it asks
-// internal/validation, and that the pure code that the controllers ask. So a refusal has the words of the object's condition, and an
+// Package webhook warns users of mistakes while they make them. What a mistake is is decided by
+// internal/validation, and that by the pure code of the controllers. So a refusal has the words of the object's condition, and an
 // object that is admitted while the webhook is down gets that condition. Nothing therefore depends on the webhook being up, and its
 // failurePolicy is Ignore unless somebody decides otherwise.
 //
@@ -27,7 +27,7 @@ import (
 
 // What the API server sends here, and on which terms. Names and paths of the first six and of the last are those of the
 // contract (slinky.md §7.1). Deletions have entries of their own: the API server does without an answer, whatever the chart
-// says of the others. helm/coxswain/templates/webhook.yaml adds what its values say.
+// sets for the others. helm/coxswain/templates/webhook.yaml adds what its values set.
 //
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-controller,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=controllers,verbs=create;update,versions=v1beta1,name=controller-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=nodesets,verbs=create;update,versions=v1beta1,name=nodeset-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
@@ -44,7 +44,7 @@ import (
 // +kubebuilder:webhook:path=/validate--v1-secret,mutating=false,failurePolicy=fail,sideEffects=None,groups="",resources=secrets,verbs=create;update;delete,versions=v1,name=validate.secrets.nebius.ai,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10,patch=`{"objectSelector":{"matchLabels":{"slurm.nebius.ai/webhook":"true"}}}`
 // +kubebuilder:webhook:path=/mutate--v1-binding,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods/binding,verbs=create,versions=v1,name=podsbinding-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=2,patch=`{"matchConditions":[{"name":"to-a-node","expression":"!has(object.target.kind) || object.target.kind in ['', 'Node']"}]}`
 
-// Options say what the webhooks look at.
+// Options are what the webhooks look at.
 type Options struct {
 	// Namespaces are those whose objects are looked at; none, or one that is *, means all. Others are admitted.
 	Namespaces []string

@@ -51,7 +51,7 @@ type scene struct {
 	served   func() error
 }
 
-// warnings are what the API server said beside its last answers.
+// warnings are the API server's warnings with its last answers.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -261,7 +261,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// refusal is what the webhook said, without what the API server puts before it.
+// refusal returns the webhook's message, without what the API server puts before it.
 func refusal(err error) string {
 	if err == nil {
 		return ""

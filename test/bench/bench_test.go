@@ -3,8 +3,8 @@
 
 // Package bench measures the operator as it is shipped: the manager's binary between a real API server and a fake
 // slurmctld, with workers that kube-scheduler schedules and no machine runs. What it costs is counted outside of it, by a proxy before the API server and
-// by the fake. Counts are held by every run; times depend on the machine and are only told. docs/administrators/benchmarks.md has the
-// figures and says how to read them.
+// by the fake. Counts are held by every run; times depend on the machine and are only printed. docs/administrators/benchmarks.md has the
+// figures and how to read them.
 package bench
 
 import (
@@ -65,7 +65,7 @@ type bench struct {
 	process  *process
 	created  time.Duration // how long it took until all pods of the workers existed
 	started  time.Duration // how long it took until all of them were ready
-	// exceeded are the limits that did not hold. They are said again at the very end, below the manager's log.
+	// exceeded are the limits that did not hold. They are printed again at the very end, below the manager's log.
 	exceeded []string
 }
 
@@ -106,7 +106,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// TestWorkers takes as many workers as bench.sizes says through their life.
+// TestWorkers takes as many workers as bench.sizes has through their life.
 func TestWorkers(t *testing.T) {
 	defer writeTable(t)
 	for size := range strings.SplitSeq(*sizes, ",") {
@@ -162,7 +162,7 @@ func (b *bench) mend() {
 	b.t = b.root
 }
 
-// allowLease lets the operator have its Lease, in the namespace that it is told to have it in. Its chart has such a role.
+// allowLease lets the operator have its Lease, in the namespace that its flags name. Its chart has such a role.
 func (b *bench) allowLease() {
 	b.t.Helper()
 	name := metav1.ObjectMeta{Namespace: b.server.Namespace, Name: "lease"}

@@ -33,7 +33,7 @@ func (b *bench) cordon(node string, on bool) {
 	}
 }
 
-// drains waits until as many nodes have been drained since that write, and says when each was.
+// drains waits until as many nodes have been drained since that write, and returns when each was.
 func (b *bench) drains(from, n int) map[string]time.Time {
 	b.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -85,7 +85,7 @@ func (b *bench) cordonOne() {
 		}
 	})
 	b.spread(scenario, "cordon to drain", took)
-	// Of the pod: it is marked; says that it is drained, and may be evicted; loses the mark, and is protected; says that it is not
+	// Of the pod: it is marked; shows that it is drained, and may be evicted; loses the mark, and is protected; shows that it is not
 	// drained. There are two Events, and the NodeSet counts, up to three times on a slow machine.
 	b.hold(scenario, fmt.Sprintf("API writes and Events for %d times cordon and uncordon", *samples), cost.api.changes(), 11**samples)
 	b.hold(scenario, fmt.Sprintf("Slurm writes for %d times cordon and uncordon", *samples), cost.slurm.posts(), 2**samples)
@@ -102,16 +102,16 @@ func (b *bench) looks(c cost) int {
 	return 10 + b.size/50 + int(c.took/max(pause, 100*time.Millisecond))
 }
 
-// holdAPI holds what the API server was asked in a scenario to so many writes per worker, Events included, and what else there is
-// for a NodeSet that is looked at so long. It tells what that cost there.
+// holdAPI limits the API server's calls of a scenario to so many writes per worker, Events included, and what else there is
+// for a NodeSet that is looked at so long. It prints what that cost there.
 //
-// On a slow machine workers are seen in states that last a moment, each of which is shown: one worker in five is let have one more.
+// On a slow machine workers are seen in states that last a moment, each of which is shown: one worker in five may have one more.
 func (b *bench) holdAPI(scenario string, c cost, perWorker int) {
 	b.t.Helper()
 	looks := b.looks(c)
 	b.hold(scenario, "API writes and Events", c.api.changes(), perWorker*b.size+b.size/5+looks)
 	b.hold(scenario, "Events", c.api.events(), looks)
-	// Two who write at once, and one is told so.
+	// Two write at once, and one gets a conflict.
 	b.hold(scenario, "API calls refused", c.refused, b.size/20+10)
 	// Looking at a NodeSet takes what the cache has; but while the cache lags, each look asks whether a pod that it lacks has gone.
 	b.hold(scenario, "API reads", c.api.reads(), 20+looks)

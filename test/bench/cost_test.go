@@ -56,7 +56,7 @@ func (t tally) only(keep func(what string) bool) tally {
 	return out
 }
 
-// writes are the changing calls to the API server, without Events, which tell people what happened, and Leases, by which
+// writes are the changing calls to the API server, without Events, which show people what happened, and Leases, by which
 // managers agree on who leads.
 func (t tally) writes() tally {
 	return t.only(func(what string) bool {
@@ -101,7 +101,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	calls tally
-	// refused are those that were answered with an error, as "409 delete pods", and bytes what writes say.
+	// refused are those that were answered with an error, as "409 delete pods", and bytes the size of writes.
 	refused tally
 	bytes   int64
 }
@@ -190,7 +190,7 @@ func (p *proxy) seen() (calls, refused tally, bytes int64) {
 type cost struct {
 	// api are the calls to the API server, and slurm those to slurmrestd.
 	api, slurm tally
-	// refused are the calls to the API server that had no success, and said the bytes that its writes sent there.
+	// refused are the calls to the API server that had no success, and said is the bytes that its writes sent there.
 	refused tally
 	said    int64
 	// bodies and wire are the bytes between the operator and slurmrestd, without and with what HTTP adds.

@@ -33,7 +33,7 @@ func (b *bench) create() {
 	b.tell("create", "all pods are ready", b.started.Seconds(), "s")
 	b.tell("create", "all pods say that their Slurm nodes are idle", idle.Sub(began).Seconds(), "s")
 	b.tell("create", "last slurmd registered to all pods say so", idle.Sub(b.kubelets.registered()).Seconds(), "s")
-	// A pod is created, and told what Slurm says of it. The rest is the NodeSet's own and its status on the way.
+	// A pod is created, and gets what Slurm reports about it. The rest is the NodeSet's own and its status on the way.
 	b.holdAPI("create", cost, 2)
 	// The comment of each node names its pod, so that no two are the same.
 	b.hold("create", "Slurm writes", cost.slurm.posts(), b.size+5)
@@ -87,7 +87,7 @@ func (b *bench) stateful(name string, labels map[string]string, spec corev1.PodS
 	}
 }
 
-// awaitReady waits until as many pods of a name that begins so are ready as there are workers, and says when they were.
+// awaitReady waits until as many pods of a name that begins so are ready as there are workers, and returns when they were.
 func (b *bench) awaitReady(prefix string) time.Time {
 	b.t.Helper()
 	return b.kubelets.wait(b.t, "running the pods "+prefix+"*", func(pods map[string]*corev1.Pod) bool {
@@ -120,8 +120,8 @@ func (b *bench) warm() {
 	b.kubelets.wait(b.t, "deleting what was made first", func(pods map[string]*corev1.Pod) bool { return len(pods) == 0 })
 }
 
-// podsThatExist asks the API server how many pods there are. Watches tell it a second or two later on a busy machine, those that
-// tell of workers later than others, because the operator watches them as well.
+// podsThatExist asks the API server how many pods there are. Watches show it a second or two later on a busy machine, those
+// of workers later than others, because the operator watches them as well.
 func (b *bench) podsThatExist() int {
 	b.t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
@@ -136,7 +136,7 @@ func (b *bench) podsThatExist() int {
 	return n
 }
 
-// awaitPods waits until there are so many pods, and says when there were.
+// awaitPods waits until there are so many pods, and returns when there were.
 func (b *bench) awaitPods(n int) time.Time {
 	b.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

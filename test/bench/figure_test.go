@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// figure is one line of what is told.
+// figure is one line of what is printed.
 type figure struct {
 	Workers  int     `json:"workers"`
 	Scenario string  `json:"scenario"`
@@ -22,7 +22,7 @@ type figure struct {
 	Unit     string  `json:"unit"`
 	// Limit is the most that a run may have without failing; only counts have one.
 	Limit *int64 `json:"limit,omitempty"`
-	// Of says of what a count consists.
+	// Of is what a count consists of.
 	Of tally `json:"of,omitempty"`
 }
 
@@ -47,19 +47,19 @@ func (b *bench) write(f figure) {
 	}
 }
 
-// tell tells what depends on the machine.
+// tell prints what depends on the machine.
 func (b *bench) tell(scenario, what string, value float64, unit string) {
 	b.t.Helper()
 	b.write(figure{Scenario: scenario, Figure: what, Value: value, Unit: unit})
 }
 
-// tellSlurmReads tells what was asked of Slurm, which has no limit.
+// tellSlurmReads prints what was asked of Slurm, which has no limit.
 func (b *bench) tellSlurmReads(scenario string, of tally) {
 	b.t.Helper()
 	b.write(figure{Scenario: scenario, Figure: "Slurm reads", Value: float64(of.total()), Of: of})
 }
 
-// hold tells a count and fails when it is above its limit.
+// hold prints a count and fails when it is above its limit.
 func (b *bench) hold(scenario, what string, of tally, limit int) {
 	b.t.Helper()
 	n := of.total()
@@ -72,7 +72,7 @@ func (b *bench) hold(scenario, what string, of tally, limit int) {
 	}
 }
 
-// tellLoad tells how busy the machine is, which is what times depend on: the operator is not the only one on it.
+// tellLoad prints how busy the machine is, which is what times depend on: the operator is not the only one on it.
 func (b *bench) tellLoad(scenario string) {
 	b.t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -86,7 +86,7 @@ func (b *bench) tellLoad(scenario string) {
 	b.tell(scenario, "load of the machine in the last minute", load, "")
 }
 
-// spread tells the middle and the worst of several times.
+// spread prints the median and the worst of several times.
 func (b *bench) spread(scenario, what string, took []time.Duration) {
 	b.t.Helper()
 	b.tell(scenario, what+", p50", percentile(took, 50).Seconds(), "s")

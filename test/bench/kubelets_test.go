@@ -158,10 +158,10 @@ func (k *kubelets) run(ctx context.Context, name string) {
 	}
 }
 
-// readyStatus is what a kubelet says of a pod that runs.
+// readyStatus is what a kubelet reports about a pod that runs.
 const readyStatus = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"%s"}]}}`
 
-// waitsForScheduler says of a pod that kube-scheduler finds it a Kubernetes node: a worker, or one of the StatefulSet that they are
+// waitsForScheduler reports whether kube-scheduler finds a Kubernetes node for a pod: a worker, or one of the StatefulSet that they are
 // compared with. Those of components have claims that nobody binds to volumes.
 func waitsForScheduler(pod *corev1.Pod) bool { return isWorker(pod) || pod.Labels["app"] == "bare" }
 
@@ -218,7 +218,7 @@ func slurmNode(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// wait waits until the pods are as check wants them, and says when they were.
+// wait waits until the pods are as check wants them, and returns when they were.
 func (k *kubelets) wait(t *testing.T, what string, check func(pods map[string]*corev1.Pod) bool) time.Time {
 	t.Helper()
 	// Looking at thousands of pods with every change would take most of the machine's time.
@@ -244,7 +244,7 @@ func (k *kubelets) wait(t *testing.T, what string, check func(pods map[string]*c
 	panic("a ticker does not end")
 }
 
-// workers counts the workers that are as ok says.
+// workers counts the workers for which ok returns true.
 func workers(pods map[string]*corev1.Pod, ok func(*corev1.Pod) bool) int {
 	n := 0
 	for _, p := range pods {
@@ -270,7 +270,7 @@ func (k *kubelets) workers() []string {
 
 func exists(*corev1.Pod) bool { return true }
 
-// serves reports whether the pod says that its Slurm node takes jobs.
+// serves reports whether the pod shows that its Slurm node takes jobs.
 func serves(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && has(p, "SlurmNodeStateIdle") && !has(p, "SlurmNodeStateDrain")
 }

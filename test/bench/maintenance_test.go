@@ -23,7 +23,7 @@ func (b *bench) announce(node string, status corev1.ConditionStatus) error {
 	return b.user.Status().Patch(b.t.Context(), n, client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// announceAll does so for the first n workers, sixteen at a time, and says when each was.
+// announceAll does so for the first n workers, sixteen at a time, and returns when each was.
 func (b *bench) announceAll(n int, status corev1.ConditionStatus) map[string]time.Time {
 	var mu sync.Mutex
 	at := map[string]time.Time{}

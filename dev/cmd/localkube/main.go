@@ -86,5 +86,5 @@ func run(ctx context.Context, args []string) int {
 	return exitFailed
 }
 
-// errUsage says that the flag package has told the user already.
+// errUsage is returned when the flag package has printed the mistake already.
 var errUsage = errors.New("usage")

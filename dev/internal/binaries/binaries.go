@@ -97,7 +97,7 @@ func Key(source, goVersion string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// Options say what Build does beyond the usual.
+// Options are what Build does beyond the usual.
 type Options struct {
 	// Kwok adds the node simulator.
 	Kwok bool

@@ -129,7 +129,7 @@ func enableControllers(mount, path string) error {
 				continue
 			}
 			// One by one: a controller that cannot be passed on (real-time
-			// processes and cpu, say) must not keep the others back.
+			// processes and cpu, for example) must not keep the others back.
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil && needed(c) {
 				return fmt.Errorf("enabling the controller %s in %s: %w", c, dir, err)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/proc"
 )
 
-// watched knows of each process that this localkube found or started whether
-// it ended since.
+// watched records of each process that this localkube found or started whether
+// it has ended since.
 type watched struct {
 	mu        sync.Mutex
 	processes map[string]watchedProcess

@@ -28,7 +28,7 @@ const (
 	Provisioner = "localkube.coxswain.dev/directory"
 	// provisionerAnnotation is set on a claim when it is time to provision it.
 	provisionerAnnotation = "volume.kubernetes.io/storage-provisioner"
-	// provisionedBy is set on a volume to say who made it.
+	// provisionedBy is set on a volume to name who made it.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
@@ -90,11 +90,11 @@ func makeOpenDirectory(path string) error {
 	return os.Chmod(path, 0o777) //nolint:gosec // The pods' users are unknown, and the directory above is closed.
 }
 
-// refuse tells the user by an event what is wrong with a claim.
+// refuse writes an event with what is wrong with a claim.
 func (p *provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason error) error {
 	now := metav1.Now()
 	event := &corev1.Event{
-		// A fixed name: the claim is looked at again and again, and one event says it all.
+		// A fixed name: the claim is looked at again and again, and one event is enough.
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name + ".refused." + string(claim.UID), Namespace: claim.Namespace},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "PersistentVolumeClaim",
@@ -120,7 +120,7 @@ func needsVolume(claim *corev1.PersistentVolumeClaim) bool {
 		claim.Annotations[provisionerAnnotation] == Provisioner
 }
 
-// volumeFor returns the volume for a claim. Its error says what a user has to
+// volumeFor returns the volume for a claim. Its error is what a user has to
 // change.
 func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, dir string) (*corev1.PersistentVolume, error) {
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode != corev1.PersistentVolumeFilesystem {

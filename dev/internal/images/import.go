@@ -34,7 +34,7 @@ func (s Store) Ready(ctx context.Context) error {
 }
 
 // Import imports an archive unless the store already has all its images. It
-// says whether it did.
+// reports whether it did.
 func (s Store) Import(ctx context.Context, path string) (imported bool, err error) {
 	images, err := Read(path)
 	if err != nil {

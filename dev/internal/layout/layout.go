@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout says where localkube keeps its files. Everything lies below
+// Package layout defines where localkube keeps its files. Everything lies below
 // one directory; nothing else on the machine is written.
 package layout
 
@@ -75,7 +75,7 @@ func (r Root) Clusters() ([]Cluster, error) {
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
-// ValidateName says whether a cluster may have this name: a DNS label of at
+// ValidateName returns an error unless a cluster may have this name: a DNS label of at
 // most 32 characters.
 func ValidateName(name string) error {
 	if !namePattern.MatchString(name) {

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/pki"
 )
 
-// Spec tells a node's init what to do.
+// Spec is what a node's init has to do.
 type Spec struct {
 	// Name is the node's name and hostname.
 	Name string `json:"name"`

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight says what a machine lacks for a cluster before anything on
+// Package preflight finds what a machine lacks for a cluster before anything on
 // it is touched.
 package preflight
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command probe runs in the pods of localkube's test: it leaves its node's name
-// in a shared directory and tells over HTTP which names it sees there.
+// in a shared directory and serves over HTTP which names it sees there.
 package main
 
 import (

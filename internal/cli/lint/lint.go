@@ -51,9 +51,9 @@ type Problem struct {
 	Name string `json:"name,omitempty"`
 	// Field is the path of the field; empty where the message has it, or where it is about the whole object.
 	Field string `json:"field,omitempty"`
-	// Message says what is wrong.
+	// Message is what is wrong.
 	Message string `json:"message"`
-	// Warning is true if it need not be wrong, such as a reference to what no file has.
+	// Warning is true if it may be right, such as a reference to something that no file has.
 	Warning bool `json:"warning,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type placed struct {
 }
 
 // Check finds the problems of all objects of both API groups, in the order of the files. Objects without a namespace are in the one given,
-// and Slurm is of the given release. The error says what could not be looked at.
+// and Slurm is of the given release. The error is what could not be checked.
 func Check(ctx context.Context, namespace, release string, sources []Source) ([]Problem, error) {
 	l, err := read(ctx, namespace, sources)
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *linter) source(ctx context.Context, namespace string, s Source) error {
 	return nil
 }
 
-// Documents are the objects of a file as they stand there, and those of its lists one by one. The error says why the rest of the file
+// Documents are the objects of a file as they stand there, and those of its lists one by one. The error is why the rest of the file
 // cannot be read.
 func Documents(s Source) ([]*unstructured.Unstructured, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(s.Content)))
@@ -253,7 +253,7 @@ func (l *linter) refuse(place Problem, why error) error {
 	return nil
 }
 
-// define checks an object by its definition, and says whether nothing is wrong with it.
+// define checks an object by its definition, and reports whether nothing is wrong with it.
 func (l *linter) define(ctx context.Context, place Problem, u *unstructured.Unstructured) (bool, error) {
 	before := len(l.problems)
 	add := func(field, message string) {
@@ -280,7 +280,7 @@ func (l *linter) define(ctx context.Context, place Problem, u *unstructured.Unst
 	return len(l.problems) == before, nil
 }
 
-// remember takes up an object of Kubernetes, such as a ConfigMap, for those that refer to it. Of others nothing is said.
+// remember keeps an object of Kubernetes, such as a ConfigMap, for those that refer to it. Nothing is reported about others.
 func (l *linter) remember(u *unstructured.Unstructured) {
 	typed, err := l.scheme.New(u.GroupVersionKind())
 	if err != nil {

@@ -36,7 +36,7 @@ func generated(namespace string, s render.Secret) *corev1.Secret {
 	return out
 }
 
-// get reads an object, and says whether it is there.
+// get reads an object, and reports whether it is there.
 func (m *maker) get(ctx context.Context, namespace, name string, into client.Object) (bool, error) {
 	err := m.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {

@@ -1,10 +1,10 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview says which objects the operator would make of others, without a cluster. It asks the pure code that the controllers
+// Package preview computes which objects the operator would make of others, without a cluster. It asks the pure code that the controllers
 // ask: internal/compose for the components of a SlurmCluster, and internal/render for the objects of a component.
 //
-// What the operator learns from a cluster is not known here. In the place of digests of keys stands Unknown, and of the workers of a
+// What the operator learns from a cluster is not known here. Digests of keys are Unknown, and of the workers of a
 // NodeSet there is one.
 package preview
 
@@ -58,7 +58,7 @@ type Made struct {
 type Output struct {
 	// Made are in the order in which the operator applies them.
 	Made []Made
-	// Mistakes are why nothing is made of an object, and Notes what else is to be known. Both begin with KIND/NAME.
+	// Mistakes are why nothing is made of an object, and Notes are what else a reader should know. Both begin with KIND/NAME.
 	Mistakes, Notes []string
 	// Waits are edits that wait for jobs, where the ConfigMap of a Controller is among the objects.
 	Waits []Waits
@@ -86,7 +86,7 @@ type maker struct {
 	seen map[string]bool
 }
 
-// Make returns what the operator would make of objects. The error says what could not be looked at.
+// Make returns what the operator would make of objects. The error is what could not be checked.
 func Make(ctx context.Context, in Input) (Output, error) {
 	scheme, err := lint.NewScheme()
 	if err == nil {

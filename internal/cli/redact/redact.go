@@ -98,7 +98,7 @@ func (r *Redactor) Text(text string) string {
 	})
 }
 
-// randomLooking reports whether a long word is none that people write: it mixes small and capital letters with digits.
+// randomLooking reports whether a long word is not one that people write: it mixes small and capital letters with digits.
 func randomLooking(word string) bool {
 	var lower, upper, digit int
 	for _, c := range word {

@@ -83,7 +83,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// Whatever stands around it, a known value is found, and so is a password behind its name.
+// A known value is found in any text, and so is a password after its name.
 func FuzzText(f *testing.F) {
 	f.Add("a ", " b")
 	f.Add(`{"x":"`, `"}`)

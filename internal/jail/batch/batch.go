@@ -5,7 +5,7 @@
 //
 // Each file is written under another name in the same directory, and synced. When all are there, each takes the place of the old
 // one by exchanging names. An error before the end undoes all of it. A crash leaves each file old or new, and files whose names
-// say whose they are; the next batch in the directory removes these.
+// show whose they are; the next batch in the directory removes these.
 package batch
 
 import (
@@ -85,7 +85,7 @@ func (w *Writer) Write(files []File) (changed []string, until time.Time, err err
 	return changed, until, nil
 }
 
-// Clean removes what is due of old files and of what a crash left beside files, and says when to come again.
+// Clean removes old files that are due and what a crash left beside files, and returns when to come again.
 func (w *Writer) Clean(files []File) (until time.Time, err error) {
 	var errs []error
 	for _, dir := range directories(files) {
@@ -114,7 +114,7 @@ func (w *Writer) cleanDirectory(dir string) (until time.Time, err error) {
 		if !ours {
 			continue
 		}
-		// A stamp of the future is that of another clock, and tells nothing.
+		// A stamp of the future is from another clock, and does not count.
 		if due := stamp.Add(w.Lag); due.After(now) && !stamp.After(now) {
 			until = due
 			continue

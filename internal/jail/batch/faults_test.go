@@ -24,7 +24,7 @@ type faulty struct {
 	batch.Tree
 	// at is the number of the call, counted from one. A call before it works.
 	at int
-	// done is true if this call has its effect although it fails, and dead that all calls after it fail.
+	// done is true if this call has its effect although it fails, dead if all calls after it fail.
 	done, dead bool
 	// later is how many calls after a call that failed a crash comes; zero: none does.
 	later int
@@ -262,8 +262,8 @@ func TestACrashWhileABatchIsUndone(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenSurvivesAPowerCut holds that the disk has a file before that takes the place of another one, and its name before
-// anybody is told that it is written.
+// TestWhatIsWrittenSurvivesAPowerCut checks that the disk has a file before it takes the place of another one, and its name before
+// the batch reports that it is written.
 func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 	for system, lacks := range map[string]struct{ plain, linkless bool }{"all": {}, "no exchange": {plain: true}, "no links": {plain: true, linkless: true}} {
 		t.Run(system, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestWhatIsWrittenSurvivesAPowerCut(t *testing.T) {
 // never is more calls than there are.
 const never = 1 << 30
 
-// crash runs a batch on a faulty tree, and another one afterwards, and says whether the fault was met.
+// crash runs a batch on a faulty tree, and another one afterwards, and reports whether the fault was met.
 func crash(t *testing.T, f *faulty, dead bool) bool {
 	t.Helper()
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ const (
 	longest = 200
 )
 
-// temporary is the name of the n-th file of a batch while it is on its way. It says when that was.
+// temporary returns the name of the n-th file of a batch while it is being written. The time is part of it.
 func temporary(name string, stamp time.Time, n int) string {
 	dir, base := path.Split(name)
 	return dir + base[:min(len(base), longest)] + mark + strconv.FormatInt(stamp.UnixNano(), 36) + "-" + strconv.Itoa(n)
@@ -59,7 +59,7 @@ func ModeOf(bits uint32) fs.FileMode {
 // onTheirWay finds in a text what makes names those of files on their way.
 var onTheirWay = regexp.MustCompile(regexp.QuoteMeta(mark) + "[0-9a-z]+-[0-9]+" + oldSuffix + "?")
 
-// plain is an error with the names that files have in the end. With the time in them, each try would be told in other words.
+// plain is an error with the final names of files. With the time in them, each try would have another message.
 type plain struct{ error }
 
 // Error is part of error.
@@ -68,7 +68,7 @@ func (p plain) Error() string { return onTheirWay.ReplaceAllString(p.error.Error
 // Unwrap is what errors.Is looks at.
 func (p plain) Unwrap() error { return p.error }
 
-// explain puts before what the kernel says what to do about it.
+// explain puts what to do about it before the kernel's error.
 func explain(err error) error {
 	if err == nil {
 		return nil

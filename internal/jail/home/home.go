@@ -25,7 +25,7 @@ const (
 	skeleton = "/etc/skel"
 	// homeMode is that of a new home, HOME_MODE of Debian's login.defs(5).
 	homeMode = 0o700
-	// unfinishedMode is that of a home while it is made: closed, and with a sticky bit, which tells it from one that an
+	// unfinishedMode is that of a home while it is made: closed, and with a sticky bit, which distinguishes it from one that an
 	// administrator has closed to its user.
 	unfinishedMode = fs.ModeSticky | homeMode
 	// maxFiles and maxFileSize are how many files of the skeleton are copied, and how large each is at most.
@@ -40,7 +40,7 @@ type Account struct {
 	UID, GID int
 }
 
-// Make makes the home and says whether it did. A home that is there is left alone, whoever owns it. One whose maker was
+// Make makes the home and reports whether it did. A home that is there is left alone, whoever owns it. One whose maker was
 // interrupted belongs to root, is closed to all others and has the sticky bit: it is finished.
 func Make(root *jail.Root, a Account) (bool, error) {
 	switch {
@@ -72,7 +72,7 @@ func Make(root *jail.Root, a Account) (bool, error) {
 	return true, nil
 }
 
-// ensure makes the directory with those above it, and says whether it is to be filled.
+// ensure makes the directory with those above it, and reports whether it is to be filled.
 func ensure(root *jail.Root, home string) (bool, error) {
 	there, err := root.Path(home)
 	if err == nil {

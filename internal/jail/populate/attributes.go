@@ -11,7 +11,7 @@ import (
 )
 
 // attributes copies the extended attributes, of which access control lists and file capabilities are some. What the jail's file
-// system does not take is told once: NFS takes next to none.
+// system does not take is logged once: NFS takes next to none.
 func (c *copier) attributes(in, out int) error {
 	names, err := attributeNames(in)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *copier) attributes(in, out int) error {
 	return nil
 }
 
-// tellOnce says of each namespace of attributes once that the jail does not take it.
+// tellOnce logs once for each namespace of attributes that the jail does not take it.
 func (c *copier) tellOnce(name string, err error) {
 	namespace, _, _ := strings.Cut(name, ".")
 	if _, told := c.told.LoadOrStore(namespace, true); !told {

@@ -38,7 +38,7 @@ func list(dir int) ([]string, error) {
 }
 
 func readlink(dir int, name string, size uint64) (string, error) {
-	// Some file systems say 0, and some one that is too small.
+	// Some file systems return 0, and some a size that is too small.
 	buffer := make([]byte, max(size+1, unix.PathMax))
 	n, err := unix.Readlinkat(dir, name, buffer)
 	if err != nil {

@@ -107,7 +107,7 @@ func (w *worker) regular(d *directory, name string, st *unix.Statx_t) (err error
 	if err == nil {
 		err = w.dress(in, out, d.target, st)
 	}
-	// A network file system may say only now that it is full.
+	// A network file system may report only now that it is full.
 	return errors.Join(err, unix.Close(out))
 }
 

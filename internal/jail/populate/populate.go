@@ -5,8 +5,8 @@
 // system.
 //
 // Jobs may be running in the jail meanwhile: each file is written under a temporary name and renamed, so that they see the old
-// one or the new one. A run that is killed at any point is gone on with by the next. Until the sentinel is written, which is the last
-// thing, the marker says that the jail is not whole.
+// one or the new one. A run that is killed at any point is continued by the next. Until the sentinel is written, which is the last
+// thing, the marker shows that the jail is not whole.
 //
 // Users own the tree. Every call names one entry of a directory that is open, and follows no symbolic link; what is resolved
 // by a longer path is resolved by package jail.
@@ -42,7 +42,7 @@ const (
 	modeOverwrite = "overwrite"
 )
 
-// Options say what is copied where.
+// Options are what is copied where.
 type Options struct {
 	// Source and Jail are directories.
 	Source, Jail string
@@ -60,9 +60,9 @@ type Options struct {
 	Workers int
 	// Patience is how long to wait for the end of another run that writes to the jail.
 	Patience time.Duration
-	// Now is the time that the sentinel tells.
+	// Now is the time in the sentinel.
 	Now time.Time
-	// Log tells what is worth knowing.
+	// Log logs what is worth knowing.
 	Log func(format string, args ...any)
 }
 
@@ -88,7 +88,7 @@ type copier struct {
 	progress     *Progress
 	// mount is the mount of the source: what else is mounted in it is not copied.
 	mount uint64
-	// keep leaves alone what belongs to users, and again says that a run before this one was killed.
+	// keep leaves alone what belongs to users; again is true if a run before this one was killed.
 	keep, again bool
 	links       links
 	told        sync.Map
@@ -222,7 +222,7 @@ func (c *copier) change(call func() error) error {
 	return call()
 }
 
-// pathError says at which path of the jail something went wrong.
+// pathError is an error with its path in the jail.
 type pathError struct {
 	rel string
 	err error
@@ -250,7 +250,7 @@ func (c *copier) at(rel string, err error) error {
 	return &pathError{rel: strings.TrimPrefix(rel, "/"), err: err}
 }
 
-// log tells what is worth knowing.
+// log logs what is worth knowing.
 func (c *copier) log(format string, args ...any) {
 	if c.Log != nil {
 		c.Log(format, args...)

@@ -173,7 +173,7 @@ func TestWhatIsInTheVolumeDecides(t *testing.T) {
 	source := image(t)
 	for name, test := range map[string]struct {
 		make []string
-		// wants is in the error; without one there is none. copied says that the image is there afterwards.
+		// wants is in the error; without one there is none. copied is true if the image is there afterwards.
 		wants     string
 		copied    bool
 		overwrite bool

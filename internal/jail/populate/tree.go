@@ -219,7 +219,7 @@ func (w *worker) enter(parent *directory, name string) error {
 	return w.leave(d)
 }
 
-// directory makes a directory where there is none, and says whether it did. Something else in its place goes: a symlink there
+// directory makes a directory where there is none, and reports whether it did. Something else in its place is removed: a symlink there
 // would lead elsewhere.
 func (w *worker) directory(parent int, name string) (bool, error) {
 	err := w.change(func() error { return unix.Mkdirat(parent, name, 0o700) })

@@ -34,14 +34,14 @@ type View struct {
 	Lists fs.FS
 	// Image are the accounts of the image, which stand first.
 	Image Files
-	// Dir is where passwd, group and shadow are written; WithShadow says whether shadow is.
+	// Dir is where passwd, group and shadow are written; WithShadow is whether shadow is.
 	Dir        string
 	WithShadow bool
 	// Also is a directory that gets passwd and group, too; empty for none.
 	Also string
 	Log  *slog.Logger
 
-	// read and lists are what the jail and each list had when they were read last, and wrote says that written is in the files.
+	// read and lists are what the jail and each list had when they were read last, and wrote is true if written is in the files.
 	read, written Files
 	lists         map[string]Files
 	wrote         bool
@@ -49,7 +49,7 @@ type View struct {
 }
 
 // Follow updates the files until the context ends, each interval. The file system is shared with other machines, whose
-// changes no event tells. What cannot be read is said once, and its users stay as they were.
+// changes cause no event. What cannot be read is logged once, and its users stay as they were.
 func (v *View) Follow(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -91,7 +91,7 @@ func (a *Assembler) mount(step Step) error {
 	return bind(step, target)
 }
 
-// what returns what a mount point has to be.
+// what returns whether a mount point has to be a file or a directory.
 func what(source string) string {
 	if info, err := os.Stat(source); err == nil && !info.IsDir() {
 		return "an empty file"

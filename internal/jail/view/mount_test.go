@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/jail/view"
 )
 
-// inNamespace is what a test says to itself when it runs in a mount namespace of its own.
+// inNamespace is the variable that a test sets for itself when it runs in a mount namespace of its own.
 const inNamespace = "COXSWAIN_TEST_IN_NAMESPACE"
 
 // isolated runs the test anew in a mount namespace, where it may mount. It returns true there.

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Input says what is assembled.
+// Input is what is assembled.
 type Input struct {
 	// Upper is the directory below which the container has what belongs into the jail: a mount at Upper/data appears at /data.
 	Upper string

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package builtin has the checks that check-runner brings with it. They run without bash. A check fails when what it tests is not as it
-// should be; an error means that the check could not do its work, which lets the job run and is told.
+// should be; an error means that the check could not do its work, which lets the job run and is logged.
 package builtin
 
 import (

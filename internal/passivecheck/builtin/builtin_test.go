@@ -101,7 +101,7 @@ func (w *world) run(name string, context passivecheck.Context, job *passivecheck
 	return Find(name)(w.t.Context(), m)
 }
 
-// expect runs a check that finds something to say.
+// expect runs a check that finds something to report.
 func (w *world) expect(name string, context passivecheck.Context, job *passivecheck.Job, state passivecheck.State, details string) {
 	w.t.Helper()
 	got, err := w.run(name, context, job)
@@ -259,7 +259,7 @@ func TestNoLeftoversAskNobody(t *testing.T) {
 	}
 }
 
-// node is what scontrol of these tests says of a node with 8000 MiB.
+// node returns what scontrol of these tests prints for a node with 8000 MiB.
 func node(spec int, state string) string {
 	return "echo '   RealMemory=8000 AllocMem=0'\necho '   MemSpecLimit=" + strconv.Itoa(spec) + "'\necho '   State=" + state + "'"
 }

@@ -121,7 +121,7 @@ func failedTests(answer []byte) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// walkTests collects failures below value, and says whether there are any. names are those of what value is in.
+// walkTests collects failures below value, and reports whether there are any. names are those of what value is in.
 func walkTests(value any, names []string, out *[]string) bool {
 	if len(names) > maxDepth {
 		return false

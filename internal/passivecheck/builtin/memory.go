@@ -101,7 +101,7 @@ func compareMemory(memory memoryInfo, wanted int64, whose string) (passivecheck.
 	return passed("%d MiB of memory are available, %d MiB are %s", memory.available/passivecheck.Mebibyte, wanted/passivecheck.Mebibyte, whose)
 }
 
-// memoryInfo is what /proc/meminfo says, in bytes.
+// memoryInfo is what /proc/meminfo has, in bytes.
 type memoryInfo struct{ total, available int64 }
 
 func readMemory(m *machine.Machine) (memoryInfo, error) {

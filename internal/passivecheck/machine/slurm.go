@@ -26,7 +26,7 @@ var ErrNoNode = errors.New("slurmctld does not have the node")
 // back, and has been replaced. What is found here is nothing that the other one is to be drained for.
 var ErrElsewhere = errors.New("another machine is that node now")
 
-// Node is what slurmctld says of the node.
+// Node returns what slurmctld reports about the node.
 func (m *Machine) Node(ctx context.Context) (passivecheck.Node, error) {
 	return m.node.get(func() (passivecheck.Node, error) {
 		text, err := m.run(ctx, "scontrol", "show", "node", m.Name)
@@ -87,7 +87,7 @@ func (m *Machine) Change(ctx context.Context, action passivecheck.Action) error 
 	return nil
 }
 
-// JobMemory is how much memory the job has on the node, in bytes. Its cgroup says so, and slurmctld where there is none yet.
+// JobMemory returns how much memory the job has on the node, in bytes: from its cgroup, or from slurmctld where there is none yet.
 func (m *Machine) JobMemory(ctx context.Context) (int64, error) {
 	return m.memory.get(func() (int64, error) {
 		if m.Job == nil {

@@ -76,7 +76,7 @@ func (r *Runner) command(ctx context.Context, check passivecheck.Check, output *
 	return result, nil
 }
 
-// environ is the environment of a command, with what it needs to know.
+// environ returns the environment of a command, with what it needs to know.
 func (r *Runner) environ(ctx context.Context, check passivecheck.Check) ([]string, error) {
 	out := append(r.Machine.Environ(), "CHECKS_CONTEXT="+string(r.Machine.Context))
 	for _, name := range check.NeedEnv {

@@ -14,7 +14,7 @@ import (
 )
 
 // Load reads a configuration: a file, or a directory with one file <script>.json for each check, in the order of their names. Checks
-// without a mistake are returned beside the error that tells of the others.
+// without a mistake are returned beside the error about the others.
 func Load(config string) ([]passivecheck.Check, error) {
 	info, err := os.Stat(config)
 	if err != nil {

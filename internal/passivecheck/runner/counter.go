@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
 )
 
-// Dir is what the runner remembers until the worker's container ends: CounterFile, and of which unavailable checks it has told.
+// Dir is what the runner remembers until the worker's container ends: CounterFile, and which unavailable checks it has logged.
 const Dir = "/run/check-runner"
 
 // CounterFile has the number of internal errors, in Prometheus' text format.
@@ -53,7 +53,7 @@ func Count(root string, counter passivecheck.Counter) error {
 	return nil
 }
 
-// firstTime reports whether it is told for the first time that a check is not available.
+// firstTime reports whether it is the first time that a check is not available.
 func (r *Runner) firstTime(name string) (bool, error) {
 	dir := r.Machine.Path(filepath.Join(Dir, "unavailable"))
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of checks are no secret

@@ -36,7 +36,7 @@ func podLog(t *testing.T, root string) *os.File {
 	return held
 }
 
-// said is what is in the FIFO.
+// said returns what is in the FIFO.
 func said(t *testing.T, held *os.File) string {
 	t.Helper()
 	buffer := make([]byte, 1<<17)

@@ -73,7 +73,7 @@ func (r *Runner) stop(check passivecheck.Check, result passivecheck.Result) int 
 	return 1
 }
 
-// choose says whether a check runs, and finds out what the answer depends on.
+// choose returns whether a check runs, and finds out what the answer depends on.
 func (r *Runner) choose(ctx context.Context, check passivecheck.Check) (passivecheck.Selection, error) {
 	facts := passivecheck.Facts{Context: r.Machine.Context, Job: r.Machine.Job}
 	for {
@@ -150,7 +150,7 @@ func (r *Runner) react(ctx context.Context, check passivecheck.Check, result pas
 	return nil
 }
 
-// tell logs how a check ended. What is not available is told once.
+// tell logs how a check ended. What is not available is logged once.
 func (r *Runner) tell(check passivecheck.Check, result passivecheck.Result, took time.Duration) {
 	if result.State == passivecheck.Unavailable {
 		first, err := r.firstTime(check.Name)

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine knows which boot of the machine runs, and has it reboot.
+// Package machine finds which boot of the machine runs, and reboots it.
 package machine
 
 import (
@@ -67,10 +67,10 @@ func (m Machine) Reboot() error {
 	return nil
 }
 
-// ErrOwnNamespace says that the process is not in the machine's PID namespace: process 1 is this program.
+// ErrOwnNamespace is returned when the process is not in the machine's PID namespace: process 1 is this program.
 var ErrOwnNamespace = errors.New("process 1 is this program: the pod needs hostPID")
 
-// Check says whether the process can have the machine reboot.
+// Check returns an error unless the process can reboot the machine.
 func (m Machine) Check() error {
 	if os.Getpid() == 1 {
 		return ErrOwnNamespace

@@ -10,7 +10,7 @@
 //
 // All tests of one test binary share one control plane, which starts with the first Start (about three seconds) and
 // stops in Main; each test works in a namespace of its own. The processes are children of the test binary and die with
-// it, however it ends. A package that uses it says
+// it, however it ends. A package that uses it has
 //
 //	func TestMain(m *testing.M) { apiserver.Main(m) }
 package apiserver
@@ -91,7 +91,7 @@ type Server struct {
 }
 
 // Start returns a view of the running control plane with a fresh namespace and the CRDs of config/crd/bases; the first
-// call starts it. Without the binaries the test is skipped and says how to build them; where they are Required, as by the
+// call starts it. Without the binaries the test is skipped and prints how to build them; where they are Required, as by the
 // Makefile, it fails.
 func Start(t testing.TB) *Server {
 	t.Helper()

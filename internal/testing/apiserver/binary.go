@@ -17,19 +17,19 @@ import (
 // kube-apiserver and the rest of Kubernetes by its first argument.
 const BinaryEnv = "COXSWAIN_HYPERKUBE"
 
-// Required reports whether a test without a hyperkube binary has to fail, as the environment variable COXSWAIN_REQUIRED says.
+// Required reports whether a test without a hyperkube binary has to fail, by the environment variable COXSWAIN_REQUIRED.
 func Required() bool {
 	value, _ := os.LookupEnv("COXSWAIN_REQUIRED")
 	return value != ""
 }
 
-// Missing returns an error that says how to get a hyperkube binary when there is none, so that tests with an API server are skipped.
+// Missing returns an error with the way to get a hyperkube binary when there is none, so that tests with an API server are skipped.
 func Missing() error {
 	_, err := findBinary()
 	return err
 }
 
-// missingBinaryError says that no hyperkube binary was found and how to get one.
+// missingBinaryError is the error that no hyperkube binary was found, with the way to get one.
 type missingBinaryError struct{ looked string }
 
 // Error implements error.

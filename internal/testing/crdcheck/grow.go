@@ -64,7 +64,7 @@ func (c *CRD) Grow(ctx context.Context, object map[string]any) {
 }
 
 // set gives values to places, to as many at a time as the object is admitted with, since each look at an object takes long.
-// It says whether any has got one.
+// It reports whether any got one.
 func (c *CRD) set(ctx context.Context, object map[string]any, places []Place) bool {
 	if len(places) == 1 {
 		return c.setOne(ctx, object, places[0])

@@ -37,7 +37,7 @@ func (f *fieldManagers) of(subresource string) (*managedfields.FieldManager, err
 	return m, nil
 }
 
-// newConverter knows the merge keys of Kubernetes' own kinds; lists of others are replaced as a whole.
+// newConverter returns a converter with the merge keys of Kubernetes' own kinds; lists of others are replaced as a whole.
 func newConverter(scheme *runtime.Scheme) managedfields.TypeConverter {
 	return converter{
 		scheme: clientgoscheme.Scheme, known: applyconfigurations.NewTypeConverter(scheme), deduced: managedfields.NewDeducedTypeConverter(),

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// evict deletes a pod if its PodDisruptionBudget allows that; the caller holds the lock. The status of the budget says so,
+// evict deletes a pod if its PodDisruptionBudget allows that; the caller holds the lock. That is in the status of the budget,
 // which is written by a controller that is not part of the server. Pods in which nothing runs, or that go already, are not
 // asked about.
 func (s *Server) evict(r *request, res *resource) (int, *unstructured.Unstructured, error) {
@@ -58,7 +58,7 @@ func (s *Server) evict(r *request, res *resource) (int, *unstructured.Unstructur
 	return http.StatusCreated, done, nil
 }
 
-// targeted is a pod with the condition that says that it is evicted.
+// targeted returns a pod with the condition that it is evicted.
 func targeted(pod *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	obj := pod.DeepCopy()
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")

@@ -38,7 +38,7 @@ type play struct {
 	log       []string
 }
 
-// say notes an answer: how it was refused, or what of the object is the client's business.
+// say records an answer: how it was refused, or the part of the object that concerns the client.
 func (p *play) say(what string, err error, obj client.Object) {
 	p.t.Helper()
 	if err != nil {

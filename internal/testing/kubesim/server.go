@@ -90,7 +90,7 @@ func New(scheme *runtime.Scheme) *Server {
 	return s
 }
 
-// isObject reports whether a type of the scheme is one that is stored, not a list or the options of a call.
+// isObject reports whether a type of the scheme is stored, and not a list or the options of a call.
 func isObject(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
 	obj, err := scheme.New(gvk)
 	if err != nil || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
@@ -192,7 +192,7 @@ func (s *Server) finish(r *resource, obj *unstructured.Unstructured) {
 // TouchAnnotation is what Touch changes.
 const TouchAnnotation = "kubesim/touched"
 
-// Touch changes an annotation of an object that nobody looks at, so that the object has another version. It says whether
+// Touch changes an annotation of an object that nobody looks at, so that the object has another version. It reports whether
 // there is such an object.
 func (s *Server) Touch(plural, namespace, name string) bool {
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (s *Server) Put(obj *unstructured.Unstructured) {
 	s.store(r, live, obj)
 }
 
-// Remove takes an object out of the server, whatever its finalizers and its kubelet say.
+// Remove takes an object out of the server, whatever its finalizers and its kubelet.
 func (s *Server) Remove(gvk schema.GroupVersionKind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -281,7 +281,7 @@ func (s *Server) keep(r *request, res *resource, live, obj *unstructured.Unstruc
 	return http.StatusOK, obj, nil
 }
 
-// remove deletes an object, or says that it is to be deleted when a kubelet or a finalizer has to do its work first.
+// remove deletes an object, or marks it for deletion when a kubelet or a finalizer has to do its work first.
 func (s *Server) remove(r *request, res *resource, live *unstructured.Unstructured) (int, *unstructured.Unstructured, error) {
 	var options metav1.DeleteOptions
 	if len(r.body) > 0 {

@@ -44,7 +44,7 @@ func (o *Operator) ExpectStatus(ok func(slinkyv1beta1.NodeSetStatus) bool) {
 	})
 }
 
-// ExpectWaiting waits until a retired worker says that it waits for something, and the NodeSet says so too.
+// ExpectWaiting waits until a retired worker shows that it waits for something, and the NodeSet shows it too.
 func (o *Operator) ExpectWaiting(pod, message string) {
 	o.t.Helper()
 	apiserver.Eventually(o.t, func() error {
@@ -132,7 +132,7 @@ func (o *Operator) ExpectNothingWritten(happens func()) {
 func (o *Operator) ExpectNoErrors() {
 	o.t.Helper()
 	for _, line := range o.Errors() {
-		// Kubernetes' library says so of an event that comes too late for its namespace.
+		// Kubernetes' library logs this for an event that comes too late for its namespace.
 		if !strings.Contains(line, "Server rejected event") {
 			o.t.Errorf("the operator complained: %s", line)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// RunWorkloads makes all StatefulSets, Deployments and DaemonSets say that their pods are ready, the last on two nodes, and all Jobs that
+// RunWorkloads makes all StatefulSets, Deployments and DaemonSets show that their pods are ready, the last on two nodes, and all Jobs that
 // they are complete.
 func (o *Operator) RunWorkloads() {
 	o.t.Helper()
@@ -227,7 +227,7 @@ func (o *Operator) Bind(pod, node string) {
 	}
 }
 
-// SetPod lets a kubelet say that a pod is in a phase. A running pod is ready, others are not.
+// SetPod has a kubelet report that a pod is in a phase. A running pod is ready, others are not.
 func (o *Operator) SetPod(name string, phase corev1.PodPhase) {
 	o.t.Helper()
 	if !o.setPhase(Get[corev1.Pod](o, name), phase) {
@@ -235,7 +235,7 @@ func (o *Operator) SetPod(name string, phase corev1.PodPhase) {
 	}
 }
 
-// setPhase is SetPod for a pod that was read before, and says whether it is still there.
+// setPhase is SetPod for a pod that was read before, and reports whether it is still there.
 func (o *Operator) setPhase(pod *corev1.Pod, phase corev1.PodPhase) bool {
 	o.t.Helper()
 	ready := corev1.ConditionFalse

@@ -51,7 +51,7 @@ type Operator struct {
 	Budget int
 	// DrainLimit is how many workers of a NodeSet checks may take out of service, from the next Restart on; the zero value is one.
 	DrainLimit health.DrainLimit
-	// Storage says how ephemeral storage is measured, from the next Restart on; nil is not at all.
+	// Storage is how ephemeral storage is measured, from the next Restart on; nil is not at all.
 	Storage *podstorage.Options
 	// RebootDegraded has machines rebooted on which a process cannot be ended, from the next Restart on.
 	RebootDegraded bool
@@ -188,7 +188,7 @@ func Create[T any, P interface {
 }
 
 // Find reads an object of the test's namespace from the server. When it cannot, it returns an empty object, never nil, and an error that
-// names the object; apierrors.IsNotFound tells that there is none. It neither waits nor ends the test, as checks want it that are
+// names the object; apierrors.IsNotFound finds that there is none. It neither waits nor ends the test, for checks that are
 // repeated or run in goroutines of their own.
 func Find[T any, P interface {
 	*T
@@ -201,7 +201,7 @@ func Find[T any, P interface {
 	return obj, nil
 }
 
-// Exists says whether there is an object in the test's namespace now.
+// Exists returns nil if there is an object in the test's namespace now.
 func Exists[T any, P interface {
 	*T
 	client.Object
@@ -215,7 +215,7 @@ func Exists[T any, P interface {
 }
 
 // Get reads an object of the test's namespace, and waits for it when there is none yet. It never returns nil: when none comes, the test
-// fails with the object's name. Whoever wants to know about an absence asks Find or Exists.
+// fails with the object's name. To check for an absence use Find or Exists.
 func Get[T any, P interface {
 	*T
 	client.Object
@@ -260,7 +260,7 @@ func Delete[T any, P interface {
 
 // look is the time between two looks for writes. quiet is the number of looks in a row without one for the operator to be at rest.
 // That is 1.5 s, and longer when this process or the API server gets no time to run. The operator looks at a worker again a second
-// after it has changed the state of its node, when Slurm has not told of it by then.
+// after it has changed the state of its node, when Slurm has not shown it by then.
 const (
 	look  = 20 * time.Millisecond
 	quiet = 75
@@ -298,7 +298,7 @@ func (o *Operator) Settle() int {
 // asked is how often Slurm was asked for its nodes.
 func (o *Operator) asked() int { return o.Slurm.Counters().Calls["GET nodes"] }
 
-// linked reports whether the operator has a link that works, and so will ask Slurm again.
+// linked reports whether the operator has a working link, and so will ask Slurm again.
 func (o *Operator) linked() bool {
 	var controllers slinkyv1beta1.ControllerList
 	if err := o.User.List(o.t.Context(), &controllers, client.InNamespace(o.Namespace)); err != nil {

@@ -137,7 +137,7 @@ func (s *Server) Query(ctx context.Context, expr string) ([]map[string]string, e
 	return out, nil
 }
 
-// Rule is a rule for alerts. State is inactive, pending or firing; Health is ok if it could be evaluated, and LastError says why not.
+// Rule is a rule for alerts. State is inactive, pending or firing; Health is ok if it could be evaluated, and LastError is why not.
 type Rule struct {
 	Name, State, Health, LastError string
 	// Alerts are those that are pending or firing.

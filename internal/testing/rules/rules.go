@@ -16,7 +16,7 @@ import (
 )
 
 // Main runs the tests of a package, and returns another exit code than 0 when there is a rule that none of them has reached. A run of
-// some tests only says nothing about that.
+// only some tests proves nothing about that.
 func Main(m *testing.M, lists []rule.Described) (code int) {
 	flag.Parse()
 	var mu sync.Mutex
@@ -46,7 +46,7 @@ func Main(m *testing.M, lists []rule.Described) (code int) {
 }
 
 // Complete fails the test for a list that leaves facts without an answer, unless it is among those that may, and for a rule that does
-// not say what it does, or why.
+// not describe what it does, or why.
 func Complete(t *testing.T, lists []rule.Described, open ...string) {
 	t.Helper()
 	for _, d := range rule.Words(lists) {
