@@ -5,7 +5,7 @@
 // dashboards of Soperator use.
 //
 // An Exporter collects in intervals. Each collector turns what is known into the text of its metrics once, and scrapes get that text.
-// So a scrape costs neither Slurm nor the exporter anything, and says how old the text is.
+// So a scrape costs neither Slurm nor the exporter anything, and has the age of the text.
 //
 // A History counts what Slurm does not: how often nodes failed, how long they were away, and how many GPU seconds they had. It starts
 // anew with the process.

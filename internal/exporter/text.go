@@ -71,7 +71,7 @@ func (t *text) start(name, kind, help string) {
 	t.families = append(t.families, family{name: name, begin: begin, series: len(t.b)})
 }
 
-// admit counts a series of the current metric, and says whether it may be shown.
+// admit counts a series of the current metric, and reports whether it may be shown.
 func (t *text) admit() bool {
 	if t.options.MaxSeries > 0 && t.series >= t.options.MaxSeries {
 		if t.dropped == nil {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation finds mistakes in objects as users write them, for the webhook and for "kubectl slurm lint". What a mistake is
-// is decided by the pure code that the controllers use (internal/render, internal/compose).
+// Package validation finds mistakes in objects as users write them, for the webhook and for "kubectl slurm lint". The pure code that the
+// controllers use (internal/render, internal/compose) decides what a mistake is.
 //
 // What one object shows by itself is refused by rules in its CRD. Here is what needs a parser or a look at other objects. A
 // reference to what does not exist yet is a warning, never a mistake: manifests come in any order.

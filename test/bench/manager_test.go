@@ -29,7 +29,7 @@ type process struct {
 	// started is when it was asked to start, and ended is closed when it has ended.
 	started time.Time
 	ended   chan struct{}
-	// stopped says that it was told to end.
+	// stopped is true once it was asked to end.
 	stopped atomic.Bool
 }
 
@@ -83,7 +83,7 @@ func (p *process) over() bool {
 	}
 }
 
-// stop ends it as Kubernetes does. The end of its log says more when something is wrong.
+// stop ends it as Kubernetes does. The end of its log shows more when something is wrong.
 func (p *process) stop() {
 	if p.stopped.Swap(true) {
 		return
@@ -99,7 +99,7 @@ func (p *process) stop() {
 // failure itself in the excerpt of a log.
 var routine = regexp.MustCompile(`"msg":"(Starting|Stopping|Shutdown signal|All workers finished|Wait completed|shutting down server)`)
 
-// tell shows the end of the log of an operator that has ended, without what each start and end writes.
+// tell prints the end of the log of an operator that has ended, without what each start and end writes.
 func (p *process) tell(t *testing.T) {
 	t.Helper()
 	lines := slices.DeleteFunc(strings.SplitAfter(p.log.String(), "\n"), routine.MatchString)
@@ -140,7 +140,7 @@ func (p *process) memory() (now, most float64) {
 	return now, most
 }
 
-// tellMemory tells both.
+// tellMemory prints both.
 func (b *bench) tellMemory(scenario string) {
 	b.t.Helper()
 	now, most := b.process.memory()

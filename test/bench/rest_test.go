@@ -35,7 +35,7 @@ func (b *bench) rests() {
 	b.tellMemory(scenario)
 }
 
-// changes measures from a change in Slurm to what the pod says. Changes come at any time between two questions of the link.
+// changes measures the time from a change in Slurm to its appearance on the pod. Changes come at any time between two questions of the link.
 func (b *bench) changes() {
 	var took []time.Duration
 	cost := b.cost(func() {
@@ -103,7 +103,7 @@ func (b *bench) age() {
 	})
 }
 
-// led waits until the operator leads and has looked at what there is, and says when.
+// led waits until the operator leads and has looked at what there is, and returns when.
 func (b *bench) led() time.Time {
 	b.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -120,7 +120,7 @@ func (b *bench) led() time.Time {
 	panic("a ticker does not end")
 }
 
-// wait waits until all workers are as ok says.
+// wait waits until ok returns true for all workers.
 func (b *bench) wait(ok func(*corev1.Pod) bool) time.Time {
 	b.t.Helper()
 	return b.kubelets.wait(b.t, "waiting for all workers", func(pods map[string]*corev1.Pod) bool {
@@ -128,7 +128,7 @@ func (b *bench) wait(ok func(*corev1.Pod) bool) time.Time {
 	})
 }
 
-// ready waits until the components say of their last generation that they are ready.
+// ready waits until the components are ready in their last generation.
 func (b *bench) ready() {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

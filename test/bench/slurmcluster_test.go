@@ -21,7 +21,7 @@ import (
 // nodeSetsOfACluster is among how many NodeSets the workers of a SlurmCluster are divided.
 const nodeSetsOfACluster = 10
 
-// TestSlurmCluster looks at a SlurmCluster with a jail at rest, with as many workers as bench.sizes says.
+// TestSlurmCluster looks at a SlurmCluster with a jail at rest, with as many workers as bench.sizes has.
 func TestSlurmCluster(t *testing.T) {
 	for size := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(size)
@@ -61,7 +61,7 @@ func (b *bench) slurmCluster() {
 	b.hold(scenario, "Slurm writes", after.slurm.since(before.slurm).posts(), 0)
 }
 
-// available waits until the SlurmCluster says that all of it is there.
+// available waits until the SlurmCluster is available.
 func (b *bench) available() {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -28,7 +28,7 @@ func (b *bench) updateAll() {
 	})
 	const scenario = "rolling update of all workers"
 	b.tell(scenario, "until all are new and idle", ended.Sub(began).Seconds(), "s")
-	// The old pod is retired and deleted; the new one is made, and says that it is idle.
+	// The old pod is retired and deleted; the new one is made, and shows that it is idle.
 	b.holdAPI(scenario, cost, 5)
 	// A worker that comes back on another Kubernetes node has another comment.
 	b.hold(scenario, "Slurm writes", cost.slurm.posts(), b.size+calls(cost.took))

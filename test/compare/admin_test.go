@@ -47,7 +47,7 @@ func reconfigures(s *system) string {
 	return said
 }
 
-// startsAnew does something and says whether the slurmd of a node has started since, within a time. Slurm counts whole seconds.
+// startsAnew does something and returns whether the slurmd of a node has started since, within a time. Slurm counts whole seconds.
 func startsAnew(name string, within time.Duration, do func(*system) string) func(*system) string {
 	return func(s *system) string {
 		started := func() (time.Time, error) {
@@ -95,7 +95,7 @@ func leaving() scenario {
 	}}
 }
 
-// all does several things in one step and joins what they say.
+// all does several things in one step and joins what they return.
 func all(do ...func(*system) string) func(*system) string {
 	return func(s *system) string {
 		var said []string

@@ -3,8 +3,8 @@
 
 // Package compare holds the fake slurmctld of the tests against real ones: both are put through the same operations. After each of
 // them they have to show the same states, reasons, jobs and reservations, and to have given the same answer. Times of reasons are
-// compared by the step in which they changed. Who differs from the original is mended, which is the fake, or whatever relied on it;
-// never the expectation. What is not compared says why, where it is left out.
+// compared by the step in which they changed. What differs from the original is mended: the fake, or what relied on it;
+// never the expectation. What is not compared has its reason where it is left out.
 //
 // "make compare" runs it, on both releases, with the daemons of the images (package realslurm); it is part of "make test".
 package compare
@@ -116,7 +116,7 @@ func difference(want, got string) string {
 	return out.String()
 }
 
-// waitForNextSecond lets each step have seconds of its own, in which Slurm tells times.
+// waitForNextSecond gives each step seconds of its own: Slurm's times are in seconds.
 func waitForNextSecond() {
 	<-time.After(time.Until(time.Now().Truncate(time.Second).Add(1050 * time.Millisecond)))
 }

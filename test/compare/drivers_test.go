@@ -88,7 +88,7 @@ type real struct {
 	box *realslurm.Box
 }
 
-// Register starts slurmds. What they find is what the Node's Machine says of CPUs; memory is that of the real machine.
+// Register starts slurmds. They find the CPUs of the Node's Machine; memory is that of the real machine.
 func (r *real) Register(nodes ...fake.Node) {
 	for _, n := range nodes {
 		conf := fmt.Sprintf("RealMemory=%d", n.RealMemory)
@@ -124,7 +124,7 @@ func (r *real) Register(nodes ...fake.Node) {
 
 func (r *real) Leave(names ...string) { r.Lose(names...) }
 
-// Late is nothing to do: a real Slurm says so by itself.
+// Late is nothing to do: a real Slurm reports it by itself.
 func (r *real) Late(...string) {}
 
 // Answer is nothing to do, either: a real slurmctld asks every third of SlurmdTimeout.
@@ -143,7 +143,7 @@ func (r *real) Lose(names ...string) {
 	}
 }
 
-// script runs until somebody says that it is to end, and with what.
+// script runs until its finish file is there, and exits with the code in it.
 const script = `#!/bin/bash
 until [ -e /mnt/finish-$SLURM_JOB_ID ]; do sleep 0.2; done
 exit $(cat /mnt/finish-$SLURM_JOB_ID)

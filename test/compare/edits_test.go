@@ -39,7 +39,7 @@ const nodeLine = "NodeName=a CPUs=16 RealMemory=100 NodeAddr=10.9.8.7 Port=17101
 
 // An edit is what somebody does to slurm.conf, and what becomes of jobs by it.
 type edit struct {
-	// name is what the documentation says, and pairs are texts with what takes their place.
+	// name is the name in the documentation, and pairs are texts with what takes their place.
 	name  string
 	pairs []string
 	// by24 and by26 are what the two releases do.
@@ -219,7 +219,7 @@ func (c *edited) submitAll() {
 	c.box.Wait("a job to be suspended", func() bool { return strings.HasPrefix(c.state("suspended"), "SUSPENDED") })
 }
 
-// state is that of a job, with how often it was requeued; "unknown" when nobody says.
+// state returns the state of a job, with how often it was requeued; "unknown" when Slurm does not know it.
 func (c *edited) state(name string) string {
 	out, err := c.box.Try("scontrol", "show", "job", c.jobs[name], "--oneliner")
 	if err != nil {

@@ -40,7 +40,7 @@ func createsCloud(s *system) string {
 	return s.refused(s.client.CreateNode(s.t.Context(), "NodeName=c CPUs=4 RealMemory=1000 State=CLOUD"))
 }
 
-// createsClouds makes nodes that are powered down, of what is said of machines.
+// createsClouds makes nodes that are powered down, from a description of machines.
 func createsClouds(line string) func(*system) string {
 	return func(s *system) string { return s.refused(s.client.CreateNode(s.t.Context(), line+" State=CLOUD")) }
 }
@@ -104,7 +104,7 @@ func resuming() scenario {
 	}}
 }
 
-// asking is what becomes of requests for power that Slurm cannot grant at once, or that go over what somebody has said.
+// asking is what becomes of requests for power that Slurm cannot grant at once, or that override an earlier request.
 func asking() scenario {
 	return scenario{name: "power saving on request", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"), named("c"))},

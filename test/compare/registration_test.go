@@ -8,10 +8,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// withoutGPUs is a slurmd that is told of none.
+// withoutGPUs makes the slurmd one without GPUs.
 func withoutGPUs(n *fake.Node) { n.Gres, n.Machine.Gres = "", "none" }
 
-// outliving is what becomes of drains that slurmctld has set for a registration, when another slurmd registers well: by that the operator knows
+// outliving is what becomes of drains that slurmctld has set for a registration, when another slurmd registers well: it shows the operator
 // which of them it may end.
 func outliving() scenario {
 	undrain := func(name string) func(*system) string { return updates(name, rest.NodeUpdate{State: "UNDRAIN"}) }

@@ -17,7 +17,7 @@ import (
 // stranger is a user that no slurmctld here can look up.
 const stranger = "mallory"
 
-// gpuJob is a job of node a, which runs until it is told to end.
+// gpuJob is a job of node a, which runs until it is asked to end.
 func gpuJob(edits ...func(*rest.Submission)) rest.Submission {
 	s := rest.Submission{
 		Name: "gpu", Script: script, Partition: "main", Nodes: []string{"a"}, Comment: "run 1", TimeLimit: time.Hour, Directory: "/tmp",
@@ -40,7 +40,7 @@ func submitsByREST(s rest.Submission) func(*system) string {
 	}
 }
 
-// shows waits until a job is in a state, for a reason if one is given, and says what Slurm tells of it then.
+// shows waits until a job is in a state, for a reason if one is given, and returns what Slurm shows of it then.
 func shows(id int64, state, reason string) func(*system) string {
 	return func(s *system) string {
 		tick := time.NewTicker(200 * time.Millisecond)
@@ -57,7 +57,7 @@ func shows(id int64, state, reason string) func(*system) string {
 	}
 }
 
-// told is a job in one line. Times are said by whether they are known, and in which order they are.
+// told returns a job in one line. Of times it has whether they are known, and their order.
 func told(j rest.JobRecord) string {
 	times := "waits"
 	switch {
@@ -110,7 +110,7 @@ func cancels(ids ...int64) func(*system) string {
 	return func(s *system) string { return s.refused(s.client.CancelJobs(s.t.Context(), ids)) }
 }
 
-// looks says whether a job is there.
+// looks returns whether a job is there.
 func looks(id int64) func(*system) string {
 	return func(s *system) string {
 		j, err := s.client.Job(s.t.Context(), id)
@@ -194,7 +194,7 @@ func timingOut() scenario {
 	}}
 }
 
-// forgetting is what Slurm tells of jobs that it has forgotten.
+// forgetting is what Slurm answers about jobs that it has forgotten.
 func forgetting() scenario {
 	return scenario{name: "jobs that slurmctld forgets", conf: "MinJobAge=2", steps: []step{
 		{"register", registers(nodeA())},

@@ -45,7 +45,7 @@ type driver interface {
 	Requeue(id int64)
 	Hold(id int64)
 	Release(id int64)
-	// Reserve makes a reservation, Unreserve deletes one. Both say "done" or "refused": 24.11 can neither by REST.
+	// Reserve makes a reservation, Unreserve deletes one. Both return "done" or "refused": 24.11 can do neither by REST.
 	Reserve(r reservation) string
 	Unreserve(name string) string
 	// Stop ends slurmctld, Start starts it with what it saved, or without.
@@ -159,7 +159,7 @@ func (s *system) get(resource string, into any) error {
 	return err
 }
 
-// post changes node a by a message that the product does not send, and says with what number Slurm answers.
+// post changes node a by a message that the product does not send, and returns the number with which Slurm answers.
 func (s *system) post(body string) string {
 	var answer struct {
 		Errors []struct {
@@ -176,7 +176,7 @@ func (s *system) post(body string) string {
 // reported is how much memory a machine has, which is another amount in the fake.
 var reported = regexp.MustCompile(`reported:\d+ <`)
 
-// look returns in lines what the Slurm shows: a line for each node, job and reservation.
+// look returns in lines what Slurm shows: a line for each node, job and reservation.
 func (s *system) look() (string, error) {
 	var nodes struct{ Nodes []nodeRecord }
 	var jobs struct{ Jobs []jobRecord }
@@ -240,7 +240,7 @@ func (s *system) since(n nodeRecord) int {
 	return s.set[n.Name]
 }
 
-// update changes nodes by REST; a refusal is told in Slurm's words.
+// update changes nodes by REST; a refusal is returned in Slurm's words.
 func (s *system) update(nodes string, u rest.NodeUpdate) string {
 	return refusal(s.client.UpdateNodes(s.t.Context(), nodes, u))
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// comparesAccounted compares what slurmrestd tells user nobody of a job that has ended and of one that waits, both known to slurmdbd, with
-// what the fake tells.
+// comparesAccounted compares what slurmrestd shows user nobody of a job that has ended and of one that waits, both known to slurmdbd, with
+// what the fake shows.
 func (s *scene) comparesAccounted(t *testing.T, alice *user, restAPI, controller, node string) {
 	t.Helper()
 	key := s.secret(t, controller+"-auth-jwt")["jwt.key"]
 	ended := alice.completes(t)
-	// Of a job that is held slurmctld tells slurmdbd nothing.
+	// slurmctld does not report a held job to slurmdbd.
 	_, release := alice.submitsBlocked(t, "--exclusive", "--nodelist="+node)
 	waits := alice.submits(t, "true\n", "--nodelist="+node)
 	alice.seesAccounted(t, ended)

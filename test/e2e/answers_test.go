@@ -131,7 +131,7 @@ func (c *comparison) idle(t *testing.T) {
 	}
 }
 
-// busy compares what there is to tell only when a job runs, and what is refused then.
+// busy compares what is shown only when a job runs, and what is refused then.
 func (c *comparison) busy(t *testing.T) {
 	t.Helper()
 	for _, call := range []asked{
@@ -185,7 +185,7 @@ func (c *comparison) walks(t *testing.T, node string, changes ...string) {
 	}
 }
 
-// compareState compares what both say of a node. After an UNDRAIN, slurmctld takes a node for one that does not respond until
+// compareState compares what both answer about a node. After an UNDRAIN, slurmctld takes a node for one that does not respond until
 // it has pinged it; the fake does not.
 func (c *comparison) compareState(t *testing.T, node, after string) {
 	t.Helper()

@@ -67,7 +67,7 @@ func (s *scene) backsUp(t *testing.T) {
 	s.succeeds(t, now.Name)
 }
 
-// restores loses the embedded database and puts the dump of backsUp back, as docs/users/accounting.md says. seen waits for what was
+// restores loses the embedded database and puts the dump of backsUp back, by docs/users/accounting.md. seen waits for what was
 // in the database.
 func (s *scene) restores(t *testing.T, accounting *unstructured.Unstructured, seen func()) {
 	t.Helper()

@@ -118,7 +118,7 @@ func (s *scene) startsByHand(t *testing.T, check *unstructured.Unstructured, job
 	}
 }
 
-// awaitRun waits until the status of an ActiveCheck tells of the success of a Job.
+// awaitRun waits until the status of an ActiveCheck shows the success of a Job.
 func (s *scene) awaitRun(t *testing.T, check *unstructured.Unstructured, job string) {
 	t.Helper()
 	eventually(t, 2*soon, "ActiveCheck "+check.GetName()+" to tell of Job "+job, func(ctx context.Context) error {

@@ -90,14 +90,14 @@ func (s *scene) hasFiles(t *testing.T, m walk.Manifest) {
 	s.awaitCondition(t, soon, config, "UpdateActionsCompleted", metav1.ConditionTrue)
 }
 
-// keepsConnections has somebody keep connections to slurmrestd for some seconds, and ask nothing. slurmrestd would let others wait when
-// ten do, if it were not told otherwise.
+// keepsConnections keeps connections to slurmrestd open for some seconds, and asks nothing. slurmrestd would let others wait when
+// ten do, if it were not configured otherwise.
 func (s *scene) keepsConnections(t *testing.T) {
 	t.Helper()
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		// Its exit code tells: a kubelet that has much to do can lose what a command prints at its end.
+		// The exit code counts: a kubelet that has much to do can lose what a command prints at its end.
 		const hold = `for i in {1..40}; do exec {fd}<>/dev/tcp/demo-restapi/6820 || exit 1; done; sleep 15`
 		if _, err := s.slurm(context.WithoutCancel(t.Context()), "bash", "-c", hold); err != nil {
 			t.Errorf("keeping connections to slurmrestd: %v", err)

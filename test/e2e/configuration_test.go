@@ -55,7 +55,7 @@ func (s *scene) patchExtraConf(t *testing.T, o *unstructured.Unstructured, text 
 	return s.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 }
 
-// seesSetting waits until slurmctld says that a setting has a value, and returns how long that took.
+// seesSetting waits until slurmctld shows that a setting has a value, and returns how long that took.
 func (u *user) seesSetting(t *testing.T, key, value string) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -94,7 +94,7 @@ func TestConfiguration(t *testing.T) {
 	slices.Sort(took)
 	slow := slices.IndexFunc(took, func(d time.Duration) bool { return d > editIsLive })
 	t.Logf("%d edits were live after p50 %s, p99 %s", len(took), took[len(took)/2].Round(time.Millisecond), took[(len(took)*99)/100].Round(time.Millisecond))
-	// A few edits, beside other tests, say nothing about the slowest of a hundred.
+	// A few edits, beside other tests, prove nothing about the slowest of a hundred.
 	if *edits >= 50 && slow >= 0 && (len(took)-slow)*100 > len(took) {
 		t.Errorf("%d of %d edits took longer than %s: %v", len(took)-slow, len(took), editIsLive, took)
 	}

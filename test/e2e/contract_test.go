@@ -125,7 +125,7 @@ func (p *predecessor) have(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// comesUp applies files and waits until everything in them is ready, or says that it is not served, and until so many workers
+// comesUp applies files and waits until everything in them is ready, or shows that it is not served, and until so many workers
 // have run jobs, in every partition.
 func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 	t.Helper()
@@ -182,7 +182,7 @@ func (p *predecessor) removeChecks(t *testing.T, all []*unstructured.Unstructure
 	}
 }
 
-// awaitIdle waits until so many pods of workers say that their nodes are idle.
+// awaitIdle waits until so many pods of workers show that their nodes are idle.
 func (p *predecessor) awaitIdle(t *testing.T, workers int) {
 	t.Helper()
 	eventually(t, patient, fmt.Sprintf("%d workers to be idle in Slurm", workers), func(ctx context.Context) error {
@@ -248,7 +248,7 @@ func (p *predecessor) runsJobs(t *testing.T, workers int) {
 var cores = regexp.MustCompile(`CoresPerSocket=\d+`)
 
 // fitMachine sets what the machines of these tests need: they have neither cgroups that a pod can use nor user namespaces for
-// pods. docs/users/slurmcluster.md says the same of others.
+// pods. docs/users/slurmcluster.md describes the same for others.
 func (p *predecessor) fitMachine(u *unstructured.Unstructured) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	switch group := u.GroupVersionKind().Group; {

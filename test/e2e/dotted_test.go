@@ -54,7 +54,7 @@ func staysOnDottedNode(t *testing.T, s *nodesScene, alice *user) {
 	s.sound(t)
 }
 
-// runsOn runs a step on a node, which knows by which name it is called.
+// runsOn runs a step on a node, which gets the name of the node.
 func (u *user) runsOn(t *testing.T, node string) {
 	t.Helper()
 	if got := u.runs(t, "srun --partition=dotted --nodelist="+node+" printenv SLURMD_NODENAME"); got != node {

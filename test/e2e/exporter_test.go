@@ -20,7 +20,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// exportsAccounted has an exporter show a job that slurmdbd knows, and takes the exporter away again.
+// exportsAccounted has an exporter show a job that slurmdbd knows, and removes the exporter again.
 func exportsAccounted(t *testing.T, c *slurmCluster, alice *user) {
 	job := alice.submits(t, "true\n")
 	alice.awaits(t, job, "COMPLETED")

@@ -97,10 +97,10 @@ func (u *user) submitsSoon(t *testing.T) (job int) {
 }
 
 // failover is how long a fail-over may take for a user: SlurmctldTimeout of the manifest is 5 s, that of Slurm 120 s, and the machine that
-// this runs on may be busy. The log says how long it took.
+// this runs on may be busy. The log shows how long it took.
 const failover = 30 * time.Second
 
-// dying is how long a slurmctld may go on answering that the kubelet has been told to kill.
+// dying is how long a slurmctld that the kubelet has to kill may go on answering.
 const dying = time.Second
 
 // quickly holds that something has happened in the time of a fail-over.

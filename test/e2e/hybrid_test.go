@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ports of the daemons outside of Kubernetes: other ones than Slurm's own, so that what is not told them shows.
+// Ports of the daemons outside of Kubernetes: other ones than Slurm's own, so that a program that does not know them fails.
 const (
 	outsideSlurmctld = 16817
 	outsideSlurmdbd  = 16819

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// Login pods and workers share a root file system: whoever is made in it is known everywhere, and what is installed in it is
+// Login pods and workers share a root file system: a user made in it is known everywhere, and what is installed in it is
 // there for the next job.
 func TestJail(t *testing.T) {
 	needsTime(t)

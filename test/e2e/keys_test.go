@@ -28,7 +28,7 @@ const (
 	hostHash = "slinky.slurm.net/ssh-host-keys-hash"
 )
 
-// Every key of a cluster is replaced as docs/administrators/keys.md says, while a job runs that is not lost.
+// Every key of a cluster is replaced by docs/administrators/keys.md, while a job runs that is not lost.
 func TestKeys(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keySets are the contents of slurm.jwks, one after the other: the new key is made known, then used, then alone.
+// keySets are the contents of slurm.jwks, one after the other: the new key is published, then used, then alone.
 func (s *scene) keySets(t *testing.T) [][]byte {
 	t.Helper()
 	type key map[string]string

@@ -44,7 +44,7 @@ var stage struct {
 	key        *login.Key
 	// restarts is how often containers of the operator had been restarted before the first test.
 	restarts walk.Restarts
-	// skip says why there is no stage; empty if there is one.
+	// skip is why there is no stage; empty if there is one.
 	skip string
 }
 
@@ -123,7 +123,7 @@ func hasRoom(path string) error {
 	return nil
 }
 
-// installMonitors makes the kinds of the Prometheus operator known. The operator makes objects of them in all clusters as soon as they are
+// installMonitors installs the kinds of the Prometheus operator. The operator makes objects of them in all clusters as soon as they are
 // there, which would disturb one whose rest a test watches.
 func installMonitors(ctx context.Context) error {
 	kinds, err := os.ReadFile(filepath.Join("testdata", "monitoring.yaml"))

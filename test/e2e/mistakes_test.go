@@ -22,11 +22,11 @@ func TestMistakes(t *testing.T) {
 	s.ignoreWebhooks(t)
 	for i, mistake := range []struct {
 		name string
-		// object is of kind SlurmCluster unless it says its kind.
+		// object is of kind SlurmCluster unless it names its kind.
 		object string
 		// field is what the refusal or the condition names.
 		field string
-		// condition is the condition that tells, and status its status; without it the API server has to refuse.
+		// condition is the condition with the mistake, and status its status; without it the API server has to refuse.
 		condition string
 		status    metav1.ConditionStatus
 	}{
@@ -150,7 +150,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// mistaken parses an object, a SlurmCluster unless it says what it is.
+// mistaken parses an object, a SlurmCluster unless it names its kind.
 func mistaken(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	m, err := walk.ParseManifest([]byte(text))

@@ -25,7 +25,7 @@ import (
 const mortalLabel = "e2e.coxswain.dev/mortal"
 
 // A Kubernetes node dies in the middle of a first copy into one jail, and in the middle of a batch of files for another one. Both go on
-// elsewhere when somebody says that the node is gone. Nodes are everybody's: nothing else runs meanwhile.
+// elsewhere when somebody declares the node gone. Nodes are everybody's: nothing else runs meanwhile.
 func TestNodeDeath(t *testing.T) {
 	needsTime(t)
 	s := newScene(t)
@@ -69,7 +69,7 @@ func TestNodeDeath(t *testing.T) {
 	s.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
 }
 
-// outOfService says of a Kubernetes node that it is off, so that Kubernetes gives its pods up.
+// outOfService marks a Kubernetes node as shut down, so that Kubernetes gives its pods up.
 func outOfService(node *corev1.Node) (back func(*corev1.Node)) {
 	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 	node.Spec.Taints = append(node.Spec.Taints, taint)
@@ -227,7 +227,7 @@ func (s *scene) kill(t *testing.T, pid int) {
 	}
 }
 
-// awaitMissed waits until Kubernetes does not know what becomes of a node.
+// awaitMissed waits until Kubernetes does not know the state of a node.
 func (s *scene) awaitMissed(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, patient, "Kubernetes to miss "+name, func(ctx context.Context) error {

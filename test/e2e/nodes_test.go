@@ -95,7 +95,7 @@ func (s *scene) stageNodes(t *testing.T) *nodesScene {
 	return n
 }
 
-// place says of both Kubernetes nodes where they are and what they have, until the test ends. Workers go there only: a tree
+// place labels both Kubernetes nodes with where they are and what they have, until the test ends. Workers go there only: a tree
 // has no place for other nodes.
 func (s *nodesScene) place(t *testing.T) {
 	t.Helper()
@@ -111,7 +111,7 @@ func (s *nodesScene) place(t *testing.T) {
 	}
 }
 
-// isPlaced says of a Kubernetes node where it is and what it has.
+// isPlaced labels a Kubernetes node with where it is and what it has.
 func isPlaced(node *corev1.Node, place int) {
 	metav1.SetMetaDataLabel(&node.ObjectMeta, stagedLabel, "true")
 	metav1.SetMetaDataAnnotation(&node.ObjectMeta, slinkyv1beta1.AnnotationTopologySpec, fmt.Sprintf("default:leaf%d", place))
@@ -158,7 +158,7 @@ func losesNothing(t *testing.T, s *nodesScene, alice *user) {
 	long, release := alice.submitsBlocked(t, "--nodelist="+frozen)
 
 	s.signalKubelet(t, s.frozen, "STOP")
-	// Meanwhile, on the other node: kubectl drain waits for a job, even one of which the operator cannot know yet.
+	// Meanwhile, on the other node: kubectl drain waits for a job, even one that the operator cannot have seen yet.
 	job, end := alice.submitsBlocked(t, "--nodelist="+drained)
 	t.Cleanup(func() { s.kubectl(context.WithoutCancel(t.Context()), "uncordon", s.steady) }) //nolint:errcheck // of a test that failed
 	finished := make(chan error, 1)
@@ -240,8 +240,8 @@ func retiresThroughRestart(t *testing.T, s *nodesScene, alice *user) {
 	alice.awaits(t, jobs[staying], "COMPLETED")
 }
 
-// seesOneDrain waits until one of two nodes is draining, and tells which. Both have jobs, and which of them ends first by
-// what the operator knows so far is not for the test to say.
+// seesOneDrain waits until one of two nodes is draining, and returns which. Both have jobs, and which of them ends first by
+// what the operator knows so far is not decided by the test.
 func (u *user) seesOneDrain(t *testing.T, one, other string) (going, staying string) {
 	t.Helper()
 	eventually(t, soon, one+" or "+other+" to be draining", func(ctx context.Context) error {

@@ -92,7 +92,7 @@ chroot --userspec="$user" "$root" "$@" </dev/null &
 read -r _ || true
 `
 
-// runs starts a daemon, which ends with the test. What it says is logged when the test has failed.
+// runs starts a daemon, which ends with the test. Its output is logged when the test has failed.
 func (o *outside) runs(t *testing.T, uid int, command ...string) {
 	t.Helper()
 	args := append([]string{

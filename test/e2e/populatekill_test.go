@@ -51,7 +51,7 @@ func (s *scene) fillsInSpiteOfKills(t *testing.T, cluster *unstructured.Unstruct
 	stopAmid(t, populate, dir, filesIn(dir, len(first)+500))
 	second := s.isNoJail(t, cluster, dir)
 	var pods corev1.PodList
-	// The copy may have come so far before the kubelet has said that its pod runs.
+	// The copy may have come so far before the kubelet has reported that its pod runs.
 	eventually(t, soon, "one pod to fill the jail", func(ctx context.Context) error {
 		err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"batch.kubernetes.io/job-name": cluster.GetName() + "-populate-jail"},
 			client.MatchingFields{"status.phase": string(corev1.PodRunning)})
@@ -79,7 +79,7 @@ func filesIn(dir string, want int) func() (bool, error) {
 	}
 }
 
-// copyOf tells a file from another one of the same name.
+// copyOf distinguishes a file from another one of the same name.
 type copyOf struct {
 	inode   uint64
 	changed syscall.Timespec
@@ -161,7 +161,7 @@ func keeps(t *testing.T, dir string, before ...map[string]copyOf) {
 	}
 }
 
-// compares says what of the image's root file system a jail does not have so. What is the pod's, and what populates the jail, is left
+// compares prints what of the image's root file system a jail has not, or has otherwise. What is the pod's, and what populates the jail, is left
 // out.
 const compares = `
 out() { grep -v -e '^etc/hostname' -e '^etc/hosts' -e '^etc/resolv.conf' -e '^usr/local/bin/jail' -e '^usr/local/bin/populate-jail' -e '^usr/local/lib/coxswain'; }

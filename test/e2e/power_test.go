@@ -17,7 +17,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
-// Slurm powers down workers that are idle, and up those that a job is given, and the operator does what it says.
+// Slurm powers down workers that are idle, and up those that a job is given, and the operator follows.
 func TestPowerSaving(t *testing.T) {
 	needsTime(t)
 	t.Parallel()

@@ -53,7 +53,7 @@ const (
 	idle = 50 * time.Millisecond
 )
 
-// stopAmid stops a program that has a volume mounted, in the middle of its work: when amid says that it is there. The program stays
+// stopAmid stops a program that has a volume mounted, in the middle of its work: when amid reports that it is there. The program stays
 // stopped until it is killed. command is how its command line begins, without the directory.
 //
 // On a busy machine one look takes longer than the whole of the work. So the program is stopped as soon as it is found, and goes on for

@@ -107,12 +107,12 @@ func (s *scene) helm(ctx context.Context, namespace string, args ...string) erro
 	return nil
 }
 
-// asksForDrain says on a Kubernetes node whether its rebooter is to drain it.
+// asksForDrain sets on a Kubernetes node whether its rebooter is to drain it.
 func (s *scene) asksForDrain(ctx context.Context, node string, status corev1.ConditionStatus) error {
 	return s.setNodeCondition(ctx, node, corev1.NodeCondition{Type: "SlurmNodeDrain", Status: status, Reason: "NodeNeedDrain", Message: "new kernel"})
 }
 
-// saysOfDrain waits until the rebooter says of its drain what is wanted.
+// saysOfDrain waits until the rebooter reports of its drain what is wanted.
 func (s *nodesScene) saysOfDrain(t *testing.T, reason, message string) {
 	t.Helper()
 	eventually(t, patient, "the rebooter to say "+reason+" "+message, func(context.Context) error {

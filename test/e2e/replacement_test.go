@@ -43,7 +43,7 @@ func drainsForMaintenance(t *testing.T, s *nodesScene, alice *user) {
 	}
 }
 
-// announce says on a Kubernetes node, as a cloud does, whether its machine is to be replaced.
+// announce sets on a Kubernetes node, as a cloud does, whether its machine is to be replaced.
 func (s *scene) announce(ctx context.Context, node string, status corev1.ConditionStatus) error {
 	return s.setNodeCondition(ctx, node, corev1.NodeCondition{Type: "NebiusMaintenanceScheduled", Status: status, Reason: "Scheduled", Message: "on Friday"})
 }
@@ -59,7 +59,7 @@ func (s *scene) setNodeCondition(ctx context.Context, node string, c corev1.Node
 	return nil
 }
 
-// saysOutOfService waits until a worker and its NodeSet say why the Slurm node gets no new jobs; no reason is that it gets some.
+// saysOutOfService waits until a worker and its NodeSet show why the Slurm node gets no new jobs; without a reason it gets some.
 func (s *scene) saysOutOfService(t *testing.T, worker, reason string) {
 	t.Helper()
 	eventually(t, soon, worker+" to be out of service by "+reason, func(ctx context.Context) error {

@@ -40,7 +40,7 @@ func TestRest(t *testing.T) {
 		t.Skip("only a local Kubernetes keeps an audit log that can be read here")
 	}
 	c := s.slurmCluster(t)
-	// Another test moves Kubernetes nodes in the network meanwhile, and Slurm would be told.
+	// Another test moves Kubernetes nodes in the network meanwhile, and Slurm would get the change.
 	c.change(t, "", "spec", "slurmConfig", "topologyPlugin")
 	s.hasLoaded(t, "slurm.conf", func(conf string) bool { return !strings.Contains(conf, "TopologyPlugin=") })
 	c.logsIn(t).runs(t, "srun hostname")
@@ -85,7 +85,7 @@ func changes(before, after []metav1.Condition) string {
 }
 
 // hasLoaded waits until a file of the configuration is as wanted and slurmctld has loaded it: a kubelet brings it up to a minute later, and
-// the operator tells.
+// the operator reports it.
 func (s *scene) hasLoaded(t *testing.T, file string, is func(string) bool) {
 	t.Helper()
 	eventually(t, patient, "slurmctld to load "+file, func(ctx context.Context) error {
@@ -104,7 +104,7 @@ func (s *scene) hasLoaded(t *testing.T, file string, is func(string) bool) {
 }
 
 // rests waits until the cluster has come to rest, and returns when that was. One whose slurmctld is not known to have loaded its
-// configuration is not at rest: at a busy slurmrestd's the operator asks less often, and writes what it hears.
+// configuration is not at rest: at a busy slurmrestd's the operator asks less often, and writes the answers.
 func (s *scene) rests(t *testing.T) time.Time {
 	t.Helper()
 	// The log is long: look at it less often.
@@ -152,7 +152,7 @@ func none(writes []write) error {
 	return errors.Join(errs...)
 }
 
-// write is what an audit log says about a write.
+// write is what an audit log has about a write.
 type write struct {
 	Stage          string
 	StageTimestamp time.Time

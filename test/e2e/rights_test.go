@@ -66,7 +66,7 @@ var byDefault = []string{
 	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 }
 
-// cells are the rights as a row of the table says them. all are those of the machine.
+// cells returns the rights as a row of the table has them. all are those of the machine.
 func (r rights) cells(all uint64) string {
 	var names []string
 	for n := range 64 {
@@ -99,7 +99,7 @@ const itsInit = ", its init"
 
 const rightsHead = "| pod | container | root | capabilities at most | may gain more by a program | seccomp |\n|---|---|---|---|---|---|\n"
 
-// givesRights compares what each process of each container may do, as the kernel says it, with the table for administrators. They are
+// givesRights compares what each process of each container may do, by the kernel's account, with the table for administrators. They are
 // looked at while the cluster is used: alice is logged in, and a job of hers runs.
 func givesRights(t *testing.T, c *slurmCluster, alice *user) {
 	if !c.Local {

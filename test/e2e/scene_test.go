@@ -95,7 +95,7 @@ func (s *scene) leave(t *testing.T) {
 	}
 }
 
-// dump logs what is not as it should be, and writes all there is to know to a file.
+// dump logs what is not as it should be, and writes everything else to a file.
 func (s *scene) dump(ctx context.Context, t *testing.T) {
 	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()

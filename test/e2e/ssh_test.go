@@ -43,7 +43,7 @@ func goesOnToWorkers(t *testing.T, _ *slurmCluster, alice *user) {
 	})
 }
 
-// isRefused waits until a worker does not let somebody in, and says why.
+// isRefused waits until a worker refuses a login, with the reason.
 func (u *user) isRefused(t *testing.T, ssh string) {
 	t.Helper()
 	const want = "you have no active jobs on this node"

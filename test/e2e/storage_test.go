@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A worker that fills its ephemeral storage is drained, by what a real kubelet says, and comes back when the file is gone. A kubelet looks
+// A worker that fills its ephemeral storage is drained, by what a real kubelet reports, and comes back when the file is gone. A kubelet looks
 // at volumes once a minute, and so does the operator at kubelets.
 func TestEphemeralStorage(t *testing.T) {
 	needsTime(t)

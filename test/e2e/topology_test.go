@@ -53,7 +53,7 @@ func followsNetwork(t *testing.T, c *slurmCluster, alice *user) {
 	alice.awaits(t, running, "COMPLETED")
 }
 
-// awaitsSwitches waits until jobs on worker-0 and worker-1 are told these places. slurmd tells them, by its own copy of the file.
+// awaitsSwitches waits until jobs on worker-0 and worker-1 have these places. slurmd sets them, by its own copy of the file.
 func (u *user) awaitsSwitches(t *testing.T, places ...string) {
 	t.Helper()
 	for i, want := range places {
@@ -68,7 +68,7 @@ func (u *user) awaitsSwitches(t *testing.T, places ...string) {
 	}
 }
 
-// labelNode says where a Kubernetes node is in the network; nowhere without a leaf.
+// labelNode sets where a Kubernetes node is in the network; nowhere without a leaf.
 func (s *scene) labelNode(t *testing.T, name, leaf, spine string) {
 	t.Helper()
 	value := func(name string) string {

@@ -38,7 +38,7 @@ func (u *user) submits(t *testing.T, script string, options ...string) int {
 	return job
 }
 
-// awaits waits until all tasks of a job are in a state, as squeue says.
+// awaits waits until all tasks of a job are in a state, by squeue.
 func (u *user) awaits(t *testing.T, job int, state string) []login.Task {
 	t.Helper()
 	var tasks []login.Task
@@ -122,7 +122,7 @@ func (u *user) seesNoJobs(t *testing.T) {
 	})
 }
 
-// seesNode waits until sinfo says that a node is in a state.
+// seesNode waits until sinfo shows a node in a state.
 func (u *user) seesNode(t *testing.T, node, state string) {
 	t.Helper()
 	eventually(t, patient, "Slurm node "+node+" to be "+state, func(ctx context.Context) error {

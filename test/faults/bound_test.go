@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// TestAListOfTooManyNodesIsNotBelieved lets slurmrestd list more nodes than any Slurm has: the Controller says which bound that
+// TestAListOfTooManyNodesIsNotBelieved lets slurmrestd list more nodes than any Slurm has: the Controller shows which bound that
 // exceeds, and no worker is touched.
 func TestAListOfTooManyNodesIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -230,7 +230,7 @@ func (w *world) failedOn(name string) bool {
 	return false
 }
 
-// expectRun holds that a Job is over, and says that of its Slurm jobs which it has noted. Then the check says the same.
+// expectRun checks that a Job is over, and its status has the Slurm jobs that it has recorded. Then the check has the same.
 func (w *world) expectRun(name string) {
 	job, there := get[batchv1.Job](w, name)
 	if !there || !activecheck.Over(job) {
@@ -265,7 +265,7 @@ func (w *world) expectStormOver() {
 	}
 }
 
-// otherJobs reports whether the runs of checks have other Slurm jobs than in the reference, so that the end is another one. A job that Slurm has
+// otherJobs reports whether the runs of checks have other Slurm jobs than in the reference, so that the end differs. A job that Slurm has
 // refused is not submitted again: docs/users/activecheck.md. And two leaders may both submit the job of a node, of which one is followed.
 func otherJobs(f fault, calls []call) bool {
 	first := map[string]*process{}

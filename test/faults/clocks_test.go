@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What Slurm says of times is by its clock, and spec.drainTimeout is by nobody's: jobs have that time, and no more.
+// Slurm's times are by its clock, and spec.drainTimeout is by none: jobs have that time, and no more.
 func TestDrainTimeoutIsTheSameByAnyClock(t *testing.T) {
 	for _, skew := range append(skews(), fault{name: "the same clock"}) {
 		t.Run(skew.name, func(t *testing.T) {

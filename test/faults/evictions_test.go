@@ -70,7 +70,7 @@ func (w *world) runsJobs(name string) bool {
 	return known && node.Parse(status.State).Busy() != node.No
 }
 
-// evict asks the API server to evict a pod, and says whether it does. It must not while a job runs there.
+// evict asks the API server to evict a pod, and reports whether it does. It must not while a job runs there.
 func (w *world) evict(pod *unstructured.Unstructured) bool {
 	busy := w.runsJobs(slurmName(pod))
 	name := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.GetName()}}
@@ -121,7 +121,7 @@ func (w *world) evictAll() {
 	}
 }
 
-// budgets does what the disruption controller does: it counts the pods of each PodDisruptionBudget, and says how many may
+// budgets does what the disruption controller does: it counts the pods of each PodDisruptionBudget, and sets how many may
 // be disrupted. All budgets here are absolute.
 func (w *world) budgets() {
 	for _, obj := range w.sim.Objects(budgetKind) {

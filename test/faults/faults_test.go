@@ -31,9 +31,9 @@ type fault struct {
 	// always is true if it is there from the beginning, before any write; then clocks is how the clocks differ.
 	always bool
 	clocks clocks
-	// forgets is true if an operator starts that does not know what the one before had seen.
+	// forgets is true if an operator starts that has lost what the one before had seen.
 	forgets bool
-	// otherEnd is true if the end may be another one than the reference, moreActions that more is to be done until then.
+	// otherEnd is true if the end may differ from the reference, moreActions if more may be done until then.
 	otherEnd, moreActions bool
 }
 
@@ -43,10 +43,10 @@ const (
 	stale = 30 * time.Second
 )
 
-// lost is the fault whose writes are carried out, and nobody says so.
+// lost is the fault whose writes are carried out without an answer.
 const lost = "reply lost"
 
-// twoLeaders is the fault that an operator does not know that it leads no more.
+// twoLeaders is the fault of an operator that does not know that it no longer leads.
 const twoLeaders = "two leaders"
 
 // faults are all that is tried at every write of every scenario.
@@ -95,7 +95,7 @@ type clocks struct{ slurm, kubernetes time.Duration }
 // skews are clocks that differ by more than anything of ours waits for.
 func skews() []fault {
 	const much = 10 * time.Minute
-	// Until the operator's clock shows the time at which Kubernetes says that a worker became ready, it is not believed.
+	// Until the operator's clock shows the time at which, by Kubernetes, a worker became ready, it is not believed.
 	return []fault{
 		{name: "Slurm's clock is ahead", always: true, lasts: lie, clocks: clocks{slurm: much}},
 		{name: "Slurm's clock is behind", always: true, lasts: lie, clocks: clocks{slurm: -much}},
@@ -132,7 +132,7 @@ func refusals() []fault {
 	}
 }
 
-// lies are what Slurm says from some write on, for a minute, instead of the truth.
+// lies returns what Slurm answers from some write on, for a minute, instead of the truth.
 func lies() []fault {
 	list := func(name string, f func() *fake.Fault) fault {
 		return fault{name: name, lasts: lie, strike: func(w *world, _ call) verdict {
@@ -196,7 +196,7 @@ func listsNodes(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/nodes")
 }
 
-// lies lets Slurm not tell the truth for a while.
+// lies has Slurm answer wrongly for a while.
 func (w *world) lies(f func(*http.Request) *fake.Fault) {
 	w.mu.Lock()
 	w.lying = time.Now()
@@ -252,7 +252,7 @@ func (w *world) restartSlurm(keep bool, restarted time.Duration) {
 	})
 }
 
-// forget notes the workers of which slurmctld, which loses its state, is going to know nothing.
+// forget records the workers that slurmctld, which loses its state, is going to forget.
 func (w *world) forget() {
 	w.mu.Lock()
 	w.emptied = true

@@ -238,7 +238,7 @@ func (w *world) fileVersions(when string) map[string]map[string]int {
 // judgeFiles holds that whoever opens a file finds an old or a new one, and never a part.
 func (w *world) judgeFiles(c call) { w.fileVersions("after " + c.label()) }
 
-// judgeReading holds that Slurm is never told to read a batch of which a part is written.
+// judgeReading checks that Slurm is never asked to read a batch of which only a part is written.
 func (w *world) judgeReading() func(call) {
 	if w.jail == nil {
 		return func(call) {}
@@ -257,8 +257,8 @@ func (w *world) judgeReading() func(call) {
 	})
 }
 
-// expectFiles holds that the files are as in the ConfigMaps, that nothing is left beside them, that Slurm has read them, and that
-// all of it is said.
+// expectFiles checks that the files are as in the ConfigMaps, that nothing is left beside them, that Slurm has read them, and that
+// the status shows all of it.
 func (w *world) expectFiles() {
 	seen, want := w.look(), map[string]string{}
 	w.jail.mu.Lock()

@@ -78,7 +78,7 @@ func TestWhatAFormerLeaderHasSentKillsNoJob(t *testing.T) {
 	}
 }
 
-// dangerous says of a write that it lets jobs onto a node, lets a worker go, or leaves one without protection.
+// dangerous reports whether a write lets jobs onto a node, lets a worker go, or leaves one without protection.
 func (c call) dangerous() bool {
 	protects := strings.Contains(string(c.body), `"`+slinkyv1beta1.LabelPodProtect+`":"true"`)
 	switch {

@@ -77,7 +77,7 @@ func (w *world) pod(name string) *unstructured.Unstructured {
 	return nil
 }
 
-// judgeDeletion holds invariants 1, 4 and 5. Nothing is deleted while a job runs there whose time is not over, or while Slurm says
+// judgeDeletion checks invariants 1, 4 and 5. Nothing is deleted while a job runs there whose time is not over, or while Slurm answers
 // nothing true, or because Slurm has forgotten it. Nor is too much deleted at once.
 func (w *world) judgeDeletion(name string) func(call) {
 	pod := w.pod(name)
@@ -196,7 +196,7 @@ func (w *world) judgeSlurm(c call) func(call) {
 	})
 }
 
-// justDisturbed reports whether somebody changed a node a moment ago, so that nobody can know it yet.
+// justDisturbed reports whether somebody changed a node a moment ago, so that it cannot be known yet.
 func (w *world) justDisturbed(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
 )
 
-// fileSystem says what is peculiar to the file system of a jail.
+// fileSystem is what is peculiar to the file system of a jail.
 type fileSystem struct {
 	// lag is how long other machines may be led to old files.
 	lag time.Duration
@@ -40,7 +40,7 @@ type jailed struct {
 	tree batch.Tree
 
 	mu sync.Mutex
-	// trouble says what becomes of each call; nil: nothing is wrong.
+	// trouble returns what becomes of each call; nil: nothing is wrong.
 	trouble func(op string) error
 	// stuck is closed when the file system answers again; nil: it answers.
 	stuck chan struct{}

@@ -28,7 +28,7 @@ const aJailedCluster = `{metadata: {name: demo}, spec: {volumeSources: [{name: j
 const (
 	// populatingTakes is how long the Job runs that fills a jail.
 	populatingTakes = 20 * time.Second
-	// overwrites is the variable by which the Job is told to copy over what is there.
+	// overwrites is the variable that makes the Job copy over what is there.
 	overwrites = "OVERWRITE"
 )
 

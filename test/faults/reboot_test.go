@@ -48,7 +48,7 @@ func (w *world) drainBy(who, name, reason string) {
 	}
 }
 
-// expectRebooted holds that the machine of w-0 was rebooted once, and no other one. A Slurm that has lost its state knows of no process.
+// expectRebooted checks that the machine of w-0 was rebooted once, and no other one. A Slurm that has lost its state knows of no process.
 func (w *world) expectRebooted() {
 	for _, n := range w.sim.Objects(nodeKind) {
 		want := 0

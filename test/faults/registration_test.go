@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// started lets the kubelet say since when the container of slurmctld runs.
+// started has the kubelet report since when the container of slurmctld runs.
 func (w *world) started(at time.Time) {
 	w.edit(podKind, namespace, "demo-controller-0", func(p *unstructured.Unstructured) {
 		_ = unstructured.SetNestedSlice(p.Object, []any{map[string]any{

@@ -34,7 +34,7 @@ type scenario struct {
 	sparse int
 	// leaves is what is to be there in the end besides; nil for nothing special.
 	leaves func(w *world)
-	// writes says that the program is the one that writes files into a jail; nil: it is the operator.
+	// writes is set if the program is the one that writes files into a jail; nil: it is the operator.
 	writes *fileSystem
 	// reboots is true if degraded nodes are rebooted: there is a rebooter on each Kubernetes node.
 	reboots bool

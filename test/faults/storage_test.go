@@ -23,7 +23,7 @@ const fourLimitedWorkers = `replicas: 4, updateStrategy: {type: RollingUpdate, r
 
 const storageLimit = 1000 // bytes
 
-// storage is how much ephemeral storage worker pods use, as their kubelets say. The methods of a nil storage say that nobody asks.
+// storage is how much ephemeral storage worker pods use, as their kubelets report. With a nil storage nobody asks.
 type storage struct {
 	mu sync.Mutex
 	// used is in percent of the limit, by the name of the pod.
@@ -75,7 +75,7 @@ func stormOfDisks(w *world) {
 	w.expectUsersJob(job)
 }
 
-// expectPaused holds what the NodeSet says about the brake, unless a fault may have changed that.
+// expectPaused checks what the NodeSet shows about the brake, unless a fault may have changed that.
 func (w *world) expectPaused(want bool) {
 	n, _ := get[slinkyv1beta1.NodeSet](w, "w")
 	if w.undisturbed() && meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused) != want {

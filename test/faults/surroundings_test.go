@@ -225,7 +225,7 @@ func (w *world) slurmOf(cluster string) *fake.Slurm {
 	return w.slurm
 }
 
-// recall notes that nothing runs any more on a Slurm node that slurmctld does not know of.
+// recall records that nothing runs any more on a Slurm node that slurmctld does not know of.
 func (w *world) recall(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,7 +49,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%7.1fs #%d %s -> %d %s", c.at.Seconds(), c.ordinal, c.label(), c.code, c.outcome)
 }
 
-// update is what a write to Slurm says.
+// update is what a write to Slurm sets.
 type update struct {
 	Name   []string `json:"name"`
 	State  []string `json:"state"`
@@ -67,13 +67,13 @@ type verdict struct {
 	// refuse answers with this status instead of carrying it out.
 	refuse int
 	body   string
-	// hang lets the client wait for an answer until it gives up, cut tells it at once that nobody is there.
+	// hang lets the client wait for an answer until it gives up, cut closes the connection at once.
 	hang, cut bool
 	// lose carries it out and loses the answer.
 	lose bool
 	// late carries it out so much later, unless the client has given up by then.
 	late time.Duration
-	// fail is what a call of the kernel says instead of being carried out.
+	// fail is what a call of the kernel returns instead of being carried out.
 	fail error
 	// then happens when it has been carried out.
 	then func()
@@ -81,7 +81,7 @@ type verdict struct {
 	name string
 }
 
-// tap records and disturbs what a process says to one of its servers.
+// tap records and disturbs what a process sends to one of its servers.
 type tap struct {
 	world   *world
 	process *process
@@ -238,7 +238,7 @@ func (t *tap) announce(r *http.Request) (call, verdict, error) {
 	return c, v, nil
 }
 
-// number gives a write its number and says what is to become of it.
+// number gives a write its number and returns what is to become of it.
 func (w *world) number(c *call) verdict {
 	w.mu.Lock()
 	w.writes++

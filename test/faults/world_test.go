@@ -108,7 +108,7 @@ type process struct {
 	kill   context.CancelFunc
 	cancel context.CancelFunc // stops the manager in an orderly way
 	done   chan error
-	// frozen says that nothing that it says from now on reaches anybody; what is under way does.
+	// frozen is true if nothing that it sends from now on arrives; what is under way does.
 	frozen atomic.Bool
 	// destroyed is when it deleted workers; guarded by the world's lock.
 	destroyed []time.Time
@@ -330,7 +330,7 @@ func create[T any, P interface {
 	}
 }
 
-// get reads an object, and says whether there is one. A fault may have let it go, so that whoever expects one gets an empty one, never
+// get reads an object, and reports whether there is one. A fault may have let it go, so that a caller gets an empty one, never
 // nil. It does not end the test, since what happens later happens in goroutines of its own.
 func get[T any, P interface {
 	*T
@@ -375,7 +375,7 @@ func gone[T any, P interface {
 	}
 }
 
-// known waits until Slurm shows of which pod a node is.
+// known waits until Slurm shows to which pod a node belongs.
 func (w *world) known(node string) {
 	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
 		if status, ok := w.slurm.Node(node); ok && status.Comment != "" {

@@ -25,7 +25,7 @@ import (
 // module is the path of this module.
 const module = "github.com/coxswain-hpc/coxswain"
 
-// listed is what "go list" says of a package.
+// listed is what "go list" prints about a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

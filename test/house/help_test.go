@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEveryProgramSaysWhatItIs holds the first words of --help, by which test/walk knows the programs in the images. That test
+// TestEveryProgramSaysWhatItIs checks the first words of --help, by which test/walk knows the programs in the images. That test
 // builds the images and is the last of all.
 func TestEveryProgramSaysWhatItIs(t *testing.T) {
 	programs, err := filepath.Glob("../../cmd/*")

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// digests are what says that something has changed, but not what.
+// digests show that something has changed, but not what.
 var digests = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // expectEffects compares what each leaf changes in what is rendered with testdata/KIND.effects.txt, which is there to be read
@@ -49,7 +49,7 @@ func expectEffects(t *testing.T, kind, namespace string, table scene, paths []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of the others the file tells what a run over all leaves has seen.
+	// For the others the file has what a run over all leaves has seen.
 	known := strings.Split(string(all)+"\n", "\n\n")
 	for _, effect := range got {
 		if !slices.Contains(known, strings.TrimSuffix(effect, "\n")) {
@@ -160,7 +160,7 @@ func effects(before, after map[string]bool) []string {
 	return out
 }
 
-// only are the lines of one world that another lacks, without digests. What is new as a whole, such as a container, is told in
+// only are the lines of one world that another lacks, without digests. What is new as a whole, such as a container, is in
 // one line when it has many.
 func only(world, other map[string]bool) map[string]bool {
 	parts := map[string]int{}

@@ -177,7 +177,7 @@ func (w *emptyWalk) excuse(what string) bool {
 	return false
 }
 
-// hasDefaults reports whether an object that is empty gets fields by default.
+// hasDefaults reports whether an empty object gets fields by default.
 func hasDefaults(s *apiextensions.JSONSchemaProps) bool {
 	for _, property := range s.Properties {
 		if property.Default != nil || hasDefaults(&property) {
@@ -203,7 +203,7 @@ const (
 	asRead   = true
 )
 
-// meaningOfNebius is what is composed of an object, and what is said of it.
+// meaningOfNebius returns what is composed of an object, and its problems.
 func meaningOfNebius(t *testing.T, object map[string]any, read bool) string {
 	t.Helper()
 	cluster := &nebiusv1.SlurmCluster{}

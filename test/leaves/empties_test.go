@@ -189,7 +189,7 @@ func allEmpty(s *apiextensions.JSONSchemaProps) map[string]any {
 	return out
 }
 
-// meaning is what follows from an object: what is rendered for it, and what its methods say.
+// meaning returns what follows from an object: what is rendered for it, and what its methods return.
 func meaning(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	images := image.Set{Registry: "any", Tag: "any"}

@@ -93,7 +93,7 @@ func covered(t *testing.T, s scene) []string {
 	return paths
 }
 
-// tried returns every leaf, or of so many as COXSWAIN_LEAVES_SHARE says each first one. "make unit" tries a third of them: every leaf is
+// tried returns every leaf, or the first of each COXSWAIN_LEAVES_SHARE leaves. "make unit" tries a third of them: every leaf is
 // rendered, written and read several times.
 func tried(t *testing.T, paths []string) (out []string) {
 	t.Helper()
@@ -133,7 +133,7 @@ func surroundings(t *testing.T, o *operator.Operator) {
 	}
 }
 
-// defineServiceMonitors has the API server know the kind of the Prometheus operator.
+// defineServiceMonitors installs the kind of the Prometheus operator.
 func defineServiceMonitors(t *testing.T) {
 	t.Helper()
 	server := apiserver.Start(t)
@@ -212,7 +212,7 @@ func write(t *testing.T, o *operator.Operator, s scene, name, path string, value
 	})
 }
 
-// invalid gives the leaves that have one an invalid value: the server refuses it, or the object says so in a condition.
+// invalid gives the leaves that have one an invalid value: the server refuses it, or the object shows it in a condition.
 func invalid(t *testing.T, o *operator.Operator, s scene, paths []string) {
 	t.Helper()
 	var accepted []int
@@ -236,7 +236,7 @@ func invalid(t *testing.T, o *operator.Operator, s scene, paths []string) {
 	}
 }
 
-// told expects of the changes that cannot be carried out that a condition says so.
+// told expects that a condition shows the changes that cannot be carried out.
 func told(t *testing.T, o *operator.Operator, s scene, paths []string) {
 	t.Helper()
 	for i, path := range paths {

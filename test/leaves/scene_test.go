@@ -20,7 +20,7 @@ type scene struct {
 	Plural string `json:"plural"`
 	// Objects are the manifests of one scene; the first is the object whose spec is changed. $NAME is the scene's name.
 	Objects []map[string]any `json:"objects"`
-	// Leaves say how each leaf of the spec is changed, by its path.
+	// Leaves are how each leaf of the spec is changed, by its path.
 	Leaves map[string]leaf `json:"leaves"`
 }
 
@@ -35,9 +35,9 @@ type leaf struct {
 	Invalid any `json:"invalid,omitempty"`
 	// Fixed is true if the API server refuses to change A to B.
 	Fixed bool `json:"fixed,omitempty"`
-	// Told is the reason for which the change is not carried out but told by a condition, with the way out.
+	// Told is the reason for which the change is not carried out but shown in a condition, with the way out.
 	Told string `json:"told,omitempty"`
-	// Acts says where a leaf acts that changes nothing that is rendered.
+	// Acts is where a leaf acts that changes nothing that is rendered.
 	Acts string `json:"acts,omitempty"`
 	// Dead is the reason for which the leaf has no effect. Condition FieldsIgnored names it.
 	Dead string `json:"dead,omitempty"`

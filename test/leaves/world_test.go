@@ -261,7 +261,7 @@ func remove(t *testing.T, o *operator.Operator, obj *unstructured.Unstructured) 
 	}
 }
 
-// problems is the message by which an object says that its spec cannot be carried out, or not before something that it
+// problems returns the message of an object that its spec cannot be carried out, or not before something that it
 // refers to is there.
 func problems(obj *unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leftout tells those who type "go test ./..." what that leaves out on their machine, and which command runs it.
+// Package leftout prints what "go test ./..." leaves out on a machine, and which command runs it.
 package leftout
 
 import (
@@ -34,7 +34,7 @@ func tell(root bool, missing error) {
 	if err != nil || string(bytes.TrimSpace(name)) != "go" || apiserver.Required() {
 		return
 	}
-	// A terminal or a pipe takes it after what is there; a file has to be told to.
+	// A terminal or a pipe takes it after what is there; a file has to be opened for that.
 	terminal, err := os.OpenFile(filepath.Join(parent, "fd", "2"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return

@@ -37,7 +37,7 @@ func (s *Session) Submit(ctx context.Context, b Batch) (int, error) {
 	return job, nil
 }
 
-// Task is a job, or one task of a job array, as slurmdbd or squeue knows it.
+// Task is a job, or one task of a job array, as slurmdbd or squeue shows it.
 type Task struct {
 	// ID is the number of the job, with an array <job>_<task>.
 	ID string
@@ -45,11 +45,11 @@ type Task struct {
 	State string
 	// Nodes is a host list.
 	Nodes string
-	// Reason says why the task waits; only squeue knows.
+	// Reason is why the task waits; only squeue has it.
 	Reason string
 }
 
-// Queue returns what squeue knows of a job; nothing when it has forgotten it or never knew it.
+// Queue returns what squeue shows of a job; nothing when slurmctld has forgotten it or never knew it.
 func (s *Session) Queue(ctx context.Context, job int) ([]Task, error) {
 	out, err := s.Run(ctx, fmt.Sprintf("squeue --noheader --array --states=all --jobs=%d --format='%%i|%%T|%%N|%%r'", job))
 	if err != nil && strings.Contains(err.Error(), "Invalid job id specified") {
@@ -58,7 +58,7 @@ func (s *Session) Queue(ctx context.Context, job int) ([]Task, error) {
 	return tasks(out), err
 }
 
-// Accounted returns what slurmdbd knows of a job.
+// Accounted returns what slurmdbd has about a job.
 func (s *Session) Accounted(ctx context.Context, job int) ([]Task, error) {
 	out, err := s.Run(ctx, fmt.Sprintf("sacct --noheader --allocations --array --parsable2 --jobs=%d --format=JobID,State,NodeList", job))
 	return tasks(out), err
@@ -75,7 +75,7 @@ func tasks(table string) []Task {
 	return out
 }
 
-// AwaitAccounted waits until slurmdbd says of so many tasks of a job that they have ended, and returns them.
+// AwaitAccounted waits until so many tasks of a job have ended by slurmdbd, and returns them.
 func (s *Session) AwaitAccounted(ctx context.Context, job, count int) ([]Task, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

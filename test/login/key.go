@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package login plays an ordinary user of a Slurm cluster: somebody with an ssh key, who logs in, submits jobs and looks
-// at what became of them. It knows nothing of Kubernetes.
+// at what became of them. It does not use Kubernetes.
 package login
 
 import (

@@ -250,7 +250,7 @@ func ours() []mutation {
 	}
 }
 
-// apply puts the mutation into files, by their names, and says why it cannot. What files lacks is read.
+// apply puts the mutation into files, by their names, and returns why it cannot. What files lacks is read.
 func (m mutation) apply(files map[string]string) error {
 	for _, e := range m.edits {
 		text, ok := files[e.file]

@@ -3,7 +3,7 @@
 
 package mutants
 
-// waits are bugs of who says for which jobs an edit waits.
+// waits returns bugs in the code that finds for which jobs an edit waits.
 func waits() []mutation {
 	return []mutation{
 		{

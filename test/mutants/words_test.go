@@ -3,7 +3,7 @@
 
 package mutants
 
-// words are bugs about how far what Slurm says is taken at its word.
+// words returns bugs about how far Slurm's answers are trusted.
 func words() []mutation {
 	return []mutation{
 		{

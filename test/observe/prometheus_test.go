@@ -86,7 +86,7 @@ func (p *server) query(t *testing.T, expr string) []map[string]string {
 	return out
 }
 
-// choose gives the variables of a dashboard the values that Grafana chooses: the first ones. An error says which has none.
+// choose gives the variables of a dashboard the values that Grafana chooses: the first ones. The error names the one that has none.
 func (p *server) choose(t *testing.T, d dashboard) (*strings.Replacer, error) {
 	t.Helper()
 	pairs := []string{"$__rate_interval", rateInterval, "$__range", "1h"}
@@ -134,7 +134,7 @@ func (p *server) empty(t *testing.T, d dashboard) []string {
 	return out
 }
 
-// TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and what a slurmctld said.
+// TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and recorded answers of a slurmctld.
 // The same Prometheus evaluates the alerts.
 func TestNoPanelIsEmpty(t *testing.T) {
 	program(t, "prometheus")

@@ -5,7 +5,7 @@
 // containers and without Kubernetes. Each cluster is a box: namespaces in which slurmctld, slurmrestd and any number of slurmds run
 // on the images' files.
 //
-// It needs root and the images, so the tests that use it are skipped unless the environment variable COXSWAIN_SLURM says
+// It needs root and the images, so the tests that use it are skipped unless the environment variable COXSWAIN_SLURM names
 // where Slurm is: "images" for the archives that images/build keeps (of the tag in COXSWAIN_SLURM_TAG, or dev), or a
 // directory with one root file system for each release, named 24.11 and 26.05. "make compare" sets it, and so does "make test".
 package realslurm

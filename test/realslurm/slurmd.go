@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// StartSlurmd starts the slurmd of a dynamic node on a machine with some number of cores. conf is what it is told to be. It waits until
+// StartSlurmd starts the slurmd of a dynamic node on a machine with some number of cores. conf is its configuration. It waits until
 // the slurmd runs: each takes the socket of sackd from the one before, and two that do so at the same time end. It also waits until a
 // slurmctld that runs has its registration, which would undo what the next step does.
 func (b *Box) StartSlurmd(name string, cores int, conf string, args ...string) {

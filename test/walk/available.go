@@ -20,8 +20,8 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
-// AwaitAvailable waits until a SlurmCluster is available as its present spec asks, and says meanwhile which conditions
-// change and what is waited for. On failure the error tells what is not ready, with events and logs.
+// AwaitAvailable waits until a SlurmCluster is available as its present spec asks, and prints meanwhile which conditions
+// change and what is waited for. On failure the error has what is not ready, with events and logs.
 func AwaitAvailable(ctx context.Context, k *Kubernetes, p *Progress, name types.NamespacedName, within time.Duration) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it is not available after %s", within))
 	defer cancel()
@@ -79,7 +79,7 @@ func Available(c *nebiusv1.SlurmCluster) bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Phase == nebiusv1.PhaseAvailable
 }
 
-// teller tells changes of conditions.
+// teller prints changes of conditions.
 type teller struct {
 	progress *Progress
 	told     map[string]string
@@ -118,7 +118,7 @@ func (t *teller) tell(c *nebiusv1.SlurmCluster) bool {
 	return Available(c)
 }
 
-// isSummary is about conditions that say in other words what those of the components say.
+// isSummary reports whether a condition repeats in other words those of the components.
 func isSummary(condition string) bool {
 	return condition == nebiusv1.ConditionReady || condition == nebiusv1.ConditionReconciling
 }

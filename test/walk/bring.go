@@ -5,7 +5,7 @@ package walk
 
 import "context"
 
-// Options say how to get to a Kubernetes in which the operator runs.
+// Options are how to get to a Kubernetes in which the operator runs.
 type Options struct {
 	Repository Repository
 	Images     Images

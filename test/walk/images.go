@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/images"
 )
 
-// Images says which images run: <Registry>/operator:<Tag>, <Registry>/slurmctld:<Tag> and so on.
+// Images are which images run: <Registry>/operator:<Tag>, <Registry>/slurmctld:<Tag> and so on.
 type Images struct {
 	Registry, Tag string
 	// Suite is the Debian release that the images are built on and with it the release of Slurm: forky (26.05) or trixie
@@ -95,7 +95,7 @@ func (i Images) archive(name string) string {
 	return filepath.Join(cache, "coxswain", "images", name+"-"+i.Release()+".tar")
 }
 
-// operatorDigest tells one build of the operator's image from another one; empty when it was not built here.
+// operatorDigest distinguishes one build of the operator's image from another; empty when it was not built here.
 func (i Images) operatorDigest() string {
 	text, err := os.ReadFile(i.archive("operator") + ".inputs")
 	if err != nil {

@@ -92,13 +92,13 @@ func StartKubernetes(ctx context.Context, r Repository, p *Progress, nodes int, 
 	return k, nil
 }
 
-// localStatus is what localkube says about the local Kubernetes.
+// localStatus is what localkube reports about the local Kubernetes.
 type localStatus struct {
 	Nodes      int
 	Logs, Host string
 }
 
-// statusOf asks localkube, which says it of one that is ill, too, and nothing where there is none.
+// statusOf asks localkube, which reports a broken one as well, and nothing where there is none.
 func statusOf(ctx context.Context, r Repository) (localStatus, error) {
 	var out bytes.Buffer
 	failed := r.execute(ctx, &out, io.Discard, "bin/localkube", "status", "--json")

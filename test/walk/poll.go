@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Poll calls check until it returns nil. When ctx ends, or after the given time, the error says what was waited for and
-// what the last check said.
+// Poll calls check until it returns nil. When ctx ends, or after the given time, the error has what was waited for and
+// what the last check returned.
 func Poll(ctx context.Context, within, every time.Duration, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
@@ -22,7 +22,7 @@ func Poll(ctx context.Context, within, every time.Duration, what string, check f
 		if err == nil {
 			return nil
 		}
-		// That time is up in the middle of a check says nothing of what was waited for.
+		// That time is up in the middle of a check proves nothing about what was waited for.
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}

@@ -77,7 +77,7 @@ func (p *Progress) Together(ctx context.Context, steps ...func(context.Context, 
 	return cmp.Or(errors.Join(errs...), context.Cause(ctx))
 }
 
-// Step does something that takes time, between two lines that say what it is and how long it took.
+// Step does something that takes time, between two lines with what it is and how long it took.
 func (p *Progress) Step(ctx context.Context, title string, do func(context.Context) error) error {
 	p.Say("%s", title)
 	p.Waiting("a moment")
@@ -121,7 +121,7 @@ func (p *Progress) Block(text string) {
 	p.spoken = time.Now()
 }
 
-// Waiting says what is being waited for; it replaces what was said before. Nothing is waited for with "".
+// Waiting prints what is being waited for; it replaces the line before. Nothing is waited for with "".
 func (p *Progress) Waiting(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,8 +33,8 @@ var ourKinds = []schema.GroupVersionKind{
 	{Group: "slinky.slurm.net", Version: "v1beta1", Kind: "NodeSet"},
 }
 
-// Report returns an error whose text says what is not as it should be in a namespace: conditions, events and the last
-// lines of the logs of containers that are not ready. It returns nil when there is nothing to tell.
+// Report returns an error with what is not as it should be in a namespace: conditions, events and the last
+// lines of the logs of containers that are not ready. It returns nil when there is nothing to report.
 func (k *Kubernetes) Report(ctx context.Context, namespace string) error {
 	// What went wrong may be that time is up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)

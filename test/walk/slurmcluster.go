@@ -89,7 +89,7 @@ func NewDoor(ctx context.Context, k *Kubernetes, loginSet types.NamespacedName, 
 	return &Door{Service: types.NamespacedName{Namespace: l.Namespace, Name: service}, HostKey: hostKey}, nil
 }
 
-// loginTimeout is the time within which a cluster that says that it is available must let its users in.
+// loginTimeout is the time within which a cluster that is available must let its users in.
 const loginTimeout = 30 * time.Second
 
 // LogIn logs a user in by ssh. Whoever calls leave ends the session.

@@ -201,7 +201,7 @@ func Find[T any, P interface {
 	return obj, nil
 }
 
-// Exists returns nil if there is an object in the test's namespace now.
+// Exists reports whether there is an object in the test's namespace now.
 func Exists[T any, P interface {
 	*T
 	client.Object

@@ -52,7 +52,7 @@ func check(o *operator.Operator, name, spec string) {
 	operator.Create[nebiusv1alpha1.ActiveCheck](o, `{metadata: {name: `+name+`}, spec: {slurmClusterRefName: demo, k8sJobSpec: {jobContainer: {image: check}}, `+spec+`}}`)
 }
 
-// setJob has Kubernetes say of a Job that it runs, or how it ended.
+// setJob has Kubernetes report that a Job runs, or how it ended.
 func setJob(t *testing.T, o *operator.Operator, name string, kind batchv1.JobConditionType) {
 	t.Helper()
 	operator.ExpectExists[batchv1.Job](o, name)
@@ -76,7 +76,7 @@ func setJob(t *testing.T, o *operator.Operator, name string, kind batchv1.JobCon
 	}
 }
 
-// expectLast waits until a check says this of its last Job.
+// expectLast waits until a check shows this of its last Job.
 func expectLast(t *testing.T, o *operator.Operator, name, job string, status nebiusv1alpha1.K8sJobStatus) *nebiusv1alpha1.K8sJobsStatus {
 	t.Helper()
 	var last *nebiusv1alpha1.K8sJobsStatus
@@ -137,7 +137,7 @@ func TestACheckRunsAfterCreationAndByHand(t *testing.T) {
 	setJob(t, o, "mine", batchv1.JobFailed)
 	expectLast(t, o, "first", "mine", nebiusv1alpha1.K8sJobFailed)
 	apiserver.Eventually(t, func() error { return told(t, o, "Job mine failed: BackoffLimitExceeded: it ended") })
-	// The status keeps what it knows of a Job that is gone, and there is one run after creation.
+	// The status keeps what it has of a Job that is gone, and there is one run after creation.
 	for _, name := range []string{"mine", "first-initial-run"} {
 		if err := o.User.Delete(t.Context(), operator.Get[batchv1.Job](o, name), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			t.Fatal(err)
@@ -153,13 +153,13 @@ func TestACheckRunsAfterCreationAndByHand(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-// told says whether an event about a check that failed has this note.
+// told returns an error unless an event about a check that failed has this note.
 func told(t *testing.T, o *operator.Operator, note string) error {
 	t.Helper()
 	return toldAs(t, o, nebiusv1alpha1.ReasonCheckFailed, note)
 }
 
-// toldAs says whether an event with this reason has this note.
+// toldAs returns an error unless an event with this reason has this note.
 func toldAs(t *testing.T, o *operator.Operator, reason, note string) error {
 	t.Helper()
 	var list eventsv1.EventList

@@ -88,7 +88,7 @@ func jobsOf(t *testing.T, o *operator.Operator, name string, n int) (ids []int64
 	return ids
 }
 
-// expectRun waits until a check says this of its last run.
+// expectRun waits until a check shows this of its last run.
 func expectRun(t *testing.T, o *operator.Operator, name string, status nebiusv1alpha1.SlurmRunStatus, ok func(*nebiusv1alpha1.SlurmJobsStatus) bool) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {
@@ -246,7 +246,7 @@ func TestNothingIsSubmittedTwiceAfterARestart(t *testing.T) {
 func TestRunsThatGoWrongAreToldAndDrainNothing(t *testing.T) {
 	t.Parallel()
 	o, nodes := startSlurm(t)
-	// A job that is cancelled says nothing about its node.
+	// A job that is cancelled proves nothing about its node.
 	slurmCheck(o, "one", `slurmJobSpec: {sbatchScript: "#!/bin/bash\ntrue\n"}, `+drains)
 	ids := jobsOf(t, o, "one-initial-run", 1)
 	o.Slurm.Cancel(ids[0])

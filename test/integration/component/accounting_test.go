@@ -91,7 +91,7 @@ func TestSlurmdbdThatMovesOutLeavesNoPasswordBehind(t *testing.T) {
 	operator.ExpectCondition[slinkyv1beta1.Accounting](o, "demo", "DatabaseReachable", metav1.ConditionUnknown, "External")
 }
 
-// asKubelet lets a kubelet say how the containers of slurmdbd's pod are, which have run for an hour.
+// asKubelet has a kubelet report how the containers of slurmdbd's pod are, which have run for an hour.
 func asKubelet(o *operator.Operator, t *testing.T, watcher, slurmdbd bool) {
 	t.Helper()
 	live := operator.Get[corev1.Pod](o, "demo-accounting-0")

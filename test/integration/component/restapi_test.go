@@ -81,7 +81,7 @@ func TestSlurmrestdFollowsItsSlurmdbdAndNothingElse(t *testing.T) {
 	})
 }
 
-// lists are the ConfigMaps whose users slurmrestd's pods know.
+// lists returns the ConfigMaps whose users slurmrestd's pods know.
 func lists(o *operator.Operator) []string {
 	var out []string
 	d, _ := operator.Find[appsv1.Deployment](o, "demo-restapi")

@@ -24,7 +24,7 @@ func imageOf(o *operator.Operator, name string) string {
 	return ""
 }
 
-// image is a container of which only the image is said.
+// image returns a container with only an image.
 func image(name string) *embedded.Container {
 	return &embedded.Container{RawExtension: embedded.From(map[string]string{"image": name})}
 }

@@ -38,7 +38,7 @@ func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-// What a minute may see is deleted at once; the others wait, and the Controller says so. How many that are is the link's affair.
+// What a minute may see is deleted at once; the others wait, and the Controller shows that. How many those are is decided by the link.
 func TestDeletionsOverTheBudgetWait(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 5, `partition: {enabled: true}`)

@@ -165,7 +165,7 @@ func (w *world) read(path, want string) fs.FileMode {
 	return mode
 }
 
-// reconfigured is how often Slurm was told to read its configuration.
+// reconfigured returns how often Slurm was asked to read its configuration.
 func (w *world) reconfigured() (n int) {
 	for _, write := range w.slurm.Writes() {
 		if write.Verb == "reconfigure" {
@@ -175,7 +175,7 @@ func (w *world) reconfigured() (n int) {
 	return n
 }
 
-// expectReconfigured waits until Slurm was told so often.
+// expectReconfigured waits until Slurm was asked so often.
 func (w *world) expectReconfigured(want int) {
 	w.t.Helper()
 	apiserver.Eventually(w.t, func() error {

@@ -31,7 +31,7 @@ func kubernetesNode(t *testing.T, o *operator.Operator, name string) *corev1.Nod
 	return &n
 }
 
-// expectCondition waits until a Kubernetes node says this of a condition, as status and reason.
+// expectCondition waits until a condition of a Kubernetes node has this status and reason.
 func expectCondition(t *testing.T, o *operator.Operator, name string, kind corev1.NodeConditionType, want string) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {
@@ -59,7 +59,7 @@ func TestAMachineWithAProcessThatCannotBeEndedIsRebooted(t *testing.T) {
 	o.Restart()
 	o.ExpectNothingWritten(func() { rebooterPod(t, o, name) })
 
-	// Without the right it says which value of the chart gives it.
+	// Without the right it names the value of the chart that gives it.
 	o.RebootDegraded = true
 	o.Restart()
 	apiserver.Eventually(t, func() error {

@@ -91,7 +91,7 @@ func TestTheOperatorMayChangeItsConditionsOfNodesOnly(t *testing.T) {
 	}
 	notReady := func(n *corev1.Node) { set(n, corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown") }
 	const nothing, metadata, others, status, deletion = "and nothing else", "may not change the metadata", "and no others", "nothing else of its status", "may delete a Node that"
-	// The API server takes a while to know a new policy.
+	// The API server takes a while to apply a new policy.
 	apiserver.Eventually(t, func() error {
 		if err := patch(false, func(n *corev1.Node) { n.Spec.Unschedulable = true })(makeNode(nil)); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a node is cordoned: %w", err)

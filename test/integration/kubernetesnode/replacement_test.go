@@ -59,7 +59,7 @@ func TestAMachineIsReplacedWhenItsJobsHaveEnded(t *testing.T) {
 	o.ExpectNode("w-1", "IDLE+DRAIN+DYNAMIC_NORM "+forMaintenance)
 	o.ExpectNothingWritten(func() { o.Settle() }) // nobody has asked for more
 
-	// Without the right it says which value of the chart gives it.
+	// Without the right it names the value of the chart that gives it.
 	o.ReplaceNodes = true
 	o.Restart()
 	awaitError(t, o, "set degradedNodes.reboot or nodeReplacement of the operator's chart")

@@ -169,7 +169,7 @@ func (s *scene) goDown() error {
 	return nil
 }
 
-// expectReboots fails the test unless the machine was told to reboot so often.
+// expectReboots fails the test unless the machine was asked to reboot so often.
 func (s *scene) expectReboots(want int) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (s *scene) expectReboots(want int) {
 	}
 }
 
-// awaitReboot waits until the machine was told to reboot: the node says so before.
+// awaitReboot waits until the machine was asked to reboot: the node shows it before.
 func (s *scene) awaitReboot() {
 	s.t.Helper()
 	apiserver.Eventually(s.t, func() error {
@@ -201,7 +201,7 @@ func (s *scene) get() *corev1.Node {
 	return &n
 }
 
-// expect waits until the node is as a function says, which returns what is wrong.
+// expect waits until a function finds nothing wrong with the node; it returns what is wrong.
 func (s *scene) expect(what func(n reboot.Node) string) {
 	s.t.Helper()
 	apiserver.Eventually(s.t, func() error {
@@ -278,7 +278,7 @@ func (s *scene) expectEvicted(name string) {
 	})
 }
 
-// budget makes a PodDisruptionBudget of a pod, with as many evictions left as its controller would say.
+// budget makes a PodDisruptionBudget of a pod, with as many evictions left as its controller would set.
 func (s *scene) budget(name string) {
 	s.t.Helper()
 	b := &policyv1.PodDisruptionBudget{

@@ -58,7 +58,7 @@ func TestANodeConfiguratorBecomesADaemonSet(t *testing.T) {
 		return nil
 	})
 
-	// A mistake changes nothing that runs, and is told.
+	// A mistake changes nothing that runs, and is reported.
 	generation := operator.Get[appsv1.DaemonSet](o, "nc-ds").Generation
 	operator.Change(o, "nc", func(c *nebiusv1alpha1.NodeConfigurator) { c.Spec.ShareProcessNamespace = true })
 	got := operator.ExpectCondition[nebiusv1alpha1.NodeConfigurator](o, "nc", stalled, metav1.ConditionTrue, nebiusv1alpha1.ReasonInvalidSpec)

@@ -62,7 +62,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 	s.pod("tolerant", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	s.ask(nebiusv1alpha1.ConditionSlurmNodeReboot, yes, "NodeNeedReboot")
 
-	// The budget blocks, and the node says so with the names of pod and budget.
+	// The budget blocks, and the node shows it with the names of pod and budget.
 	s.expectEvicted("batch")
 	blocked := func(n reboot.Node) string {
 		if !n.Cordoned || n.Tainted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDraining || !strings.Contains(n.Drain.Message, s.Namespace+"/web: The disruption budget web needs 1 healthy pods") {
@@ -77,7 +77,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 	s.expect(blocked)
 	s.expectReboots(0)
 
-	// Nobody tells the rebooter that the budget has changed: it tries again.
+	// The rebooter gets no event when the budget changes: it tries again.
 	s.allow("web", 1)
 	s.expectEvicted("web")
 	s.restart("boot-1")
@@ -198,7 +198,7 @@ func TestARebooterMayChangeItsOwnNodeOnly(t *testing.T) {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: yes, LastHeartbeatTime: metav1.Now()})
 		}
 	}
-	// The API server takes a while to know a new policy.
+	// The API server takes a while to apply a new policy.
 	apiserver.Eventually(t, func() error {
 		if err := change(other, false, cordon); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("another node is cordoned: %w", err)

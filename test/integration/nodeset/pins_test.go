@@ -30,7 +30,7 @@ func expectPin(t *testing.T, o *operator.Operator, node string) {
 	})
 }
 
-// unschedulable lets the scheduler say that it has found no node for a pod.
+// unschedulable has the scheduler report that it has found no node for a pod.
 func unschedulable(t *testing.T, o *operator.Operator, pod, message string) {
 	t.Helper()
 	p := operator.Get[corev1.Pod](o, pod)
@@ -43,7 +43,7 @@ func unschedulable(t *testing.T, o *operator.Operator, pod, message string) {
 	}
 }
 
-// expectWords waits until NodeSet w says something in condition Ready.
+// expectWords waits until NodeSet w has something in condition Ready.
 func expectWords(t *testing.T, o *operator.Operator, want string) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {

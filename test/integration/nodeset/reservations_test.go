@@ -209,7 +209,7 @@ func TestRecordsOfNodesAreDeletedWithTheirKubernetesNodes(t *testing.T) {
 			return nil
 		})
 	}
-	// Somebody else's, whose comment says nothing of ours, is none of our business, dead or not.
+	// A reservation of somebody else, without our comment, is left alone, dead or not.
 	o.Slurm.Register(fake.Node{Name: "other"})
 	o.Slurm.Lose("other")
 	if err := o.User.Delete(t.Context(), b); err != nil {

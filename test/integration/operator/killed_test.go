@@ -57,7 +57,7 @@ func runs(t *testing.T, o *operator.Operator) {
 	})
 }
 
-// ready says why an object is not ready.
+// ready returns why an object is not ready.
 func ready[T any, P interface {
 	*T
 	client.Object

@@ -98,7 +98,7 @@ func TestPoliciesLimitWhatRBACCannot(t *testing.T) {
 		return func() error { return ours.Delete(t.Context(), obj) }
 	}
 	made(claim)
-	// The API server takes a while to know a new policy.
+	// The API server takes a while to apply a new policy.
 	apiserver.Eventually(t, func() error {
 		if err := ours.Delete(t.Context(), foreign, client.DryRunAll); err == nil {
 			return fmt.Errorf("a Secret of nobody goes")

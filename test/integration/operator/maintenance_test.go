@@ -28,7 +28,7 @@ import (
 
 const maintained = `{metadata: {name: demo}, spec: {slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}}, controller: {}, login: {size: 1}, rest: {enabled: true}}}}`
 
-// around is what is around the operator: Kubernetes and the daemons. down says that slurmctld is stopped.
+// around is what is around the operator: Kubernetes and the daemons. down is true if slurmctld is stopped.
 type around struct {
 	*operator.Operator
 	t    *testing.T
@@ -89,7 +89,7 @@ func keys(t *testing.T, o *operator.Operator) map[string]types.UID {
 	return out
 }
 
-// phase says that the SlurmCluster is in a phase, and Ready for a reason.
+// phase returns an error unless the SlurmCluster is in a phase, and Ready for a reason.
 func phase(o *operator.Operator, want nebiusv1.Phase, reason string) error {
 	c := operator.Get[nebiusv1.SlurmCluster](o, "demo")
 	ready := meta.FindStatusCondition(c.Status.Conditions, "Ready")
@@ -197,7 +197,7 @@ func TestMaintenanceStopsAClusterInOrderAndGivesItBack(t *testing.T) {
 	o.ExpectNoErrors()
 }
 
-// only are the entries that change or are told of, but for those without a place in a comparison.
+// only returns the entries that change or are reported, except those without a place in a comparison.
 func only(all map[string]string, but ...string) map[string]string {
 	out := map[string]string{}
 	for what, values := range all {
@@ -209,7 +209,7 @@ func only(all map[string]string, but ...string) map[string]string {
 	return out
 }
 
-// stage says that a workload is scaled to zero.
+// stage returns an error unless a workload is scaled to zero.
 func stage(replicas map[string]int32, name string) error {
 	if replicas[name] != 0 {
 		return fmt.Errorf("%s has %d pods", name, replicas[name])
@@ -217,7 +217,7 @@ func stage(replicas map[string]int32, name string) error {
 	return nil
 }
 
-// condition says that a condition of a SlurmCluster is False, as maintenance makes it, with a text.
+// condition returns an error unless a condition of a SlurmCluster is False, as maintenance makes it, with a text.
 func condition(c *nebiusv1.SlurmCluster, kind, text string) error {
 	found := meta.FindStatusCondition(c.Status.Conditions, kind)
 	if found == nil || found.Status != metav1.ConditionFalse || found.Reason != nebiusv1.ReasonMaintenance || !strings.Contains(found.Message, text) {
@@ -226,7 +226,7 @@ func condition(c *nebiusv1.SlurmCluster, kind, text string) error {
 	return nil
 }
 
-// expectRest compares what the conditions say of a cluster that is at rest.
+// expectRest compares the conditions of a cluster that is at rest.
 func expectRest(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	c := operator.Get[nebiusv1.SlurmCluster](o, "demo")

@@ -21,11 +21,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// mistake is something that a user wrote or forgot, and how the object tells him. What the CRDs refuse is in
+// mistake is something that a user wrote or forgot, and how the object shows it. What the CRDs refuse is in
 // api/slinky/v1beta1, what the webhook refuses before it comes here in internal/webhook.
 type mistake struct {
 	name string
-	// object is called demo unless it says otherwise.
+	// object is called demo unless it has another name.
 	object reconcile.Object
 	// others are what there is beside it.
 	others []client.Object

@@ -41,7 +41,7 @@ func TestAJailedConfigThatNothingActsOnSaysSo(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-// told says whether there is an event about the JailedConfig.
+// told returns an error unless there is an event about the JailedConfig.
 func told(t *testing.T, o *operator.Operator) error {
 	t.Helper()
 	var list eventsv1.EventList
@@ -56,7 +56,7 @@ func told(t *testing.T, o *operator.Operator) error {
 	return fmt.Errorf("no event among %d is about the JailedConfig", len(list.Items))
 }
 
-// TestTheStatusOfAJailedConfigIsThatOfSconfigcontroller has that program tell something of an object.
+// TestTheStatusOfAJailedConfigIsThatOfSconfigcontroller has that program write something about an object.
 func TestTheStatusOfAJailedConfigIsThatOfSconfigcontroller(t *testing.T) {
 	t.Parallel()
 	o := operator.Start(t, "slurmcluster")

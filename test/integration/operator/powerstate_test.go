@@ -58,7 +58,7 @@ func (a *around) showsNodes(ordinals string) {
 	})
 }
 
-// allRun reports whether kubelets have started all pods: those of showsNodes that come later are not.
+// allRun reports whether kubelets have started all pods: later pods of showsNodes are not started.
 func allRun(pods []corev1.Pod) bool {
 	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
@@ -75,7 +75,7 @@ func (a *around) powers(node, state string) {
 	}
 }
 
-// awaitMessage waits until the status says something of a node.
+// awaitMessage waits until the status has a message about a node.
 func (a *around) awaitMessage(ordinal, part string) {
 	a.t.Helper()
 	a.until(func() error {
@@ -116,7 +116,7 @@ func TestANodeSetPowerStateShowsWhatSlurmWants(t *testing.T) {
 	operator.ExpectCondition[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst", nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionFalse, "Reconciled")
 	a.Settle()
 	a.ExpectNothingWritten(a.Restart)
-	// What jobs make of a node is not told, or each of them would be a write.
+	// What jobs make of a node is not shown, or each of them would be a write.
 	a.Slurm.Cancel(job)
 	a.Settle()
 	before := operator.Get[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst").ResourceVersion

@@ -62,7 +62,7 @@ type transport func(*http.Request) (*http.Response, error)
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // The operator may read every Secret of the namespaces that it watches, and does so only with those that it has made or that a
-// spec names. Of all others it knows that they exist.
+// spec names. Of all others it only learns that they exist.
 func TestOnlySecretsThatAreOursOrReferredToAreRead(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Start(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// What a scenario costs the API server, at most. Each write of a status may be told in two steps, and each object that is made
+// What a scenario costs the API server, at most. Each write of a status may be made in two steps, and each object that is made
 // makes its owner's status follow: the bounds leave room for that and no more. "go test -v" prints what it was.
 func TestAScenarioCostsFewWrites(t *testing.T) {
 	t.Parallel()

@@ -178,7 +178,7 @@ func (w *world) isReady(u *unstructured.Unstructured) {
 	})
 }
 
-// define has the API server know the kind of another operator.
+// define installs the kind of another operator.
 func (w *world) define(file string) client.Object {
 	w.t.Helper()
 	text, err := os.ReadFile(file)

@@ -66,7 +66,7 @@ func (j *jailed) another(overwrite string) {
 	})
 }
 
-// same says that the Job is the one that it was.
+// same fails the test unless the Job is the one that it was.
 func (j *jailed) same() {
 	j.t.Helper()
 	was := j.job.UID

@@ -160,7 +160,7 @@ type reporting interface {
 	SetConditions([]metav1.Condition)
 }
 
-// report plays the controller of a component: it says of the newest spec that it is ready, or not.
+// report plays the controller of a component: it reports that the newest spec is ready, or not.
 func report[T reporting](w *world, obj T, ready bool, change func(T)) {
 	w.t.Helper()
 	apiserver.Eventually(w.t, func() error {
@@ -237,7 +237,7 @@ func quiet[T client.Object](w *world, obj T, settled func(T) error) {
 		// Each look takes as long as a reconcile does, and longer when this process or the API server gets no time to run.
 		await(w, obj, settled)
 	}
-	// What the operator was told of before obj was settled may still be on its way to it.
+	// Events from before obj was settled may still be on their way to the operator.
 	for still, before := 0, 0; still < 75; still++ {
 		look()
 		if n := len(w.server.Writes.All()); n != before {

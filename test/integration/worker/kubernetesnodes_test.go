@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// expectAttention waits until a pod says that a person has to look at something, with a message that has this in it; an
+// expectAttention waits until a pod shows that a person has to look at something, with a message that has this in it; an
 // empty reason means that there is nothing to look at.
 func expectAttention(t *testing.T, o *operator.Operator, pod, reason, message string) {
 	t.Helper()

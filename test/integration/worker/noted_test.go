@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// nextSecond waits until it is a later second than that in which the workers were made: Slurm and Kubernetes tell whole ones.
+// nextSecond waits until it is a later second than the one in which the workers were made: Slurm and Kubernetes give whole ones.
 func nextSecond(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {
@@ -56,7 +56,7 @@ func TestADrainForARegistrationThatNoLongerHoldsEnds(t *testing.T) {
 	}
 	expectNoted(t, o, "w-0")
 	o.Settle()
-	// Slurm tells whole seconds: a slurmd of the same one may be the one before.
+	// Slurm gives whole seconds: a slurmd of the same second may be the one before.
 	apiserver.Eventually(t, func() error {
 		for _, name := range []string{"w-0", "w-1"} {
 			o.Slurm.Register(fake.Node{Name: name, CPUs: 4, RealMemory: 24000})

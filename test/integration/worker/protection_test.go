@@ -25,14 +25,14 @@ import (
 
 // The tests of this file are those of docs/decisions/009.
 
-// evict asks the API server to evict a worker, and says whether it does.
+// evict asks the API server to evict a worker, and reports whether it does.
 func evict(t *testing.T, o *operator.Operator, pod string) bool {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without MaxRetries a client asks ten times more, ten seconds apart, before it says that it was refused.
+	// Without MaxRetries a client asks ten times more, ten seconds apart, before it reports that it was refused.
 	err = clientset.CoreV1().RESTClient().Post().Namespace(o.Namespace).Resource("pods").Name(pod).SubResource("eviction").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: pod}}).MaxRetries(0).Do(t.Context()).Error()
 	if err != nil && !apierrors.IsTooManyRequests(err) {
@@ -148,7 +148,7 @@ func TestWhoProtectsWhat(t *testing.T) {
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.WorkloadDisruptionProtection = new(true) })
 	expectProtection(t, o, "w-0", true)
 
-	// Nobody could tell when a new one is free.
+	// It could not be known when a new one is free.
 	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
 	expectWaitingLink(t, o)
 	o.Scale(2)
@@ -157,7 +157,7 @@ func TestWhoProtectsWhat(t *testing.T) {
 	if protected(o, "w-1") || !protected(o, "w-0") {
 		t.Errorf("without a RestApi w-0, which was protected, is: %t; w-1, which is new, is: %t", protected(o, "w-0"), protected(o, "w-1"))
 	}
-	// With one it may be used, and who knows when Slurm answers for the first time.
+	// With one it may be used, and it is open when Slurm answers for the first time.
 	o.Slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Cut: true} })
 	operator.Create[slinkyv1beta1.RestApi](o, operator.ARestAPI)
 	expectProtection(t, o, "w-1", true)

@@ -101,7 +101,7 @@ func TestSlurmdOffersLessThanTheRecordWants(t *testing.T) {
 	expectAttention(t, o, "w-0", "", "")
 }
 
-// expectComment waits until the record of w-0 says whose it is.
+// expectComment waits until the record of w-0 has its owner.
 func expectComment(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {

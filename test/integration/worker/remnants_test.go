@@ -29,7 +29,7 @@ func TestSlurmComesBackWithTheStateOfAnotherDay(t *testing.T) {
 	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.Replicas = new(int32(2)) })
 	o.ExpectLeft("w-0", "w-1")
 	o.ExpectNode("w-2", "IDLE+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
-	// A slurmctld that reads its configuration anew may forget what it was told meanwhile.
+	// A slurmctld that reads its configuration anew may forget what it was sent meanwhile.
 	var forgotten atomic.Bool
 	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
 		if r.Method == http.MethodPost && forgotten.CompareAndSwap(false, true) {

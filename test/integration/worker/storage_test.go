@@ -50,7 +50,7 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(object{"pods": pods})
 }
 
-// use says how many of its 1000 bytes a worker uses from now on.
+// use sets how many of its 1000 bytes a worker uses from now on.
 func (k *kubelet) use(o *operator.Operator, pod string, used uint64) {
 	p := operator.Get[corev1.Pod](o, pod)
 	k.mu.Lock()
@@ -58,7 +58,7 @@ func (k *kubelet) use(o *operator.Operator, pod string, used uint64) {
 	k.used[string(p.UID)] = used
 }
 
-// falls says whether kubelets answer from now on, and returns when every worker has been measured several times since.
+// falls sets whether kubelets answer from now on, and returns when every worker has been measured several times since.
 func (k *kubelet) falls(t *testing.T, silent bool) {
 	t.Helper()
 	k.mu.Lock()
