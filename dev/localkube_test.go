@@ -28,7 +28,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/layout"
 )
 
-// testCluster lives in the user's cache, beside the user's own clusters, and
+// testCluster is in the user's cache, beside the user's own clusters, and
 // shares the built programs with them.
 const testCluster = "localkube-test"
 

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the documentation. Its tests keep the parts true that can be compared with the code.
+// Package docs holds the documentation. Its tests compare what they can with the code.
 package docs
 
 import (

@@ -50,7 +50,7 @@ func first(text string) string {
 	return sentence
 }
 
-// linked is text as Markdown, with links in the place of addresses.
+// linked returns text as Markdown, with links in place of addresses.
 func linked(text string) string {
 	var out strings.Builder
 	for {

@@ -70,7 +70,7 @@ func TestTheRightsInTheDocumentationAreThoseOfTheRole(t *testing.T) {
 		t.Errorf("security.md does not tell what the operator may do (-role +page):\n%s", diff)
 	}
 	for name := range have {
-		// Of RBAC only what is in a namespace, and nothing that gets around the API server's check: nobody grants what they
+		// Of RBAC only what is in a namespace, and nothing that gets around the API server's check: users cannot grant what they
 		// may not do themselves.
 		rbac := strings.HasSuffix(name, ".rbac.authorization.k8s.io") && name != "roles.rbac.authorization.k8s.io" && name != "rolebindings.rbac.authorization.k8s.io" ||
 			strings.Contains(have[name], "escalate") || strings.Contains(have[name], "bind") || strings.Contains(have[name], "impersonate")

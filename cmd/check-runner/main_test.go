@@ -31,7 +31,7 @@ func newWorker(t testing.TB) *worker {
 	w := &worker{t: t, root: t.TempDir()}
 	w.environment = map[string]string{
 		"SLURMD_NODENAME": "worker-0", "SLURM_JOB_ID": "12", "PATH": w.path("bin") + ":/usr/bin:/bin",
-		// Who is not root can give a directory to nobody else.
+		// Only root can give a directory to another user.
 		"SLURM_JOB_UID": strconv.Itoa(os.Getuid()), "SLURM_JOB_GID": strconv.Itoa(os.Getgid()),
 	}
 	w.write("mnt/jail/etc/x", "")

@@ -35,7 +35,7 @@ func variables(of map[string]string) func(string) (string, bool) {
 	}
 }
 
-// address is one of this machine that nobody listens at.
+// address returns an address of this machine without a listener.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

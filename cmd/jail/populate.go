@@ -137,7 +137,7 @@ func (t *teller) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// Once more, although nobody waits any longer: this is what remains to be seen.
+			// Once more at the end: the last state is what users see.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.interval)
 			t.tell(last)
 			cancel()

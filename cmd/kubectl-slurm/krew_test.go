@@ -63,7 +63,7 @@ func platforms(t *testing.T) []string {
 	return strings.Fields(string(found[1]))
 }
 
-// pack packs programs that are none, and returns the directory with the archives.
+// pack packs files in the place of programs, and returns the directory with the archives.
 func pack(t *testing.T, version string) (string, error) {
 	t.Helper()
 	binaries, out := t.TempDir(), t.TempDir()

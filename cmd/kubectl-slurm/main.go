@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-slurm is a plugin of kubectl: "kubectl slurm" shows Slurm clusters and their workers, and works with them, by the
-// rights of whoever calls it.
+// Command kubectl-slurm is a plugin of kubectl: "kubectl slurm" shows Slurm clusters and their workers, and works with them, with the
+// rights of the caller.
 package main
 
 import (

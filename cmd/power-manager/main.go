@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command power-manager changes which ephemeral nodes of a SlurmCluster are to run, for a program that Slurm's power saving calls:
-// it adds nodes to spec.activeNodes of NodeSetPowerStates, takes them away, or waits until somebody has.
+// it adds nodes to spec.activeNodes of NodeSetPowerStates, removes them, or waits until that has been done.
 package main
 
 import (

@@ -68,8 +68,8 @@ func Decide(in Input) Output {
 		return out
 	}
 	out.Add(cronJob(in, template, out.Gate))
-	// The Job comes after the CronJob: where somebody else has a CronJob of that name, nothing is run.
-	// So it is where the API server does not let the operator alone run the Jobs.
+	// The Job comes after the CronJob: where another CronJob has that name, nothing is run.
+	// The same where the API server does not let the operator alone run the Jobs.
 	if out.Gate.Open() && out.FirstRunDue && in.CronJob != nil && (!IsSlurmJob(in.Check) || managedBy(in.CronJob)) {
 		out.Add(initialRun(in, template))
 	}

@@ -53,7 +53,7 @@ func gate(in Input) Gate {
 	return Gate{}
 }
 
-// waitsFor returns why a check that another one depends on holds that up; empty if it does not. One that has no run after creation is
+// waitsFor returns why a check holds up another one that depends on it; empty if it does not. One that has no run after creation is
 // not waited for.
 func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 	switch {

@@ -114,7 +114,7 @@ func machineJobName(check *nebiusv1alpha1.ActiveCheck, machine worker.Machine) s
 	return name(check) + "-" + label.Digest(map[string][]byte{"check": []byte(check.Name), "machine": []byte(machine.String())})[:10]
 }
 
-// machineJob is a run on one machine. A cordon does not keep it from there, nor does any taint: the worker is there already.
+// machineJob is a run on one machine. Neither a cordon nor a taint keeps it away: the worker is there already.
 func machineJob(check *nebiusv1alpha1.ActiveCheck, name string, machine worker.Machine, template corev1.PodTemplateSpec) *batchv1.Job {
 	template = *template.DeepCopy()
 	pod.Bind(&template.Spec, machine.Node)

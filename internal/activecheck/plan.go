@@ -24,7 +24,7 @@ type RunInput struct {
 	There []SubmittedJob
 	// Refused is Slurm's error for a job that it refused; empty for none.
 	Refused string
-	// Ended are jobs of the run that have ended, and whose end is not noted yet.
+	// Ended are jobs of the run that have ended, and whose end is not recorded yet.
 	Ended []EndedJob
 }
 
@@ -40,9 +40,9 @@ type RunPlan struct {
 	Job *batchv1.Job
 	// Step is the kind of it.
 	Step Step
-	// Submit are the jobs to submit. When all are submitted, and for StepGiveUp, Record is noted with the jobs that are there.
+	// Submit are the jobs to submit. When all are submitted, and for StepGiveUp, Record is written with the jobs that are there.
 	Submit []rest.Submission
-	// Record is what is to be noted once the rest is done.
+	// Record is what to write once the rest is done.
 	Record Record
 	// Conclusions are what follows from the jobs that have ended.
 	Conclusions []Conclusion
@@ -93,7 +93,7 @@ func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 }
 
 // conclude adds what follows from the end of a job. A node that drains already keeps its reason. A node of which Slurm
-// does not say whether it drains is left alone.
+// does not show whether it drains is left alone.
 func (p *RunPlan) conclude(check *nebiusv1alpha1.ActiveCheck, job EndedJob, nodes []rest.Node) {
 	reactions, _ := ReactTo(check, job.CheckedJob) // the mistakes are told of the check itself
 	out := Conclusion{Job: job}

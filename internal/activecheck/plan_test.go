@@ -222,7 +222,7 @@ func TestNoJobIsSubmittedTwiceAndNoneIsReactedToTwice(t *testing.T) {
 	})
 }
 
-// check holds the world to what must never be.
+// check checks what must never be.
 func (w *world) check() {
 	nodes := map[string]string{}
 	for id, name := range w.slurm {

@@ -97,7 +97,7 @@ func (r Record) Annotations() map[string]string {
 	return out
 }
 
-// Open are the numbers of the jobs that have not ended, as far as that is noted.
+// Open are the numbers of the jobs that have not ended, as far as that is recorded.
 func (r Record) Open() (open []string) {
 	for _, id := range r.IDs {
 		if _, ended := r.Ended[id]; !ended {
@@ -140,7 +140,7 @@ type Step string
 const (
 	// StepNone: the run is over, or not ours, or suspended.
 	StepNone Step = ""
-	// StepBegin notes the time at which the run begins. Before that nothing is submitted.
+	// StepBegin records the time at which the run begins. Before that nothing is submitted.
 	StepBegin Step = "Begin"
 	// StepWait waits until Slurm answers, or the deadline.
 	StepWait Step = "Wait"
@@ -148,7 +148,7 @@ const (
 	StepFind Step = "Find"
 	// StepSubmit submits what is not submitted yet.
 	StepSubmit Step = "Submit"
-	// StepGiveUp submits no more: the deadline is over.
+	// StepGiveUp stops submitting: the deadline is over.
 	StepGiveUp Step = "GiveUp"
 	// StepFollow waits for the ends of the jobs.
 	StepFollow Step = "Follow"
@@ -196,7 +196,7 @@ func NextStep(f RunFacts) Step {
 	return StepSubmit
 }
 
-// LastSubmission is the time after which nothing of a run that has begun is submitted any more.
+// LastSubmission returns the time after which no job of a run that has begun is submitted.
 func LastSubmission(job *batchv1.Job) time.Time { return job.Status.StartTime.Add(deadline(job)) }
 
 // userGrace is how long slurmctld may take to know a user whom a check before has just made: it asks for the accounts again and again.

@@ -67,8 +67,8 @@ func script(in Input) string {
 	return in.Script
 }
 
-// slurmTemplate is the pod template of the Jobs of a check of type slurmJob, of which no pod is made. Its variables are those of the Slurm
-// jobs. So whoever makes a Job of the CronJob can add some, such as RESERVATION_NAME.
+// slurmTemplate is the pod template of the Jobs of a check of type slurmJob, from which no pod is made. Its variables are those of the Slurm
+// jobs. A user who makes a Job of the CronJob can add some, such as RESERVATION_NAME.
 func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 	check := in.Check
 	o.ignoreKubernetes(check)

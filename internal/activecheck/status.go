@@ -90,7 +90,7 @@ func afterDeletion(status *nebiusv1alpha1.K8sJobsStatus, cron *batchv1.CronJob) 
 	}
 }
 
-// succeeded notes when a Job succeeded, if that was later than what is noted.
+// succeeded records when a Job succeeded, if that was later than the recorded time.
 func succeeded(status *nebiusv1alpha1.K8sJobsStatus, at *metav1.Time) {
 	if status.LastJobSuccessfulTime == nil || status.LastJobSuccessfulTime.Before(at) {
 		status.LastJobSuccessfulTime = at.DeepCopy()

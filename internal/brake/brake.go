@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package brake lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
-// health.Brake decides. Here is what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any check, so
+// health.Brake decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any check, so
 // that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
 package brake
 
@@ -95,7 +95,7 @@ func (b *Brakes) Ask(r Request) health.Braked {
 	return decision
 }
 
-// letGo notes the drains that a check was allowed and does not ask for any more. They may be carried out already, and Slurm may show that
+// letGo records the drains that a check was allowed and no longer asks for. They may be carried out already, and Slurm may show that
 // later: another run of the check has its own list.
 func (s *nodeSet) letGo(by string, wanted []string) {
 	for _, name := range s.answers[by].Go {
@@ -185,7 +185,7 @@ func (b *Brakes) Forget(set types.NamespacedName) {
 	}
 }
 
-// Notify has changed called with each NodeSet of which others wait than before. It must not block, and not call the brakes.
+// Notify has changed called with each NodeSet of which other nodes wait than before. It must not block, and not call the brakes.
 func (b *Brakes) Notify(changed func(types.NamespacedName)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

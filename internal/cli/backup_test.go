@@ -87,7 +87,7 @@ func TestABackupIsRestored(t *testing.T) {
 	got = run(t.Context(), t, program(), target, "restore", "-f", first).check(t, 0)
 	golden.Check(t, "backup/restore.txt", printed(got).golden("restore", "-f", "FILE"))
 	run(t.Context(), t, program(), target, "restore", "-f", first).check(t, 0) // it is the same
-	// Nobody has composed the Controller of the SlurmCluster there.
+	// The Controller of the SlurmCluster is not composed there.
 	composed := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "minimal", Namespace: to.Namespace}}
 	composed.OwnerReferences = []metav1.OwnerReference{{APIVersion: "slurm.nebius.ai/v1", Kind: "SlurmCluster", Name: "minimal", UID: "u", Controller: new(true)}}
 	c := to.Client(t, newScheme(t))
@@ -118,7 +118,7 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 }
 
-// Without a right nothing is written, since a backup without a key is none.
+// Without a right nothing is written, since a backup without a key is useless.
 func TestABackupNeedsAllRights(t *testing.T) {
 	server := apiserver.Start(t)
 	toBackUp(t, server)

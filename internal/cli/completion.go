@@ -23,7 +23,7 @@ const completionTimeout = 3 * time.Second
 // maxArguments is how many arguments the shell completes for a command that takes any number.
 const maxArguments = 1000
 
-// names lists what may stand in the place of the next argument. args are those before it.
+// names lists what the next argument may be. args are those before it.
 type names func(ctx context.Context, c *connection, args []string) ([]string, error)
 
 // complete completes arguments from the API server, of which a command takes at most so many. A server that does not answer offers

@@ -135,7 +135,7 @@ func uncordon(ctx context.Context, c *connection, name string) (string, error) {
 		err = own(ctx, c, pod, nil)
 	}
 	if err == nil && !cordonedByOperator(pod) {
-		// Somebody may have set it by "kubectl annotate".
+		// A user may have set it by "kubectl annotate".
 		err = c.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", removal(pod)), client.FieldOwner(fieldManager))
 	}
 	if err != nil {
@@ -155,7 +155,7 @@ func cordonedByOperator(pod *corev1.Pod) bool {
 	return pod.Annotations[slinkyv1beta1.AnnotationRetired] != "" || pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] == "true"
 }
 
-// uncordoned returns what follows when users want a pod cordoned no more. removed is true if one did.
+// uncordoned returns what follows when users no longer want a pod cordoned. removed is true if one did.
 func uncordoned(pod *corev1.Pod, name string, removed bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: pod %s/%s ", name, pod.Namespace, pod.Name)

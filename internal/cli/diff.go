@@ -225,7 +225,7 @@ func (d *differ) changed(before []client.Object) ([]client.Object, error) {
 	return after, nil
 }
 
-// compareMade prints how what the operator makes differs, in the order in which it is made, and then what it makes no more.
+// compareMade prints how what the operator makes differs, in the order in which it is made, and then what it no longer makes.
 func (d *differ) compareMade(was, is []preview.Made) error {
 	find := func(in []preview.Made, u *unstructured.Unstructured) *preview.Made {
 		for i := range in {

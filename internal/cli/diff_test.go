@@ -103,7 +103,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// What is made of a component that is composed no more goes with it.
+// What is made of a component is removed with the component.
 func TestDiffOfAnExporterThatIsNotWantedAnyMore(t *testing.T) {
 	server := apiserver.Start(t)
 	c := server.Client(t, newScheme(t))

@@ -38,7 +38,7 @@ const sshExamples = `  kubectl slurm ssh --user alice
   # Of several LoginSets
   kubectl slurm ssh --user alice --login demo-login`
 
-// errNoUser is the error of a shell for nobody.
+// errNoUser is the error of a shell without a user.
 var errNoUser = errors.New("say whose shell it is: --user NAME")
 
 // remoteCommands are ssh, exec, and programs of Slurm by their own names.

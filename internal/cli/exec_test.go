@@ -199,7 +199,7 @@ func TestInWhichLoginPodProgramsRun(t *testing.T) {
 	golden.Check(t, "exec/help_sbatch.txt", w.run(t, "help", "sbatch").check(t, 0).golden("help", "sbatch"))
 }
 
-// The script runs with programs in the place of getent, setpriv and chroot that print how they were called.
+// The script runs with programs in place of getent, setpriv and chroot that print how they were called.
 func TestHowAUserIsBecome(t *testing.T) {
 	script := readFile(t, "become.sh")
 	const path = "export PATH=/usr/local/sbin:"
@@ -238,7 +238,7 @@ func TestHowAUserIsBecome(t *testing.T) {
 	}
 }
 
-// The script runs with a program in the place of setpriv that prints how it was called.
+// The script runs with a program in place of setpriv that prints how it was called.
 func TestRootOfALoginPodWithAJailMayNotMount(t *testing.T) {
 	bin := t.TempDir()
 	executable.Write(t, filepath.Join(bin, "setpriv"), "#!/bin/sh\necho setpriv \"$@\"\n")

@@ -10,7 +10,7 @@ func Usage(nodesText, jobsText, mark string) ([]NodeUse, []PartitionUse) {
 	return nodes, partitionsOf(nodes, jobs)
 }
 
-// RemoteArgv is what a container runs for a command that is nobody's.
+// RemoteArgv is what a container runs for a command without a user.
 func RemoteArgv(container string, command ...string) []string {
 	return remote{command: command}.argv(container)
 }

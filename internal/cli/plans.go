@@ -53,7 +53,7 @@ func NewPlans(sets []slinkyv1beta1.NodeSet) Plans {
 	return out
 }
 
-// write writes the plans as one table. wide adds a line for each NodeSet of which nothing is planned.
+// write writes the plans as one table. wide adds a line for each NodeSet without a plan.
 func (p Plans) write(w io.Writer, wide bool) error {
 	out := table{header: []string{"NODESET", "STEP", "POD", "ACTION", "CAUSE", "MESSAGE"}}
 	add := func(cells ...string) {

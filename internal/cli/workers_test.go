@@ -93,7 +93,7 @@ func workers() []client.Object {
 	return []client.Object{planned(), maintained, going, broken, pending, cordoned, idle, lost}
 }
 
-// owns is what the API server notes of a field manager that has set an annotation.
+// owns returns what the API server records of a field manager that has set an annotation.
 func owns(manager, annotation string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",

@@ -56,7 +56,7 @@ func (c *collector) begin() (release func(), free bool) {
 // inflight is how many collections run.
 func (c *collector) inflight() int { return cap(c.free) - len(c.free) }
 
-// end notes what became of a collection, and reports whether that is news: the first failure after a success, or the reverse. A text that
+// end records what became of a collection, and reports whether that is news: the first failure after a success, or the reverse. A text that
 // is older than the last one is of no use.
 func (c *collector) end(part *text, taken time.Time, took time.Duration, err error) (news bool) {
 	c.mu.Lock()

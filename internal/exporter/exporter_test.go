@@ -358,7 +358,7 @@ func TestSeriesAndLabelsAreBounded(t *testing.T) {
 	})
 }
 
-// FuzzText holds what is written against Prometheus' own parser, whatever a label has.
+// FuzzText reads what is written with Prometheus' own parser, whatever a label has.
 func FuzzText(f *testing.F) {
 	f.Add("a \"b\" \\ \n é \xff", 1.5)
 	f.Add("", math.Copysign(0, -1))

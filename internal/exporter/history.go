@@ -65,7 +65,7 @@ func (s nodeState) draining() bool {
 	return s.drain && (s.base == node.Allocated || s.base == node.Mixed)
 }
 
-// Observe notes how the nodes are at a time, by Slurm's clock. Nodes that are not there any more are forgotten.
+// Observe records how the nodes are at a time, by Slurm's clock. Nodes that no longer exist are forgotten.
 func (h *History) Observe(now time.Time, nodes []*rest.Node) {
 	there := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
@@ -81,7 +81,7 @@ func (h *History) Observe(now time.Time, nodes []*rest.Node) {
 	maps.DeleteFunc(h.nodes, func(name string, _ *nodeHistory) bool { return !there[name] })
 }
 
-// observe notes how a node is.
+// observe records how a node is.
 func (h *nodeHistory) observe(now time.Time, state nodeState, n *rest.Node) {
 	since := now
 	if h.seen.IsZero() { // how long that has been so, Slurm knows

@@ -21,7 +21,7 @@ type text struct {
 	families []family
 	series   int // of the family
 	total    int
-	// dropped are the series of each family that were beyond the limit, and missing the jobs of which nothing could be shown.
+	// dropped are the series of each family that were beyond the limit, and missing the jobs that could not be shown.
 	dropped map[string]int
 	missing int
 	gzip    compression

@@ -23,7 +23,7 @@ type Kind struct {
 	Fields []string
 }
 
-// Fit is whether a kind can be used. The zero value is one that nobody has installed.
+// Fit is whether a kind can be used. The zero value is a kind that is not installed.
 type Fit struct {
 	// Installed is true if the API server has a definition of that name.
 	Installed bool
@@ -42,7 +42,7 @@ func (f Fit) Why(definition string) string {
 	return f.Misfit
 }
 
-// And is the fit of two kinds of which one is worth nothing without the other.
+// And returns the fit of two kinds of which one is useless without the other.
 func (f Fit) And(other Fit) Fit {
 	misfits := slices.DeleteFunc([]string{f.Misfit, other.Misfit}, func(s string) bool { return s == "" })
 	return Fit{Installed: f.Installed && other.Installed, Misfit: strings.Join(misfits, ", and ")}

@@ -26,7 +26,7 @@ type DrainLimit struct {
 // DefaultDrainLimit is the limit unless --max-nodes-drained-by-checks is set.
 const DefaultDrainLimit = "10%"
 
-// ParseDrainLimit reads "10%" or "3". A limit of nothing is refused: whoever wants no drains by checks turns off the checks.
+// ParseDrainLimit reads "10%" or "3". A limit of zero is refused: to have no drains by checks, turn off the checks.
 func ParseDrainLimit(text string) (DrainLimit, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(number)
@@ -83,8 +83,8 @@ type Braked struct {
 	Out, Limit int
 }
 
-// Decide lets as many of the wanted nodes go as the limit leaves, in the order of their names: all who ask see the same order. Nodes that
-// are out never come back because of it, also when they are more than the limit: others than the operator drain, too.
+// Decide lets as many of the wanted nodes go as the limit leaves, in the order of their names: all checks see the same order. Nodes that
+// are out never come back because of it, also when they are more than the limit: others drain nodes, too.
 func (b Brake) Decide() Braked {
 	out := map[string]struct{}{}
 	for _, name := range b.Out {

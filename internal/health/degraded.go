@@ -125,12 +125,12 @@ func (n *Node) goesDown() bool {
 // abandoned reports whether no rebooter is there that could do anything.
 func (n *Node) abandoned() bool { return !n.Rebooter.Exists && !n.goesDown() }
 
-// ignored reports whether a rebooter has not taken up a request of ours.
+// ignored reports whether a rebooter has not answered a request of ours.
 func (n *Node) ignored() bool {
 	return n.asked() && n.Reboot.Reason == ReasonNodeNeedReboot && !n.Now.Before(n.Reboot.Since.Add(takeUpTimeout))
 }
 
-// withdraw takes back what was asked for.
+// withdraw takes the request back.
 func (n *Node) withdraw() Step {
 	const message = "no rebooter works on the node: it needs a NodeConfigurator, and rights for its ServiceAccount"
 	if n.asked() {

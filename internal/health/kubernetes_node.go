@@ -40,9 +40,9 @@ const (
 	ReasonNodeRebooting = "NodeRebooting"
 	// ReasonNodeRebooted goes also with False of both: the machine has been rebooted.
 	ReasonNodeRebooted = "NodeRebooted"
-	// ReasonNodeNoRebootNeeded goes with NodeDegraded False: somebody has taken the reboot back.
+	// ReasonNodeNoRebootNeeded goes with NodeDegraded False: the request for a reboot has been taken back.
 	ReasonNodeNoRebootNeeded = "NodeNoRebootNeeded"
-	// ReasonNoRebooter goes with False of both: nobody reboots the machine.
+	// ReasonNoRebooter goes with False of both: no rebooter runs that could reboot the machine.
 	ReasonNoRebooter = "NoRebooter"
 	// ReasonNodeDraining goes with NodeMaintenance True: the workers are drained, and the rebooter has not been asked for anything.
 	ReasonNodeDraining = "NodeDraining"
@@ -135,8 +135,8 @@ type Worker struct {
 	// Created is when its pod was made, and Leaving is true if the pod is being deleted.
 	Created time.Time
 	Leaving bool
-	// Foreign is true if the machine is not rebooted or replaced for this worker: no NodeSet has its pod, or whoever installed the
-	// operator does not let its namespace ask for that. Its jobs count all the same.
+	// Foreign is true if the machine is not rebooted or replaced for this worker: no NodeSet has its pod, or the options of the
+	// operator do not let its namespace ask for that. Its jobs count nevertheless.
 	Foreign bool
 	// Protected is true if the pod is protected from evictions: a job is there, or may be, or may start there.
 	Protected bool
@@ -144,8 +144,8 @@ type Worker struct {
 	Known  node.Answer
 	State  node.State
 	Reason node.Reason
-	// Jobless is whether the node has no job, not even a suspended one, which its state does not show. It is Unknown until somebody who
-	// wants to know was answered: WantsJobs.
+	// Jobless is whether the node has no job, not even a suspended one, which its state does not show. It is Unknown until Slurm has
+	// been asked: WantsJobs.
 	Jobless node.Answer
 }
 
@@ -167,7 +167,7 @@ type Event struct {
 	Reason, Message string
 }
 
-// wanted is a condition of a Kubernetes node as it is to be; to is nil for one that stays as it is.
+// wanted is a condition of a Kubernetes node as it should be; to is nil for one that stays as it is.
 type wanted struct {
 	kind corev1.NodeConditionType
 	to   *Condition
@@ -202,7 +202,7 @@ func (n *Node) WantsJobs(w *Worker) bool {
 	return waits && w.Known == node.Yes && w.ends() == node.Yes
 }
 
-// mayBegin reports whether a node may become one of those of which a tenth, and at least one, may be at once.
+// mayBegin reports whether a node may join those of which a tenth, and at least one, may be at once.
 func (o Others) mayBegin(already int) bool { return already < max(1, (o.All+1)/maxAtOnceDivisor) }
 
 // Decide returns what to do about a Kubernetes node next. What is written comes first, one cause at a time.
@@ -233,7 +233,7 @@ func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
 }
 
 // Written are the conditions of a Kubernetes node that a step is written with: those of our types that it has or is to have. A condition
-// that were left out would be taken off the node, because server-side apply takes away what its field manager does not send any more.
+// that was left out would be removed from the node: server-side apply removes what its field manager no longer sends.
 func (s Step) Written(n *corev1.Node, now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	var out []corev1.NodeCondition

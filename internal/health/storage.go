@@ -90,7 +90,7 @@ func (t StorageThresholds) After(before Storage, use StorageUse) Storage {
 	return out
 }
 
-// storageHint is what whoever reads the reason may do.
+// storageHint is what a reader of the reason may do.
 const storageHint = "of its limit used: delete files of the pod outside of the jail, or unused containers"
 
 // DrainReason is the reason to drain the Slurm node with; empty for none.

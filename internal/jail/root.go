@@ -68,7 +68,7 @@ func (r *Root) Link(path string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
-// maxTries is how often the kernel is asked again after somebody has moved a directory on the way.
+// maxTries is how often the kernel is asked again after a directory on the way was moved.
 const maxTries = 64
 
 func (r *Root) open(path string, flags, mode uint64) (*os.File, error) {

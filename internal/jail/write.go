@@ -28,7 +28,7 @@ func (r *Root) Create(name string, mode fs.FileMode) (*os.File, error) {
 	return r.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NOCTTY, uint64(mode.Perm()))
 }
 
-// Append opens a file for writing at its end. It refuses what is no file of its own: who may write in the directory may have put a
+// Append opens a file for writing at its end. It refuses anything but a plain file with one name: users who may write in the directory may have put a
 // link, a FIFO or another name of some file there.
 func (r *Root) Append(name string) (*os.File, error) {
 	file, err := r.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -95,7 +95,7 @@ func (r *Root) Rename(from, to string) error { return r.rename(from, to, 0) }
 // RenameNew moves a file to a path at which nothing is. errors.ErrUnsupported means that the file system cannot do this.
 func (r *Root) RenameNew(from, to string) error { return r.rename(from, to, unix.RENAME_NOREPLACE) }
 
-// Exchange has two files take each other's name, at once for whoever looks. errors.ErrUnsupported means that the file system
+// Exchange has two files take each other's name, atomically. errors.ErrUnsupported means that the file system
 // cannot do this.
 func (r *Root) Exchange(a, b string) error { return r.rename(a, b, unix.RENAME_EXCHANGE) }
 

@@ -97,7 +97,7 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 }
 
 // normalize is what the cache does with each object: managed fields are for the API server, and an object of a program that
-// writes what nobody has filled in becomes the one that was meant.
+// writes empty fields becomes the one that was meant.
 func normalize(o any) (any, error) {
 	if obj, ok := o.(interface{ DropEmpty() }); ok {
 		obj.DropEmpty()

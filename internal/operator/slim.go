@@ -16,7 +16,7 @@ import (
 )
 
 // slimPod is the form in which the cache keeps a pod. Of a worker, of which there are thousands, it keeps what the operator reads
-// there; the rest, which is most of it, is the kubelet's business. Nobody writes a whole pod back.
+// there; the rest, which is most of it, is for the kubelet. No whole pod is written back.
 func slimPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/statuspage"
 )
 
-// addStatusPage serves the status page where metrics are served. Their server asks the API server who may see it.
+// addStatusPage serves the status page where metrics are served. That server asks the API server who may see it.
 func addStatusPage(ctx context.Context, mgr ctrl.Manager, links *link.Registry, slurmClusters bool) error {
 	source := &statuspage.Gatherer{Reader: mgr.GetClient(), Links: links, Elected: mgr.Elected(), SlurmClusters: slurmClusters, Now: time.Now}
 	page := statuspage.New(source, links)

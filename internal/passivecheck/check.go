@@ -78,7 +78,7 @@ type Check struct {
 	Command string `json:"command"`
 	// Builtin names a check of the program itself, which runs without bash. Soperator's configuration has no such field.
 	Builtin string `json:"builtin"`
-	// Platforms are those of which the node must have one: any, CPU, 8xGPU, 8xH100.
+	// Platforms are the platforms, one of which the node must have: any, CPU, 8xGPU, 8xH100.
 	Platforms []string `json:"platforms"`
 	// SkipForCPUJobs leaves out jobs without GPUs; SkipForPartialGPUJobs those that do not have all GPUs of the node.
 	SkipForCPUJobs        bool `json:"skip_for_cpu_jobs"`

@@ -22,7 +22,7 @@ const maxConfig = 1 << 20
 var platformForm = regexp.MustCompile(`^(any|CPU|[1-9][0-9]?x(GPU|H100|H200|B200|B300|GB300))$`)
 
 // Parse reads one file of the configuration: a list of checks as checks.json has it, or a single one. builtin reports which built-in
-// checks there are. A check with a mistake is left out and named in the error; the others are returned all the same.
+// checks there are. A check with a mistake is left out and named in the error; the others are returned nevertheless.
 func Parse(data []byte, builtin func(name string) bool) ([]Check, error) {
 	if len(data) > maxConfig {
 		return nil, fmt.Errorf("it has more than %d bytes", maxConfig)

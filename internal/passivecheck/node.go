@@ -42,7 +42,7 @@ func (n Node) Busy() bool { return n.AllocMemory > 0 || n.has("ALLOCATED", "MIXE
 // setBy is what scontrol appends to a reason.
 var setBy = regexp.MustCompile(` \[[^][ ]+@[0-9T:-]+\]$`)
 
-// ParseNode reads the output of "scontrol show node" for one node. Fields of the first lines, which nobody but Slurm fills, come
+// ParseNode reads the output of "scontrol show node" for one node. Fields of the first lines, which only Slurm fills, come
 // before those with texts of people, so that no text can pass for a field.
 func ParseNode(text string) (Node, error) {
 	var n Node
@@ -73,7 +73,7 @@ func ParseNode(text string) (Node, error) {
 	return n, nil
 }
 
-// number is that behind " key=" on a line; 0 when there is none.
+// number returns the number behind " key=" on a line; 0 when there is none.
 func number(line, key string) int64 {
 	_, value, found := strings.Cut(" "+line, " "+key+"=")
 	if !found {

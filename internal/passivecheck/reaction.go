@@ -68,7 +68,7 @@ func (c Check) Reason(context Context, details string) string {
 	if details = node.SanitizeReason(strings.Join(strings.Fields(details), " ")); details != "" && c.ReasonAppendDetails {
 		base += ": " + details
 	}
-	// Who reads the reason looks for the context at its end, so the details are what is cut.
+	// Readers look for the context at the end of the reason, so the details are cut.
 	room := []rune(base)
 	return strings.TrimSpace(string(room[:min(len(room), node.MaxReason-len(end))])) + end
 }

@@ -82,8 +82,8 @@ func shownBy(snapshot *link.Snapshot) shown {
 	return func(name string) (node.State, node.Reason) { return snapshot.State(name), snapshot.Reason(name) }
 }
 
-// request is what the brake is asked. Nobody needs a place whom a person has drained, or who is to go. A kubelet that does not
-// answer keeps the place that its worker has, and gets none.
+// request returns what the brake is asked. A worker that a person has drained, or that is to go, needs no place. A kubelet that does not
+// answer keeps the place that its worker has, and gets no new one.
 func (m *Meter) request(key types.NamespacedName, pods []*corev1.Pod, shown shown, facts, last map[types.UID]health.Storage) brake.Request {
 	r := brake.Request{NodeSet: key, By: check}
 	for _, p := range pods {

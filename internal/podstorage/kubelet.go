@@ -34,7 +34,7 @@ type KubeletOptions struct {
 	// CAFile has the certificates of the authorities that sign kubelets' serving certificates; empty is those that the API server is
 	// verified with.
 	CAFile string
-	// InsecureSkipTLSVerify takes any certificate. Whoever answers at the address of a node then gets the token.
+	// InsecureSkipTLSVerify takes any certificate. Any program that answers at the address of a node then gets the token.
 	InsecureSkipTLSVerify bool
 	// Account is the ServiceAccount as which kubelets are asked, by tokens of ten minutes. Without a name it is the operator's own
 	// account, and its token, with all its rights, is shown to each kubelet.
@@ -76,7 +76,7 @@ func newKubelets(config *rest.Config, o KubeletOptions, tokens client.SubResourc
 		c = rest.AnonymousClientConfig(config)
 	}
 	c.ServerName = "" // that of the API server
-	// A proxy on the way to the API server is none on the way to nodes.
+	// A proxy for the API server is not one for nodes.
 	c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // http.Transport's word for no proxy
 	switch {
 	case o.InsecureSkipTLSVerify:

@@ -51,8 +51,8 @@ func (a *account) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // refused has another token asked for with the next request, since a kubelet does not take this one: its ServiceAccount may have been made
-// anew, or the keys changed that sign tokens. A kubelet that takes no token at all would have one asked for each time. So there is no more
-// than one before its time.
+// anew, or the keys changed that sign tokens. A kubelet that takes no token at all would have one asked for each time. So there is at most
+// one before its time.
 func (a *account) refused(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -70,7 +70,7 @@ func (n Nodes) key(g Group) types.NamespacedName {
 	return types.NamespacedName{Namespace: n.Namespace, Name: g.NodeSet}
 }
 
-// Change makes a change of all the nodes. That of one NodeSet does not wait for that of another, nor fail with it.
+// Change makes a change of all the nodes. The change of one NodeSet neither waits for that of another nor fails with it.
 func (n Nodes) Change(ctx context.Context, change Change) error {
 	var failures []error
 	for _, g := range n.Groups {
@@ -79,7 +79,7 @@ func (n Nodes) Change(ctx context.Context, change Change) error {
 	return errors.Join(failures...)
 }
 
-// change changes one NodeSetPowerState, anew when somebody else did so meanwhile.
+// change changes one NodeSetPowerState, again when it was changed meanwhile.
 func (n Nodes) change(ctx context.Context, g Group, change Change) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var state nebiusv1alpha1.NodeSetPowerState
@@ -122,7 +122,7 @@ func missing(active, ordinals []int32, change Change) []int32 {
 	return slices.DeleteFunc(slices.Clone(ordinals), func(o int32) bool { return slices.Contains(active, o) == bool(change) })
 }
 
-// Wait waits until a change has been made of all the nodes, whoever makes it. It does not look at pods. The error of one that
+// Wait waits until a change has been made of all the nodes, by anybody. It does not look at pods. The error of one that
 // ends without success names the nodes for which it has not.
 func (n Nodes) Wait(ctx context.Context, change Change) error {
 	tick := time.NewTicker(n.Every)

@@ -27,7 +27,7 @@ type world struct {
 	client  client.WithWatch
 	log     bytes.Buffer
 	updates int
-	// meanwhile is what somebody else does before the first update.
+	// meanwhile is what another client does before the first update.
 	meanwhile func()
 }
 

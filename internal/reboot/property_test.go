@@ -79,7 +79,7 @@ func (m *machine) step() bool {
 	return true
 }
 
-// cordonedBy is what the API server notes of who has changed spec.unschedulable.
+// cordonedBy sets what the API server records about the last change of spec.unschedulable.
 func (m *machine) cordonedBy(manager string) {
 	m.node.ManagedFields = nil
 	if manager != "" {

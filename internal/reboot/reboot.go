@@ -49,7 +49,7 @@ type Condition struct {
 	Reason, Message string
 }
 
-// Marks are what the rebooter has noted on the node, see the annotations.
+// Marks are what the rebooter has recorded on the node, see the annotations.
 type Marks struct {
 	Cordoned, Tainted, DrainOwn bool
 	RebootFrom                  string

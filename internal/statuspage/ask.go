@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
 )
 
-// askForJobs asks Slurm for the jobs of those clusters whose pages somebody follows, until the context ends. Nobody else on the pages
-// calls Slurm, and nothing is asked while nobody follows.
+// askForJobs asks Slurm for the jobs of those clusters whose pages are being followed, until the context ends. Nothing else on the pages
+// calls Slurm, and nothing is asked while no page is followed.
 func (s *Server) askForJobs(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -32,7 +32,7 @@ func (s *Server) askForJobs(ctx context.Context) {
 	}
 }
 
-// toAsk are the pages that somebody follows, and for which Slurm is not being asked and was not asked a moment ago: somebody who loads
+// toAsk returns the pages that are followed, and for which Slurm is not being asked and was not asked a moment ago: a user who loads
 // a page again and again does not have Slurm asked each time.
 func (s *Server) toAsk() map[link.Key]*board {
 	out := map[link.Key]*board{}

@@ -28,7 +28,7 @@ type board struct {
 	gone bool
 	// queue is Slurm's last answer about jobs.
 	queue Queue
-	// streams is the number of those who follow it, and used when somebody last began to look. asking is true if Slurm is being asked for
+	// streams is the number of browsers that follow it, and used is when the last one began. asking is true if Slurm is being asked for
 	// jobs, and asked is when that began last. The server's lock is for these four.
 	streams int
 	used    time.Time
@@ -79,7 +79,7 @@ func (b *board) wake() {
 // position names a version of a board.
 func (b *board) position() string { return fmt.Sprintf("%s-%d", b.epoch, b.version) }
 
-// update is what somebody lacks who has seen an earlier version.
+// update is what has changed since an earlier version.
 type update struct {
 	// fragments are the contents of elements, by their names; none if nothing is lacking.
 	fragments map[string]string

@@ -31,7 +31,7 @@ type Facts struct {
 	Nodes []Node
 	// Partitions is how many nodes Slurm has in each partition.
 	Partitions map[string]int
-	// Queue is Slurm's answer about jobs when somebody looked at the page.
+	// Queue is Slurm's answer about jobs when the page was last looked at.
 	Queue Queue
 }
 
@@ -51,7 +51,7 @@ type Slurm struct {
 	Ahead time.Duration
 }
 
-// Queue is what is known of jobs. The zero value belongs to a page at which nobody has looked yet.
+// Queue is what is known of jobs. The zero value belongs to a page that was not looked at yet.
 type Queue struct {
 	// Taken is when Slurm was asked for the jobs; zero when it has not answered yet.
 	Taken time.Time

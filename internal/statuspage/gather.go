@@ -117,7 +117,7 @@ func (g *Gatherer) Cluster(ctx context.Context, key link.Key) (f Facts, found bo
 	return f, err == nil, err
 }
 
-// Jobs asks Slurm for the jobs of a cluster. Without a link, it asks nobody: there are none.
+// Jobs asks Slurm for the jobs of a cluster. Without a link it does not ask: there are none.
 func (g *Gatherer) Jobs(ctx context.Context, key link.Key) (link.JobRecords, error) {
 	l, ok := g.Links.Get(key)
 	if !ok {
@@ -159,7 +159,7 @@ func (g *Gatherer) objects(ctx context.Context, key link.Key) (out []Object, err
 	return out, nil
 }
 
-// nodes are the workers of a cluster, and the nodes of its Slurm that are none.
+// nodes returns the workers of a cluster, and the nodes of its Slurm that are not workers.
 func (g *Gatherer) nodes(ctx context.Context, key link.Key, snapshot *link.Snapshot) ([]Node, error) {
 	var pods corev1.PodList
 	err := g.Reader.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: key.Name}, client.UnsafeDisableDeepCopy)

@@ -59,7 +59,7 @@ type JobRow struct{ Label, User, Partition, State, Reason, Wanted, Waits string 
 //	what is known                        what is shown
 //	there is no link                     that
 //	Slurm has not answered, with error   the error
-//	Slurm has not been asked yet         that it is asked while somebody follows the page
+//	Slurm has not been asked yet         that it is asked while the page is followed
 //	anything else                        the jobs, their age, and the error of the last question if there was one
 func jobs(f Facts) Jobs {
 	q := f.Queue

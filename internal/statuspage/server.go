@@ -21,7 +21,7 @@ const Root = "/ui"
 const (
 	// updateInterval is the time between two updates of a page, at least.
 	updateInterval = 500 * time.Millisecond
-	// ageInterval is how often a page that somebody looks at is rendered although nothing has happened: states get older.
+	// ageInterval is how often a page that is looked at is rendered although nothing has happened: states get older.
 	ageInterval = 5 * time.Second
 	// aliveInterval is how often something is written to a browser that has nothing to get, so that one that is gone is noticed.
 	aliveInterval = 15 * time.Second
@@ -31,9 +31,9 @@ const (
 	maxStreamTime = 10 * time.Minute
 	// maxStreams is the number of browsers that are served at the same time.
 	maxStreams = 64
-	// unusedTimeout is how long the last version of a page is kept that nobody looks at.
+	// unusedTimeout is how long the last version of a page is kept that is not looked at.
 	unusedTimeout = time.Minute
-	// queueInterval is how often Slurm is asked for the jobs of a cluster whose page somebody follows.
+	// queueInterval is how often Slurm is asked for the jobs of a cluster whose page is followed.
 	queueInterval = 10 * time.Second
 	// inverseShare bounds the share of time for which pages are rendered: one tenth of a processor.
 	inverseShare = 10
@@ -59,7 +59,7 @@ type Server struct {
 	epoch string
 	// changed has a value when something has changed that pages are made of.
 	changed chan struct{}
-	// entered has a value when somebody has begun to follow a page.
+	// entered has a value when a browser has begun to follow a page.
 	entered chan struct{}
 	// done is closed when streams have to end.
 	done chan struct{}
@@ -101,7 +101,7 @@ func (s *Server) Wake() {
 // NeedLeaderElection returns false: every replica serves its pages.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start renders the pages that somebody looks at whenever something changes. When the context ends it ends all streams, and waits for
+// Start renders the pages that are looked at whenever something changes. When the context ends it ends all streams, and waits for
 // them.
 func (s *Server) Start(ctx context.Context) error {
 	defer s.close()
@@ -142,7 +142,7 @@ func (s *Server) close() {
 	s.ended.Wait()
 }
 
-// refreshWatched renders the pages that somebody looks at, and forgets those that nobody does.
+// refreshWatched renders the pages that are looked at, and forgets the others.
 func (s *Server) refreshWatched(ctx context.Context) {
 	var watched []link.Key
 	s.mu.Lock()
@@ -199,7 +199,7 @@ func (s *Server) refresh(ctx context.Context, key link.Key, maxAge time.Duration
 	return b, nil
 }
 
-// remember keeps a board, unless somebody has just made another one.
+// remember keeps a board, unless another one has just been made.
 func (s *Server) remember(key link.Key, b *board) *board {
 	s.mu.Lock()
 	defer s.mu.Unlock()

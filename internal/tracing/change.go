@@ -56,7 +56,7 @@ func newChanges(tracer trace.Tracer, clock clock.PassiveClock) *changes {
 	return &changes{tracer: tracer, clock: clock, known: map[name]known{}}
 }
 
-// note returns the change that the generation of an object is. The first who notes a change makes the first span of its trace,
+// note returns the change of a generation of an object. The first call for a change makes the first span of its trace,
 // unless the generation is part of another change.
 //
 //	the object was                                   then
@@ -89,7 +89,7 @@ func (c *changes) note(kind schema.GroupKind, obj client.Object, part bool) chan
 // open reports whether passes are part of the trace of a change now.
 func (c *changes) open(of change) bool { return c.clock.Now().Before(of.until) }
 
-// forget forgets an object that is no more.
+// forget forgets an object that no longer exists.
 func (c *changes) forget(kind schema.GroupKind, key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

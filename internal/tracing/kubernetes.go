@@ -58,7 +58,7 @@ func (k *kubernetes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// answered notes the status of an answer.
+// answered records the status of an answer.
 func answered(span trace.Span, status int) {
 	span.SetAttributes(keyStatus.Int(status))
 	if status >= http.StatusBadRequest {

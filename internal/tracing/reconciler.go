@@ -120,7 +120,7 @@ func (r *reconciler) chain(ctx context.Context, req reconcile.Request) []ancesto
 	return out
 }
 
-// get reads an object from the cache. Nobody may change it.
+// get reads an object from the cache. It must not be changed.
 func (r *reconciler) get(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	made, err := r.reader.Scheme().New(gvk)
 	if err != nil {

@@ -204,7 +204,7 @@ func TestNothingIsTracedWhereTracesAreOff(t *testing.T) {
 	}
 }
 
-// FuzzTemplates holds that no name of an object is part of the template of a path.
+// FuzzTemplates checks that no name of an object is part of the template of a path.
 func FuzzTemplates(f *testing.F) {
 	f.Add("cpu-0")
 	f.Add("a/b")

@@ -57,7 +57,7 @@ func template(path string) string {
 	return path
 }
 
-// body ends the span of a request when its answer has been read, or nobody reads it any more.
+// body ends the span of a request when its answer has been read, or it is no longer read.
 type body struct {
 	io.ReadCloser
 	span     trace.Span

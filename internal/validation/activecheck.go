@@ -55,7 +55,7 @@ func (l lookup) activeCheck(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	return f, nil
 }
 
-// checksBeside are the checks of the namespace by name, the one that is looked at as it is to be.
+// checksBeside returns the checks of the namespace by name, with the new version of the one that is looked at.
 func (l lookup) checksBeside(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (map[string]*nebiusv1alpha1.ActiveCheck, error) {
 	var list nebiusv1alpha1.ActiveCheckList
 	if err := l.live.List(ctx, &list, client.InNamespace(check.Namespace)); err != nil {

@@ -83,7 +83,7 @@ func (l lookup) departing(ctx context.Context, d departing) ([]string, error) {
 //	case                                what happens             why
 //	Kubernetes deletes the pods first   they go, with jobs       --cascade=foreground asks for that
 //	no Controller that stays            they go, with jobs       the whole cluster goes
-//	no RestApi                          they go, with jobs       nobody can ask Slurm
+//	no RestApi                          they go, with jobs       Slurm cannot be asked
 //	else                                they are drained         drainTimeout, which the user writes, bounds it
 func (d departing) fate(c *slinkyv1beta1.Controller) string {
 	const atOnce = "go at once, with their jobs: "

@@ -77,7 +77,7 @@ func (l lookup) endsJobs(ctx context.Context, old, obj client.Object) ([]string,
 		slinkyv1beta1.AnnotationEndJobs, digest)}, nil
 }
 
-// configured is what slurm.conf is rendered from, with an object as it is given here in the place of the live one.
+// configured is what slurm.conf is rendered from, with a given object in place of the live one.
 type configured struct{ controller.Input }
 
 // lingering returns the partitions that stay, whatever the annotation.
@@ -88,7 +88,7 @@ func (c *configured) lingering() controller.EditWaits {
 	return controller.Render(in).EditWaits
 }
 
-// configured looks up what slurm.conf is rendered from; nil when there is none yet, or the object is none of those that it comes from.
+// configured looks up what slurm.conf is rendered from; nil when there is none yet, or the object is not one of its sources.
 func (l lookup) configured(ctx context.Context, obj client.Object) (*configured, error) {
 	var in controller.Input
 	var err error
@@ -126,7 +126,7 @@ func (l lookup) configured(ctx context.Context, obj client.Object) (*configured,
 	return &configured{in}, l.files(ctx, in.Controller, &in.Files, &ignored)
 }
 
-// nodeSetsOf are the NodeSets of a Controller, edited in the place of the one of its name.
+// nodeSetsOf are the NodeSets of a Controller, edited in place of the one of its name.
 func (l lookup) nodeSetsOf(c *slinkyv1beta1.Controller, edited *slinkyv1beta1.NodeSet) ([]slinkyv1beta1.NodeSet, error) {
 	sets, err := l.nodeSets()
 	var out []slinkyv1beta1.NodeSet
@@ -143,7 +143,7 @@ func (l lookup) nodeSetsOf(c *slinkyv1beta1.Controller, edited *slinkyv1beta1.No
 	return out, err
 }
 
-// composed composes what a SlurmCluster needs for slurm.conf, edited in the place of the NodeSet of its name.
+// composed composes what a SlurmCluster needs for slurm.conf, edited in place of the NodeSet of its name.
 func (l lookup) composed(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet, in *controller.Input) error {
 	out, err := l.compose(ctx, cluster, edited)
 	if err != nil {

@@ -52,7 +52,7 @@ func (l lookup) nebiusNodeSet(ctx context.Context, set *nebiusv1alpha1.NodeSet) 
 	return f, err
 }
 
-// compose composes a SlurmCluster, with edited in the place of the NodeSet of its name, and without that when edited is being deleted.
+// compose composes a SlurmCluster, with edited in place of the NodeSet of its name, and without it when edited is being deleted.
 func (l lookup) compose(ctx context.Context, cluster *nebiusv1.SlurmCluster, edited *nebiusv1alpha1.NodeSet) (compose.Output, error) {
 	sets, err := reference.NodeSetsOf(ctx, l.live, cluster)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l lookup) compose(ctx context.Context, cluster *nebiusv1.SlurmCluster, edi
 	return compose.Cluster(compose.Input{Cluster: cluster, NodeSets: sets, Observed: compose.Observed{Installed: compose.AllInstalled()}, Release: l.release}), nil
 }
 
-// ownerOf is the SlurmCluster of a NodeSet. When there is none yet, it is one that has no more than its name.
+// ownerOf is the SlurmCluster of a NodeSet. When there is none yet, it is one with only its name.
 func (l lookup) ownerOf(ctx context.Context, set *nebiusv1alpha1.NodeSet) (cluster *nebiusv1.SlurmCluster, found bool, err error) {
 	clusters, err := reference.SlurmClusters(ctx, l.live, set.Namespace)
 	if err != nil {

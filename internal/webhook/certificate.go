@@ -20,7 +20,7 @@ type Certificates struct {
 	// Directory has tls.crt and tls.key, mounted from a Secret. The server notices when they change.
 	Directory string
 	// Secret is the one that Directory is mounted from, to be filled and renewed by this program; it must exist. Empty:
-	// somebody else does, such as cert-manager, which then also gives the CA to the API server.
+	// another program does that, such as cert-manager, which then also gives the CA to the API server.
 	Secret types.NamespacedName
 	// Service is the name of the Service in front of the server, in the namespace of Secret.
 	Service string

@@ -42,7 +42,7 @@ func (p *protector) ValidateCreate(_ context.Context, s *corev1.Secret) (admissi
 	return nil, nil
 }
 
-// ValidateUpdate refuses changes of what the Secret holds and of whom it belongs to. Finalizers and owners may change, or
+// ValidateUpdate refuses changes of the content of the Secret and of its owner. Finalizers and owners may change, or
 // it could never go.
 func (p *protector) ValidateUpdate(_ context.Context, old, s *corev1.Secret) (admission.Warnings, error) {
 	if !p.protects(old) || old.DeletionTimestamp != nil {

@@ -41,7 +41,7 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.War
 	return found.Warnings, v.refusal(obj, found.Mistakes)
 }
 
-// ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change. Whoever mends one of two is on
+// ValidateUpdate looks at a changed object. Mistakes that it had before do not refuse the change. A user who mends one of two is on
 // the right way, and a newer version's rules must not lock up objects that an older one took.
 func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
 	if v.exempt(obj) {

@@ -1,10 +1,10 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook warns users of mistakes while they make them. What a mistake is is decided by
-// internal/validation, and that by the pure code of the controllers. So a refusal has the words of the object's condition, and an
+// Package webhook warns users of mistakes while they make them. internal/validation decides what a mistake
+// is, with the pure code of the controllers. So a refusal has the words of the object's condition, and an
 // object that is admitted while the webhook is down gets that condition. Nothing therefore depends on the webhook being up, and its
-// failurePolicy is Ignore unless somebody decides otherwise.
+// failurePolicy is Ignore unless an administrator decides otherwise.
 //
 // What one object shows by itself is refused by rules in its CRD, without the webhook. Here is what needs a parser or a
 // look at other objects. A reference to what does not exist yet is a warning, never a refusal: manifests come in any order.

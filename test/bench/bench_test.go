@@ -56,7 +56,7 @@ type bench struct {
 	size    int
 	server  *apiserver.Server
 	proxy   *proxy
-	// user is somebody else: what it writes is not counted.
+	// user is another client: what it writes is not counted.
 	user     client.Client
 	slurm    *fake.Slurm
 	rest     *httptest.Server

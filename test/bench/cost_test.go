@@ -195,7 +195,7 @@ type cost struct {
 	said    int64
 	// bodies and wire are the bytes between the operator and slurmrestd, without and with what HTTP adds.
 	bodies, wire int64
-	// cpu is the processor time that it used, and server that of the API server and etcd, whoever asked them.
+	// cpu is the processor time that it used, and server that of the API server and etcd for all clients.
 	cpu, server time.Duration
 	// took is how long it was until what was to happen had happened.
 	took time.Duration

@@ -111,7 +111,7 @@ func (b *bench) warm() {
 	labels := map[string]string{"app": "bare"}
 	b.stateful("warm", labels, corev1.PodSpec{Containers: []corev1.Container{{Name: "warm", Image: "example.com/warm"}}})
 	b.awaitReady("warm-")
-	// Nobody collects what belonged to it.
+	// There is no garbage collector for what belonged to it.
 	for _, obj := range []client.Object{&appsv1.StatefulSet{}, &corev1.Pod{}} {
 		if err := b.user.DeleteAllOf(b.t.Context(), obj, client.InNamespace(b.server.Namespace)); err != nil {
 			b.t.Fatalf("deleting what was made first: %v", err)

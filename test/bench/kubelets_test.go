@@ -94,7 +94,7 @@ func newKubelets(b *bench) *kubelets {
 	return k
 }
 
-// see notes a pod that is new or has changed.
+// see records a pod that is new or has changed.
 func (k *kubelets) see(before, after any) {
 	pod, ok := after.(*corev1.Pod)
 	if !ok {
@@ -162,7 +162,7 @@ func (k *kubelets) run(ctx context.Context, name string) {
 const readyStatus = `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"%s"}]}}`
 
 // waitsForScheduler reports whether kube-scheduler finds a Kubernetes node for a pod: a worker, or one of the StatefulSet that they are
-// compared with. Those of components have claims that nobody binds to volumes.
+// compared with. Those of components have claims that are not bound to volumes.
 func waitsForScheduler(pod *corev1.Pod) bool { return isWorker(pod) || pod.Labels["app"] == "bare" }
 
 // bind gives a pod a Kubernetes node.
@@ -313,7 +313,7 @@ func (b *bench) makeKubeNodes() {
 		if err := b.user.Create(b.t.Context(), n); err != nil {
 			return err
 		}
-		// The API server gives every new one the taint of one that is not ready, and whoever takes it off does not run here.
+		// The API server gives every new one the taint of one that is not ready, and the controller that removes it does not run here.
 		return b.user.Patch(b.t.Context(), n, mergePatch(`{"spec":{"taints":null}}`))
 	})
 }

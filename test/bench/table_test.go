@@ -64,7 +64,7 @@ func shown(value float64) string {
 	return strconv.FormatFloat(value, 'g', 2, 64)
 }
 
-// writeTable writes what is in the file of figures as a table beside it.
+// writeTable writes the figures of the file as a table beside it.
 func writeTable(t *testing.T) {
 	t.Helper()
 	if *out == "" {

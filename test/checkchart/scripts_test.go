@@ -49,7 +49,7 @@ func newNode(t *testing.T, programs map[string]string, env ...string) *node {
 	return n
 }
 
-// write makes a file of the machine, in the place of one that is there.
+// write makes a file of the machine, in place of one that is there.
 func (n *node) write(name, text string) {
 	n.t.Helper()
 	path := filepath.Join(n.dir, name)

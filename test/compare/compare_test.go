@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare holds the fake slurmctld of the tests against real ones: both are put through the same operations. After each of
+// Package compare compares the fake slurmctld of the tests with real ones: both are put through the same operations. After each of
 // them they have to show the same states, reasons, jobs and reservations, and to have given the same answer. Times of reasons are
 // compared by the step in which they changed. What differs from the original is mended: the fake, or what relied on it;
 // never the expectation. What is not compared has its reason where it is left out.

@@ -37,7 +37,7 @@ const staticConf = nodeLine + "\nNodeName=b CPUs=16 RealMemory=100 NodeAddr=10.9
 
 const nodeLine = "NodeName=a CPUs=16 RealMemory=100 NodeAddr=10.9.8.7 Port=17101 Feature=x"
 
-// An edit is what somebody does to slurm.conf, and what becomes of jobs by it.
+// An edit is a change of slurm.conf, and what becomes of jobs by it.
 type edit struct {
 	// name is the name in the documentation, and pairs are texts with what takes their place.
 	name  string

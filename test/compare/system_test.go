@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// driver does to one Slurm what nobody can do by REST.
+// driver does to one Slurm what cannot be done by REST.
 type driver interface {
 	// Register starts the slurmd of a node, anew if it runs.
 	Register(nodes ...fake.Node)

@@ -71,7 +71,7 @@ func namesUser(t *testing.T, endpoint string, key []byte, job int64, name string
 	})
 }
 
-// asNobody is a client of slurmrestd for user nobody, as whom the exporter asks.
+// asNobody returns a client of slurmrestd for user nobody, like the exporter.
 func asNobody(t *testing.T, endpoint string, key []byte) *rest.Client {
 	t.Helper()
 	issuer, err := token.NewSigned(key, "nobody", 0)

@@ -21,10 +21,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// comparison asks slurmrestd and the fake Slurm the same and holds the fake to what the real one answers.
+// comparison asks slurmrestd and the fake Slurm the same and compares the answers.
 type comparison struct {
 	real, played string // endpoints
-	// ours is a token of Slurm's own user. foreign is one of somebody's who may change nothing, stale one that has expired, and
+	// ours is a token of Slurm's own user. foreign is one of a user who may change nothing, stale one that has expired, and
 	// forged one that is signed with another key.
 	ours, foreign, stale, forged string
 	// node is a worker, in both.
@@ -274,7 +274,7 @@ func errorNumbers(answer any) (numbers []float64) {
 	return numbers
 }
 
-// describe notes the type of everything in a value by its path; the entries of a list count as one.
+// describe records the type of everything in a value by its path; the entries of a list count as one.
 func describe(to map[string]string, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -47,7 +47,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 }
 
 // runsInEachPartition runs a job on every node of every partition. An srun in slurmctld's own pod that has to wait for the Epilog of the
-// job before it never hears of its allocation: slurmctld sees the address of the Kubernetes node. So it waits for a short time.
+// job before it never learns of its allocation: slurmctld sees the address of the Kubernetes node. So it waits for a short time.
 func (s *scene) runsInEachPartition(t *testing.T) {
 	ran := map[string]string{}
 	for partition, nodes := range map[string]int{"main": 2, "second": 1, "unseen": 2} {

@@ -118,7 +118,7 @@ func (s *scene) enterLoginSet(t *testing.T, loginSet, name string) *user {
 	return s.enter(t, door, name)
 }
 
-// exchangesWorkload lets a StatefulSet run the login pods, with SSSD, and then a Deployment again, without. Somebody can log
+// exchangesWorkload lets a StatefulSet run the login pods, with SSSD, and then a Deployment again, without. Users can log
 // in all the time.
 func (s *scene) exchangesWorkload(t *testing.T) {
 	t.Helper()

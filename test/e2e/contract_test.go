@@ -26,7 +26,7 @@ import (
 
 // What the predecessors' charts render comes up as it is, but for sizes, images, the names of nodes and what the machine of the
 // tests lacks. Files that need a database which no chart brings (slinky-1.3-rich, soperator-5.0-external-db) are admitted, which
-// internal/webhook tests, and not brought up here. Kinds that are not served are applied all the same.
+// internal/webhook tests, and not brought up here. Kinds that are not served are applied, too.
 
 func TestManifestsOfSlinkySeed(t *testing.T) {
 	t.Parallel()
@@ -315,7 +315,7 @@ func (p *predecessor) fitFields(fields map[string]any) {
 	}
 }
 
-// ourImage is the image that takes the place of one of a predecessor, by its role. The operator itself puts ours in the place of those
+// ourImage returns the image that replaces one of a predecessor, by its role. The operator itself puts ours in place of those
 // of Soperator that have a role, and runs no munged of Soperator's.
 func ourImage(name string) string {
 	for _, own := range []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "sconfigcontroller", "soperator/munge", "soperator/slurmrestd", "worker_slurmd"} {

@@ -60,7 +60,7 @@ func departs(t *testing.T, c *slurmCluster, _ *user) {
 	})
 }
 
-// returns makes the deleted cluster anew: it takes up the state of slurmctld and the records of the database.
+// returns makes the deleted cluster again: it has the state of slurmctld and the records of the database.
 func returns(t *testing.T, c *slurmCluster, _ *user) {
 	c.apply(t, c.sample.Manifest)
 	c.awaitAvailable(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // survivesAFreeze lets the machine of the active slurmctld stand still for a while. A backup takes over, and what users gave it
-// meanwhile is there when the first one goes on as if nothing had happened.
+// meanwhile is there when the first one continues as if nothing had happened.
 func (s *scene) survivesAFreeze(t *testing.T, alice *user, running int) {
 	t.Helper()
 	primary := s.pod(t, "slurm-controller-0")

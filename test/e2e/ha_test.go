@@ -67,7 +67,7 @@ func TestHighAvailability(t *testing.T) {
 	alice.awaits(t, job, "COMPLETED")
 }
 
-// endedForThePrimary holds that a backup has ended before the primary took over, and that its container has not: a backup that hands over
+// endedForThePrimary checks that a backup has ended before the primary took over, and that its container has not: a backup that hands over
 // while it runs may save its state after the primary has read it, and a container that ends again and again is started later and later.
 func (s *scene) endedForThePrimary(t *testing.T, backup string) {
 	t.Helper()
@@ -103,7 +103,7 @@ const failover = 30 * time.Second
 // dying is how long a slurmctld that the kubelet has to kill may go on answering.
 const dying = time.Second
 
-// quickly holds that something has happened in the time of a fail-over.
+// quickly checks that something has happened in the time of a fail-over.
 func quickly(t *testing.T, what string, begin time.Time) {
 	t.Helper()
 	took := time.Since(begin).Round(100 * time.Millisecond)

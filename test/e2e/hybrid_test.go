@@ -140,7 +140,7 @@ PartitionName=main Nodes=node Default=YES
 	o.listens(t, outsideSlurmctld)
 }
 
-// listens waits until somebody listens on a port of this machine.
+// listens waits until a port of this machine has a listener.
 func (o *outside) listens(t *testing.T, port int) {
 	t.Helper()
 	address := net.JoinHostPort(o.address, strconv.Itoa(port))

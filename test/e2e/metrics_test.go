@@ -63,11 +63,11 @@ func reads(c *http.Client, request *http.Request) (status int, text string, err 
 	return response.StatusCode, string(body), err
 }
 
-// metricsReader is the ClusterRole of the chart for whoever scrapes the operator.
+// metricsReader is the ClusterRole of the chart for scraping the operator.
 const metricsReader = "coxswain-metrics-reader"
 
 // scrapesOperator gets the operator's own metrics through its Service, as Prometheus does: over HTTPS, with a token that has the
-// right to. Nobody else gets them.
+// right to. Others do not get them.
 func (s *scene) scrapesOperator(t *testing.T, controller string, nodes int) {
 	t.Helper()
 	address, release, err := s.Reach(t.Context(), walk.Operator)

@@ -15,7 +15,7 @@ import (
 )
 
 // What a user writes wrongly is refused by the API server alone, or leads to a condition; either names the field. Here no
-// webhook helps; TestWebhook is about what it refuses beside that.
+// webhook helps; TestWebhook is about what that refuses in addition.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

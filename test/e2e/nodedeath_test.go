@@ -25,7 +25,7 @@ import (
 const mortalLabel = "e2e.coxswain.dev/mortal"
 
 // A Kubernetes node dies in the middle of a first copy into one jail, and in the middle of a batch of files for another one. Both go on
-// elsewhere when somebody declares the node gone. Nodes are everybody's: nothing else runs meanwhile.
+// elsewhere when the node is declared gone. All tests share the nodes: nothing else runs meanwhile.
 func TestNodeDeath(t *testing.T) {
 	needsTime(t)
 	s := newScene(t)
@@ -155,7 +155,7 @@ func (s *scene) podsByNode(ctx context.Context, namespace string) (map[string][]
 	return out, nil
 }
 
-// isOn holds that a running pod with a label is on a node.
+// isOn checks that a running pod with a label is on a node.
 func (s *scene) isOn(t *testing.T, node, label, value string) {
 	t.Helper()
 	var pods corev1.PodList

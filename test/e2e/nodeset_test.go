@@ -69,7 +69,7 @@ func runsOnEveryNode(t *testing.T, s *scene, alice *user) {
 	}
 }
 
-// updatesUnderJobs replaces three workers while somebody submits jobs, more than one a second.
+// updatesUnderJobs replaces three workers while a user submits jobs, more than one a second.
 func updatesUnderJobs(t *testing.T, s *scene, alice *user) {
 	workers := []string{"cpu-0", "cpu-1", "cpu-2"}
 	for _, name := range workers {

@@ -22,7 +22,7 @@ const (
 )
 
 // outside is a root file system made of the images' files, in which Slurm's daemons run as processes of this machine. They are not
-// in containers and not on a Kubernetes node: the part of a hybrid cluster that Kubernetes knows nothing of. It needs no packages
+// in containers and not on a Kubernetes node: the part of a hybrid cluster outside of Kubernetes. It needs no packages
 // beside those of the images: chroot, unshare, mount and tar are on every Debian.
 type outside struct {
 	root string

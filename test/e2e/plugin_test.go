@@ -116,7 +116,7 @@ func (p plugin) runs(t *testing.T, code int, args ...string) (stdout, stderr str
 	return out.String(), said.String()
 }
 
-// prints holds what a command prints against a golden file.
+// prints compares what a command prints with a golden file.
 func (p plugin) prints(t *testing.T, name string, code int, args ...string) {
 	t.Helper()
 	stdout, stderr := p.runs(t, code, args...)

@@ -110,7 +110,7 @@ func copied(dir string) (map[string]copyOf, error) {
 	return out, err
 }
 
-// isNoJail holds that a jail whose copy is not over is taken for none: by its own files, and by who would use it. It returns the files
+// isNoJail checks that a jail whose copy is not over does not count as one: by its own files, and for what would use it. It returns the files
 // that are in place.
 func (s *scene) isNoJail(t *testing.T, cluster *unstructured.Unstructured, dir string) map[string]copyOf {
 	t.Helper()
@@ -140,7 +140,7 @@ func (s *scene) isNoJail(t *testing.T, cluster *unstructured.Unstructured, dir s
 	return files
 }
 
-// keeps holds that files which were in place before a kill have not been copied once more.
+// keeps checks that files which were in place before a kill have not been copied once more.
 func keeps(t *testing.T, dir string, before ...map[string]copyOf) {
 	t.Helper()
 	after, err := copied(dir)

@@ -47,7 +47,7 @@ func TestPowerSaving(t *testing.T) {
 	}
 	s.awaitPoweredDown(t, all...)
 
-	// Somebody asks for a node without a job. Slurm powers it down again when it was idle for long enough.
+	// A user asks for a node without a job. Slurm powers it down again when it was idle for long enough.
 	power := &nebiusv1alpha1.NodeSetPowerState{}
 	power.Namespace, power.Name = s.namespace, "burst"
 	if err := s.Patch(t.Context(), power, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"activeNodes": [3]}}`))); err != nil {

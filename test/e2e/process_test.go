@@ -56,9 +56,9 @@ const (
 // stopAmid stops a program that has a volume mounted, in the middle of its work: when amid reports that it is there. The program stays
 // stopped until it is killed. command is how its command line begins, without the directory.
 //
-// On a busy machine one look takes longer than the whole of the work. So the program is stopped as soon as it is found, and goes on for
+// On a busy machine one look takes longer than all of the work. So the program is stopped as soon as it is found, and continues for
 // moments: nothing happens during a look. By the clock a moment would be too long for a copy, or too short for a program that first has to
-// hear of its work.
+// learn of its work.
 func stopAmid(t *testing.T, command, volume string, amid func() (bool, error)) *os.Process {
 	t.Helper()
 	var p *os.Process

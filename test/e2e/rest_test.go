@@ -31,8 +31,8 @@ const settled = 15 * time.Second
 // windows is how often a cluster is watched at most: beside the rest of the gate, slurmrestd may be silent in several of them.
 const windows = 6
 
-// A cluster at rest costs the API server no write: neither does the operator write anything on its behalf, nor does
-// anybody else write in its namespace.
+// A cluster at rest costs the API server no write: neither the operator writes for it, nor does
+// anything else write in its namespace.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -181,7 +181,7 @@ func seenRights(t *testing.T, containers map[string]string) map[string]rights {
 			delete(missing, id)
 			who := containers[id]
 			if strings.HasPrefix(string(status), "Name:\ttini\n") {
-				// It has what the container started with, reads nothing and starts no second program. Whoever has less cannot reach it.
+				// It has what the container started with, reads nothing and starts no second program. A process with fewer rights cannot reach it.
 				who += itsInit
 			}
 			seen := out[who]
@@ -196,7 +196,7 @@ func seenRights(t *testing.T, containers map[string]string) map[string]rights {
 	return out
 }
 
-// containerOf returns the container that a control group belongs to; "" is none of them.
+// containerOf returns the container that a control group belongs to; "" when it is none of them.
 func containerOf(group []byte, containers map[string]string) string {
 	for id := range containers {
 		if bytes.Contains(group, []byte(id)) {

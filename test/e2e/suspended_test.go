@@ -61,7 +61,7 @@ func (s *scene) staysWhileSuspended(t *testing.T, alice *user, worker string, jo
 	s.resumes(t, alice, job)
 }
 
-// keeps holds that a worker is neither deleted nor evicted for as long as kubectl drain needs for its next try.
+// keeps checks that a worker is neither deleted nor evicted for as long as kubectl drain needs for its next try.
 func (s *scene) keeps(t *testing.T, worker string, uid types.UID, drained <-chan error) {
 	t.Helper()
 	over := time.After(7 * time.Second) // it tries every five seconds

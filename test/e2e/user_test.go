@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/login"
 )
 
-// user is somebody who is logged in. What fails for the user fails the test.
+// user is a user who is logged in. What fails for the user fails the test.
 type user struct{ *login.Session }
 
 // runs runs a shell command and returns what it printed.

@@ -75,7 +75,7 @@ func content(file, version int) string {
 	return strings.Repeat(fmt.Sprintf("line of file %d in version %d\n", file, version), 15)
 }
 
-// look counts the files of the old and of the new version. What is neither of them is an error. left are the files on their way, and
+// look counts the files of the old and of the new version. Anything else is an error. left are the files on their way, and
 // those that were replaced.
 func (g *group) look(version int) (old, now, left int, err error) {
 	entries, err := os.ReadDir(g.dir)

@@ -99,7 +99,7 @@ func (w *world) checkScript(job fake.Job) (runs time.Duration, exitCode int64) {
 	return checkRuns, 0
 }
 
-// awaitRun waits until a Job of the check is over. A Slurm job whose node somebody has drained waits, and a person cancels it.
+// awaitRun waits until a Job of the check is over. A Slurm job whose node has been drained by a person waits, and a person cancels it.
 func (w *world) awaitRun(name string) {
 	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
 		if job, there := get[batchv1.Job](w, name); there && activecheck.Over(job) {
@@ -161,14 +161,14 @@ func (w *world) out() (names []string) {
 	return names
 }
 
-// expectOut holds who is out of service for checks, unless a fault may have changed that.
+// expectOut checks which workers are out of service for checks, unless a fault may have changed that.
 func (w *world) expectOut(want ...string) {
 	if got := w.out(); w.undisturbed() && !slices.Equal(got, want) {
 		w.fail("the brake lets as many go as may", "%v are out of service, want %v", got, want)
 	}
 }
 
-// expectNoneOut holds that every node comes back.
+// expectNoneOut checks that every node comes back.
 func (w *world) expectNoneOut() {
 	for _, name := range w.out() {
 		status, _ := w.slurm.Node(name)
@@ -176,14 +176,14 @@ func (w *world) expectNoneOut() {
 	}
 }
 
-// judgeBrake holds that checks never take more workers out of service than they may, whatever becomes of the answer to a write.
+// judgeBrake checks that checks never take more workers out of service than they may, whatever becomes of the answer to a write.
 func (w *world) judgeBrake(c call) {
 	if out, limit := w.out(), w.limit.Of(len(w.slurm.Names())); len(out) > limit {
 		w.fail("the brake is never exceeded", "%s: %v are out of service for checks, and %d may be", c.label(), out, limit)
 	}
 }
 
-// expectUsersJob holds that a job of a user ran once, to its end. A slurmctld that has lost its state has other jobs of these numbers.
+// expectUsersJob checks that a job of a user ran once, to its end. A slurmctld that has lost its state has other jobs of these numbers.
 func (w *world) expectUsersJob(id int64) {
 	w.mu.Lock()
 	emptied := w.emptied
@@ -194,7 +194,7 @@ func (w *world) expectUsersJob(id int64) {
 	}
 }
 
-// expectCheckedCluster holds what is left of a failed check, whatever went wrong: every drain is that of a person, or of the worker on which
+// expectCheckedCluster checks what is left of a failed check, whatever went wrong: every drain is that of a person, or of the worker on which
 // the check has failed; that worker is drained; and the status of the run is that of its jobs.
 func (w *world) expectCheckedCluster() {
 	w.mu.Lock()
@@ -257,7 +257,7 @@ func (w *world) expectRun(name string) {
 	}
 }
 
-// expectStormOver holds that no worker is out of service, and that the cluster is available.
+// expectStormOver checks that no worker is out of service, and that the cluster is available.
 func (w *world) expectStormOver() {
 	w.expectNoneOut()
 	if c, _ := get[nebiusv1.SlurmCluster](w, "demo"); c.Status.Phase != nebiusv1.PhaseAvailable {
@@ -266,7 +266,7 @@ func (w *world) expectStormOver() {
 }
 
 // otherJobs reports whether the runs of checks have other Slurm jobs than in the reference, so that the end differs. A job that Slurm has
-// refused is not submitted again: docs/users/activecheck.md. And two leaders may both submit the job of a node, of which one is followed.
+// refused is not submitted again: docs/users/activecheck.md. And two leaders may both submit the job of a node, and only one is followed.
 func otherJobs(f fault, calls []call) bool {
 	first := map[string]*process{}
 	return slices.ContainsFunc(calls, func(c call) bool {

@@ -78,7 +78,7 @@ func machinesReplaced(w *world) {
 	w.sleep(time.Minute)
 }
 
-// machineLost is a machine that nobody hears of any more. Later another one is not heard of by Kubernetes, and runs a job. There is time for
+// machineLost loses a machine for good. Later another one is lost to Kubernetes, and runs a job. There is time for
 // a Kubernetes whose clock is ahead.
 func machineLost(w *world) {
 	w.occupy(25*time.Minute, "w-1")
@@ -115,19 +115,19 @@ func (w *world) conditionOf(name, kind string, status corev1.ConditionStatus, re
 	w.touch()
 }
 
-// expectReplaced holds that all three machines were replaced once, and that no drain is left.
+// expectReplaced checks that all three machines were replaced once, and that no drain is left.
 func (w *world) expectReplaced() {
 	w.expectMachines(map[string]int{"node-w-0": 1, "node-w-1": 1, "node-w-2": 1})
 	w.expectBack()
 }
 
-// expectLostReplaced holds that the machines were replaced that Kubernetes did not hear of, each once, one of them after its job.
+// expectLostReplaced checks that the machines that Kubernetes lost were replaced, each once, one of them after its job.
 func (w *world) expectLostReplaced() {
 	w.expectMachines(map[string]int{"node-w-0": 1, "node-w-1": 1, "node-w-2": 0})
 	w.expectBack()
 }
 
-// expectBack holds that all workers take jobs.
+// expectBack checks that all workers take jobs.
 func (w *world) expectBack() {
 	for _, name := range []string{"w-0", "w-1", "w-2"} {
 		if status, _ := w.slurm.Node(name); w.undisturbed() && (status.Reason != "" || node.Parse(status.State).Down() != node.No) {
@@ -145,7 +145,7 @@ func (w *world) expectMachines(want map[string]int) {
 	}
 }
 
-// judgeReplacement holds that no Node is deleted with a job on it, nor for a mistake of anybody's but a condition of the Node.
+// judgeReplacement checks that no Node is deleted with a job on it, nor for anything but a condition of the Node.
 func (w *world) judgeReplacement(name string) func(call) {
 	var running []string
 	for _, p := range w.rebootable(name) {

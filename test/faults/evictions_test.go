@@ -24,9 +24,9 @@ var (
 	budgetKind = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 )
 
-// evictions are what decision 009 is about. Somebody evicts workers without having cordoned anything, and is refused. Then all
+// evictions are what decision 009 is about. A user evicts workers without having cordoned anything, and is refused. Then all
 // Kubernetes nodes are drained as kubectl does that, and the workers go when their jobs have ended. Then jobs wait for the new
-// workers, start the moment these take jobs, and somebody evicts them at that very moment.
+// workers, start the moment these take jobs, and they are evicted at that very moment.
 func evictions(w *world) {
 	w.occupy(3*time.Minute, "w-0", "w-1")
 	for name, pod := range w.runningWorkers() {

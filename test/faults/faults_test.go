@@ -210,7 +210,7 @@ func (w *world) lies(f func(*http.Request) *fake.Fault) {
 		return found
 	})
 	w.after(lie, func() {
-		// Without a Controller, or with a suspended one, nobody asks.
+		// Without a Controller, or with a suspended one, Slurm is not asked.
 		if c, there := get[slinkyv1beta1.Controller](w, "demo"); told.Load() == 0 && there && !c.Suspended() {
 			w.fail("Slurm lies", "nobody has asked")
 		}
@@ -225,8 +225,8 @@ func (w *world) honest() {
 	w.lying = time.Time{}
 }
 
-// restartSlurm stops slurmctld and starts it half a minute later. Without its state, the slurmds that run go on without
-// slurmctld knowing of them; somebody restarts them some time later.
+// restartSlurm stops slurmctld and starts it half a minute later. Without its state, the slurmds that run continue without
+// slurmctld knowing of them; they are restarted some time later.
 func (w *world) restartSlurm(keep bool, restarted time.Duration) {
 	w.mu.Lock()
 	w.lying = time.Now()
@@ -266,7 +266,7 @@ func (w *world) forget() {
 	}
 }
 
-// restartKubernetes lets nobody reach the API server for half a minute.
+// restartKubernetes makes the API server unreachable for half a minute.
 func (w *world) restartKubernetes() {
 	gone := func(gone bool) {
 		w.mu.Lock()
@@ -278,7 +278,7 @@ func (w *world) restartKubernetes() {
 	w.after(30*time.Second, func() { gone(false) })
 }
 
-// freeze lets Slurm answer with the last list that it has shown, or no more.
+// freeze lets Slurm answer with the last list that it has shown, or no longer.
 func (w *world) freeze(frozen bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -313,7 +313,7 @@ func (w *world) administrator() {
 	}
 }
 
-// revive lets the slurmds be heard again that slurmctld has given up.
+// revive has the slurmds answer again that slurmctld has given up.
 func (w *world) revive() {
 	for name, pod := range w.runningWorkers() {
 		if status, known := w.slurm.Node(name); known && node.Parse(status.State).Down() == node.Yes {

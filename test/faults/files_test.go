@@ -50,10 +50,10 @@ func writing() []scenario {
 	}
 }
 
-// promptly is how soon files are there and read, besides the time for which names linger.
+// promptly is how soon files are there and read, in addition to the time for which old names stay.
 const promptly = 5 * time.Second
 
-// expectPrompt holds that nothing is left to do, unless something goes wrong.
+// expectPrompt checks that nothing is left to do, unless something goes wrong.
 func (w *world) expectPrompt() {
 	if w.undisturbed() {
 		w.expectFiles()
@@ -191,7 +191,7 @@ func (w *world) stick(until chan struct{}) {
 	w.jail.stuck = until
 }
 
-// keepFiles notes that the files that are there stay from now on, in whichever version.
+// keepFiles records that the files that are there stay from now on, in whichever version.
 func (w *world) keepFiles() {
 	kept := map[string]string{}
 	for path, content := range w.look() {
@@ -204,7 +204,7 @@ func (w *world) keepFiles() {
 	w.jail.kept = kept
 }
 
-// fileVersions are which version of its ConfigMap each file is, by ConfigMap and path; 0: the file is not there. A file that is none
+// fileVersions are which version of its ConfigMap each file is, by ConfigMap and path; 0: the file is not there. A file that is not one
 // of them is a violation.
 func (w *world) fileVersions(when string) map[string]map[string]int {
 	seen, out := w.look(), map[string]map[string]int{}
@@ -235,7 +235,7 @@ func (w *world) fileVersions(when string) map[string]map[string]int {
 	return out
 }
 
-// judgeFiles holds that whoever opens a file finds an old or a new one, and never a part.
+// judgeFiles checks that a reader of a file finds an old or a new one, and never a part.
 func (w *world) judgeFiles(c call) { w.fileVersions("after " + c.label()) }
 
 // judgeReading checks that Slurm is never asked to read a batch of which only a part is written.

@@ -78,7 +78,7 @@ func (w *world) pod(name string) *unstructured.Unstructured {
 }
 
 // judgeDeletion checks invariants 1, 4 and 5. Nothing is deleted while a job runs there whose time is not over, or while Slurm answers
-// nothing true, or because Slurm has forgotten it. Nor is too much deleted at once.
+// wrongly, or because Slurm has forgotten it. And never too much is deleted at once.
 func (w *world) judgeDeletion(name string) func(call) {
 	pod := w.pod(name)
 	if pod == nil || !isWorker(pod) {
@@ -155,7 +155,7 @@ func (w *world) overdue(pod *unstructured.Unstructured) bool {
 	return false
 }
 
-// judgeBudget holds invariant 5: within a minute no more workers that Slurm has are deleted than half of its nodes, or
+// judgeBudget checks invariant 5: within a minute no more workers that Slurm has are deleted than half of its nodes, or
 // twenty. The operator counts in memory, so that the limit is for each of its lives.
 func (w *world) judgeBudget(p *process) {
 	w.mu.Lock()
@@ -166,7 +166,7 @@ func (w *world) judgeBudget(p *process) {
 	}
 }
 
-// judgeSlurm holds invariant 2: what others set is neither cleared nor overwritten.
+// judgeSlurm checks invariant 2: what others set is neither cleared nor overwritten.
 func (w *world) judgeSlurm(c call) func(call) {
 	u := c.update()
 	if len(u.State) == 0 {
@@ -181,7 +181,7 @@ func (w *world) judgeSlurm(c call) func(call) {
 		status, known := w.slurm.Node(name)
 		state := node.Parse(status.State)
 		reason := node.Reason{Text: status.Reason, SetBy: status.ReasonUser}
-		// A node that is DOWN and is to be drained besides keeps the reason within the other one.
+		// A node that is DOWN and is also to be drained keeps the reason within the other one.
 		quoted := state.Drain() == node.No && slices.Equal(u.State, []string{"DRAIN"}) && strings.Contains(u.Reason, status.Reason)
 		late := slices.Equal(u.State, []string{"RESUME"}) && node.HeldBy(state, reason) == node.Slurm // it did not come within ResumeTimeout
 		replaced := node.Reason{Text: u.Reason}.TakesPlaceOf(reason)                                  // which stays in the other one
@@ -196,7 +196,7 @@ func (w *world) judgeSlurm(c call) func(call) {
 	})
 }
 
-// justDisturbed reports whether somebody changed a node a moment ago, so that it cannot be known yet.
+// justDisturbed reports whether a node was changed a moment ago, so that it cannot be known yet.
 func (w *world) justDisturbed(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +204,7 @@ func (w *world) justDisturbed(name string) bool {
 	return ok && time.Since(at) < 5*time.Second
 }
 
-// judgeAvailability holds invariant 3: a worker that is available is not taken away for an update when as many as may are
+// judgeAvailability checks invariant 3: a worker that is available is not taken away for an update when as many as may are
 // unavailable already.
 func (w *world) judgeAvailability(name string) func(call) {
 	before := w.pod(name)
@@ -275,7 +275,7 @@ func (w *world) limits(pod *unstructured.Unstructured) (set string, replicas, al
 	return "", 0, 0
 }
 
-// judgeConfiguration holds invariant 8: what is rendered can be read.
+// judgeConfiguration checks invariant 8: what is rendered can be read.
 func (w *world) judgeConfiguration(c call) {
 	var written struct {
 		Data map[string]string `json:"data"`

@@ -44,7 +44,7 @@ func (w *world) maintain(mode nebiusv1.MaintenanceMode) {
 	change(w, "demo", func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = mode })
 }
 
-// expectStopped holds that nothing runs of a cluster at rest. A fault may last longer than the rest.
+// expectStopped checks that nothing runs of a cluster at rest. A fault may last longer than the rest.
 func (w *world) expectStopped() {
 	if !w.undisturbed() {
 		return
@@ -55,7 +55,7 @@ func (w *world) expectStopped() {
 	}
 }
 
-// expectJob holds that Slurm still has a job, in this state. A fault may have made it lose its own.
+// expectJob checks that Slurm still has a job, in this state. A fault may have made it lose its own.
 func (w *world) expectJob(job int64, state string) {
 	if status, ok := w.slurm.Job(job); w.undisturbed() && (!ok || !slices.Contains(status.State, state)) {
 		w.fail("the queue is kept", "the job is %v", status.State)
@@ -68,7 +68,7 @@ func (w *world) undisturbed() bool {
 	return w.untouched
 }
 
-// expectCluster holds that the SlurmCluster runs.
+// expectCluster checks that the SlurmCluster runs.
 func (w *world) expectCluster() {
 	c, _ := get[nebiusv1.SlurmCluster](w, "demo")
 	workers := 0
@@ -87,7 +87,7 @@ func stopsAfter(statefulSet string) string {
 	return map[string]string{"demo-controller": "demo-worker-", "demo-accounting": "demo-controller-", "demo-database": "demo-accounting-"}[statefulSet]
 }
 
-// judgeStop holds that Slurm answers as long as there are workers, and that slurmdbd and its database outlive who needs them.
+// judgeStop checks that Slurm answers as long as there are workers, and that slurmdbd and its database outlive what needs them.
 func (w *world) judgeStop(name string) func(call) {
 	replicas := func() int64 {
 		for _, s := range w.sim.Objects(statefulSetKind) {

@@ -98,7 +98,7 @@ func flatten(out map[string]string, path string, value any) {
 		for i, child := range v {
 			at := fmt.Sprint(i)
 			if fields, ok := child.(map[string]any); ok {
-				// Where it stands in the list is nobody's business.
+				// Its place in the list does not matter.
 				for _, name := range []string{"type", "name"} {
 					if id, ok := fields[name].(string); ok {
 						at = id
@@ -185,7 +185,7 @@ func (o outcome) compare(ref *reference, s scenario, f fault) []string {
 	wrong := slices.Clone(o.violations)
 	if !f.otherEnd && !s.anyEnd && !otherJobs(f, o.calls) {
 		masked := func(path string) bool {
-			// That a key has changed is seen by who has seen the one before (docs/administrators/keys.md).
+			// Only an operator that has seen the key before sees that it has changed (docs/administrators/keys.md).
 			return ref.masked[path] || f.forgets && strings.HasSuffix(path, "."+slinkyv1beta1.AnnotationWantedKey)
 		}
 		if diff := differences(ref.state, o.state, masked); len(diff) > 0 {

@@ -53,7 +53,7 @@ func populating() []scenario {
 	}
 }
 
-// expectJail holds that the jail is filled, and that the cluster runs.
+// expectJail checks that the jail is filled, and that the cluster runs.
 func (w *world) expectJail() {
 	c, _ := get[nebiusv1.SlurmCluster](w, "demo")
 	if !meta.IsStatusConditionTrue(c.Status.Conditions, nebiusv1.ConditionJailPopulated) {
@@ -62,7 +62,7 @@ func (w *world) expectJail() {
 	w.expectCluster()
 }
 
-// jobs runs Jobs for a while, but for those that somebody else manages. They end well.
+// jobs runs Jobs for a while, except those with another manager. They succeed.
 func (w *world) jobs() {
 	for _, job := range w.sim.Objects(jobKind) {
 		done, _, _ := unstructured.NestedInt64(job.Object, "status", "succeeded")
@@ -90,7 +90,7 @@ func (w *world) jobs() {
 	}
 }
 
-// judgeOverwriting holds that nobody's root file system is exchanged below them: a Job that overwrites the jail is made when no pod
+// judgeOverwriting checks that no root file system is exchanged while it is in use: a Job that overwrites the jail is made when no pod
 // is left that has it mounted, and no such pod comes while it runs.
 func (w *world) judgeOverwriting(call) {
 	job := slices.IndexFunc(w.sim.Objects(jobKind), func(j *unstructured.Unstructured) bool {

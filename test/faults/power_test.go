@@ -70,7 +70,7 @@ func (w *world) wakes(job fake.Job) {
 	}
 }
 
-// expectDrained holds that Slurm gives no job a node whose worker nobody makes any more.
+// expectDrained checks that Slurm gives no job a node whose worker is no longer made.
 func (w *world) expectDrained() {
 	for _, name := range w.slurm.Names() {
 		status, _ := w.slurm.Node(name)

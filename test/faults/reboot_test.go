@@ -38,7 +38,7 @@ func degraded(w *world) {
 	w.sleep(5 * time.Minute)
 }
 
-// drainBy is a drain of somebody else's.
+// drainBy drains a node in the name of another.
 func (w *world) drainBy(who, name, reason string) {
 	w.mu.Lock()
 	w.disturbed[name] = time.Now()
@@ -152,7 +152,7 @@ func (w *world) storeNode(n *corev1.Node) {
 	})
 }
 
-// judgeReboot holds that a reboot is asked for only while no job runs on the workers of the machine.
+// judgeReboot checks that a reboot is asked for only while no job runs on the workers of the machine.
 func (w *world) judgeReboot(name string) func(call) {
 	asked := func() bool {
 		for _, u := range w.sim.Objects(nodeKind) {

@@ -21,7 +21,7 @@ import (
 const aRequiredCheck = `{metadata: {name: disk}, spec: {name: disk, slurmClusterRefName: demo, requiredBeforeJobs: true, runAfterCreation: false,
   k8sJobSpec: {jobContainer: {image: check, command: [/check]}}}}`
 
-// requiredCheck is a check that is required of a cluster with three workers, on one of which a job runs. Two more come, for each of which a
+// requiredCheck is a check that is required of a cluster with three workers, one of which runs a job. Two more come, for each of which a
 // job waits, and one of these goes again while it waits for its check.
 func requiredCheck(w *world) {
 	running := w.slurm.Submit(fake.Job{NodeList: []string{"worker-0"}, CPUs: 1, Duration: 3 * time.Minute})
@@ -51,7 +51,7 @@ func (w *world) awaitRequired() {
 	w.fail("a check is required", "the NodeSet does not say so")
 }
 
-// expectGate holds that no node of a worker that needs the check takes jobs before the check has passed on its machine.
+// expectGate checks that no node of a worker that needs the check takes jobs before the check has passed on its machine.
 func (w *world) expectGate() {
 	for _, pod := range w.sim.Objects(podKind) {
 		if pod.GetAnnotations()[slinkyv1beta1.AnnotationRequiredChecks] == "" {
@@ -73,7 +73,7 @@ func (w *world) passedOn(host string) bool {
 	})
 }
 
-// expectGateOpen holds that there are four workers in the end, and that all of them take jobs.
+// expectGateOpen checks that there are four workers in the end, and that all of them take jobs.
 func (w *world) expectGateOpen() {
 	workers := 0
 	for _, pod := range w.sim.Objects(podKind) {

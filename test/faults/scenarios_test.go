@@ -32,7 +32,7 @@ type scenario struct {
 	anyEnd bool
 	// sparse is how many times fewer writes of a long scenario are tried when not all are; zero counts as one.
 	sparse int
-	// leaves is what is to be there in the end besides; nil for nothing special.
+	// leaves is what else is to be there in the end; nil for nothing special.
 	leaves func(w *world)
 	// writes is set if the program is the one that writes files into a jail; nil: it is the operator.
 	writes *fileSystem
@@ -44,7 +44,7 @@ type scenario struct {
 	storage bool
 	// limit is how many workers checks may take out of service; the zero value is one.
 	limit health.DrainLimit
-	// besides are faults that are tried in this scenario alone.
+	// besides are additional faults, of this scenario alone.
 	besides []fault
 }
 
@@ -208,7 +208,7 @@ func (w *world) suspended(duration time.Duration, nodes ...string) (jobs []int64
 	return jobs
 }
 
-// expectNothing holds that no custom resource and no worker is left.
+// expectNothing checks that no custom resource and no worker is left.
 func (w *world) expectNothing() {
 	for _, obj := range w.sim.All() {
 		if isWorker(obj) && obj.GetKind() == "Pod" || obj.GroupVersionKind().Group == slinkyv1beta1.GroupVersion.Group {
@@ -280,7 +280,7 @@ func (w *world) rotate() {
 }
 
 // loseNode lets the Kubernetes node of a worker fall silent: the worker is not ready, then it is to be deleted, which
-// nobody does until the node is back.
+// does not happen until the node is back.
 func (w *world) loseNode(worker string) {
 	lose := func(lost bool) {
 		w.mu.Lock()

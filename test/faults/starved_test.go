@@ -102,7 +102,7 @@ func maintenance(start time.Time) slinkyv1beta1.NodeSetUpdateStrategy {
 	}
 }
 
-// expectServed holds that what was asked for of the clusters that answer has been done.
+// expectServed checks that what was asked for of the clusters that answer has been done.
 func (w *world) expectServed(t *testing.T, clusters []string) {
 	t.Helper()
 	for _, cluster := range clusters {

@@ -23,7 +23,7 @@ const fourLimitedWorkers = `replicas: 4, updateStrategy: {type: RollingUpdate, r
 
 const storageLimit = 1000 // bytes
 
-// storage is how much ephemeral storage worker pods use, as their kubelets report. With a nil storage nobody asks.
+// storage is how much ephemeral storage worker pods use, as their kubelets report. With a nil storage the kubelets are not asked.
 type storage struct {
 	mu sync.Mutex
 	// used is in percent of the limit, by the name of the pod.

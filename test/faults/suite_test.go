@@ -203,7 +203,7 @@ func (f fault) at(w *world, k int) func(call) verdict {
 	}
 }
 
-// expectGoal holds that what the user asked for is there: the components are ready, and there are as many workers as wanted,
+// expectGoal checks that what the user asked for is there: the components are ready, and there are as many workers as wanted,
 // all of them good.
 func (w *world) expectGoal() {
 	for _, gvk := range []schema.GroupVersionKind{
@@ -234,7 +234,7 @@ func (w *world) expectGoal() {
 	}
 }
 
-// expectRest holds that nothing was written.
+// expectRest checks that nothing was written.
 func (w *world) expectRest(when string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

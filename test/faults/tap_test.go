@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// errDead is what a process hears that has ended.
+// errDead is the error of calls to or from a process that has ended.
 var errDead = errors.New("connect: connection refused")
 
 // call is one write of the operator.
@@ -120,7 +120,7 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.write(r)
 }
 
-// errRefused is what a client hears when nothing listens.
+// errRefused returns the error of a client when nothing listens.
 func errRefused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }

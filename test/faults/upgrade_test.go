@@ -28,7 +28,7 @@ type recorded struct {
 }
 
 // TestAnotherVersionLeavesWorkersAlone starts this version of the operator on what a previous one stored: no worker is
-// taken away for that, and all goes on from there.
+// deleted for that, and everything continues from there.
 func TestAnotherVersionLeavesWorkersAlone(t *testing.T) {
 	if *record {
 		write(t)
@@ -66,7 +66,7 @@ func TestAnotherVersionLeavesWorkersAlone(t *testing.T) {
 	})
 }
 
-// write makes the file. The keys in it are nobody's.
+// write makes the file. The keys in it belong to no cluster.
 func write(t *testing.T) {
 	t.Helper()
 	var out recorded

@@ -50,7 +50,7 @@ type world struct {
 	t     *testing.T
 	sim   *kubesim.Server
 	slurm *fake.Slurm
-	// others are the Slurms of clusters besides demo, by name; nil in most scenarios.
+	// others are the Slurms of clusters other than demo, by name; nil in most scenarios.
 	others map[string]*fake.Slurm
 	// jail is where files are written; nil where the program is the operator, which writes none.
 	jail *jailed
@@ -58,7 +58,7 @@ type world struct {
 	rebooters map[string]*rebooter
 	// cloud replaces machines; nil in most scenarios. Only the surroundings change it.
 	cloud *cloud
-	// storage is how much ephemeral storage workers use; nil where nobody measures it.
+	// storage is how much ephemeral storage workers use; nil where it is not measured.
 	storage *storage
 	// limit is how many workers checks may take out of service.
 	limit health.DrainLimit
@@ -68,7 +68,7 @@ type world struct {
 	registersAs map[string]string
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time
-	// user is somebody whose writes are neither counted nor disturbed.
+	// user is a client whose writes are neither counted nor disturbed.
 	user client.Client
 
 	ctx      context.Context //nolint:containedctx // of everything that runs in this world
@@ -258,7 +258,7 @@ func (w *world) close() {
 
 func (w *world) sleep(d time.Duration) { time.Sleep(d) }
 
-// touch notes that something changes.
+// touch records that something changes.
 func (w *world) touch() {
 	w.mu.Lock()
 	w.changed = time.Now()
@@ -301,7 +301,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// fail notes what went wrong, once for each kind.
+// fail records what went wrong, once for each kind.
 func (w *world) fail(kind, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *sources) check(t *testing.T, p listed, from types.Importer) *types.Pack
 	return checked
 }
 
-// collect notes the interfaces of a package.
+// collect records the interfaces of a package.
 func (s *sources) collect(p *types.Package) {
 	for _, name := range p.Scope().Names() {
 		if object, ok := p.Scope().Lookup(name).(*types.TypeName); ok {

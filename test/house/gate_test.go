@@ -107,7 +107,7 @@ func TestAStageThatFailsWithoutATestIsToldAsWell(t *testing.T) {
 	}
 }
 
-// TestOthersRunTheStagesOfTheGate holds that the workflow for hosts of repositories, and the table for people, have every stage.
+// TestOthersRunTheStagesOfTheGate checks that the workflow for hosts of repositories, and the table for people, have every stage.
 func TestOthersRunTheStagesOfTheGate(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))

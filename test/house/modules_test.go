@@ -36,7 +36,7 @@ func requirements(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestModulesHaveOneVersion holds that what the operator, the local Kubernetes and the tools have in common is compiled once:
+// TestModulesHaveOneVersion checks that what the operator, the local Kubernetes and the tools have in common is compiled once:
 // Go compiles a package anew for another version of it or of what it imports.
 func TestModulesHaveOneVersion(t *testing.T) {
 	product := requirements(t, ".")

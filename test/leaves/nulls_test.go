@@ -38,7 +38,7 @@ func smallest() map[string]string {
 	}
 }
 
-// TestServerSideApplyTakesNull applies objects in which every field that nobody needs is null, as charts render values that
+// TestServerSideApplyTakesNull applies objects in which every optional field is null, as charts render values that
 // are not set. A plain create drops such a field. Server-side apply keeps it, so that the schema has to allow it.
 func TestServerSideApplyTakesNull(t *testing.T) {
 	server := apiserver.Start(t)

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package login plays an ordinary user of a Slurm cluster: somebody with an ssh key, who logs in, submits jobs and looks
+// Package login plays an ordinary user of a Slurm cluster: a user with an ssh key, who logs in, submits jobs and looks
 // at what became of them. It does not use Kubernetes.
 package login
 

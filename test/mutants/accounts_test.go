@@ -3,7 +3,7 @@
 
 package mutants
 
-// accounts are bugs by which somebody gets more than he was given, or stops what belongs to others.
+// accounts returns bugs by which a user gets more than was given, or stops what belongs to others.
 func accounts() []mutation {
 	return []mutation{
 		{

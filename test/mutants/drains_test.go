@@ -3,7 +3,7 @@
 
 package mutants
 
-// drains are bugs about drains that nobody ends who should, or that are ended although they hold.
+// drains returns bugs about drains that are not ended although they should, or are ended although they hold.
 func drains() []mutation {
 	const notes, end = "internal/worker/noted_drain.go", "internal/worker/end.go"
 	return []mutation{

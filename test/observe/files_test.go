@@ -230,7 +230,7 @@ func TestEveryDashboardIsWhole(t *testing.T) {
 	}
 }
 
-// TestLinksLeadToDashboards holds the links from a table to another dashboard, and the variables that they set there.
+// TestLinksLeadToDashboards checks the links from a table to another dashboard, and the variables that they set there.
 func TestLinksLeadToDashboards(t *testing.T) {
 	variables := map[string][]string{}
 	for _, d := range readDashboards(t) {
@@ -288,7 +288,7 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestTheLedgerKnowsEveryOwner holds the owners of dashboard health.json against the table of docs/administrators/health.md.
+// TestTheLedgerKnowsEveryOwner compares the owners of dashboard health.json with the table of docs/administrators/health.md.
 func TestTheLedgerKnowsEveryOwner(t *testing.T) {
 	_, table, _ := strings.Cut(string(read(t, filepath.Join("..", "..", "docs", "administrators", "health.md"))), "| reason | who took the node out |")
 	table, _, _ = strings.Cut(table, "\n\n")

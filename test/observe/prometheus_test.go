@@ -152,7 +152,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	t.Run("alerts", func(t *testing.T) { p.expectAlerts(t) })
 }
 
-// expectAlerts holds that Prometheus can evaluate every alert, and that those fire, or will, whose cause the world has.
+// expectAlerts checks that Prometheus can evaluate every alert, and that those fire, or will, whose cause the world has.
 func (p *server) expectAlerts(t *testing.T) {
 	t.Helper()
 	caused := []string{

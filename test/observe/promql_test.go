@@ -111,7 +111,7 @@ func TestMetricsOfAQuery(t *testing.T) {
 	}
 }
 
-// FuzzSelectors holds that whatever the query, what is found has the form of a metric, and is in the query.
+// FuzzSelectors checks that whatever the query, what is found has the form of a metric, and is in the query.
 func FuzzSelectors(f *testing.F) {
 	f.Add(`sum by (a) (rate(b{c="d"}[5m])) > 0`)
 	f.Add(`a{`)

@@ -54,7 +54,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested holds that promtool sees each alert fire, not before its time, and end.
+// TestEveryAlertIsTested checks that promtool sees each alert fire, not before its time, and end.
 func TestEveryAlertIsTested(t *testing.T) {
 	type life struct{ before, fires, after bool }
 	seen := map[string]life{}

@@ -63,7 +63,7 @@ func Start(t testing.TB, root Root, extra string) *Box {
 	return b
 }
 
-// Listener returns a transport to whoever listens, or will listen, at a socket in the box's directory, whatever the host of an URL is.
+// Listener returns a transport to the listener, now or later, at a socket in the box's directory, whatever the host of an URL is.
 func (b *Box) Listener(socket string) http.RoundTripper {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", b.Path(socket))
@@ -261,7 +261,7 @@ func (b *Box) LaunchController() {
 	b.start("slurmctld", "exec setpriv --reuid slurm --regid slurm --init-groups slurmctld -D")
 }
 
-// StopController ends slurmctld, which saves its state, when it owes nobody an answer: a slurmd whose registration it does not answer
+// StopController ends slurmctld, which saves its state, when it owes no answer: a slurmd whose registration it does not answer
 // registers again, with the next slurmctld.
 func (b *Box) StopController() {
 	b.t.Helper()
@@ -269,7 +269,7 @@ func (b *Box) StopController() {
 	b.stop("slurmctld", "TERM")
 }
 
-// asksController reports whether somebody in the box is connected to slurmctld, by a table of the kernel (its document proc_net_tcp).
+// asksController reports whether a process in the box is connected to slurmctld, by a table of the kernel (its document proc_net_tcp).
 func (b *Box) asksController(protocol string) bool {
 	b.t.Helper()
 	const port, established = ":1AA1", "01" // 6817

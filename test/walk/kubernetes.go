@@ -42,7 +42,7 @@ type Kubernetes struct {
 	Local bool
 	// Host is the address under which pods reach processes of this machine; empty when the Kubernetes is not local.
 	Host string
-	// AuditLog is the file in which a local Kubernetes notes every write; empty elsewhere.
+	// AuditLog is the file in which a local Kubernetes records every write; empty elsewhere.
 	AuditLog string
 }
 
@@ -125,7 +125,7 @@ func Connect(kubeconfig string) (*Kubernetes, error) {
 	if _, err := clientset.ServerVersion(); err != nil {
 		return nil, fmt.Errorf("asking %s for its version: %w", config.Host, err)
 	}
-	// Watches last as long as somebody waits.
+	// Watches last as long as the caller waits.
 	watching := rest.CopyConfig(config)
 	watching.Timeout = 0
 	log.SetLogger(logr.Discard())

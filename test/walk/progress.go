@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// patience is how long output that nobody watches may stay without a line.
+	// patience is how long output that is not a terminal may stay without a line.
 	patience = 15 * time.Second
 	// width is where transient lines end, so that they never take two lines of a terminal.
 	width = 100

@@ -92,7 +92,7 @@ func NewDoor(ctx context.Context, k *Kubernetes, loginSet types.NamespacedName, 
 // loginTimeout is the time within which a cluster that is available must let its users in.
 const loginTimeout = 30 * time.Second
 
-// LogIn logs a user in by ssh. Whoever calls leave ends the session.
+// LogIn logs a user in by ssh. The returned leave ends the session.
 func LogIn(ctx context.Context, k *Kubernetes, d *Door, user string, key *login.Key) (session *login.Session, leave func(), err error) {
 	// A Service needs a moment until it leads to a pod that has just become ready.
 	err = Poll(ctx, loginTimeout, 500*time.Millisecond, "ssh to "+d.Service.String(), func(ctx context.Context) error {

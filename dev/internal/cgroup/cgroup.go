@@ -161,7 +161,7 @@ func SubtreeControl(mounts []Mount) (map[string][]string, error) {
 }
 
 // RestoreSubtreeControl disables the controllers that were not enabled before.
-// One that somebody else uses by now stays enabled: the kernel refuses.
+// One that is in use by now stays enabled: the kernel refuses.
 func RestoreSubtreeControl(before map[string][]string) error {
 	for mount, enabled := range before {
 		now, err := readFields(filepath.Join(mount, "cgroup.subtree_control"))

@@ -81,7 +81,7 @@ func (c *Cluster) ensure(ctx context.Context, running map[string]proc.Process, c
 	return nil
 }
 
-// waitForPorts makes sure that nobody took the ports recorded for a component
+// waitForPorts makes sure that the ports are free that are recorded for a component
 // that is about to be started. A predecessor that was just killed may hold them
 // for another moment.
 func (c *Cluster) waitForPorts(ctx context.Context, component string) error {

@@ -23,7 +23,7 @@ import (
 // downTimeout bounds the wait for the kernel to let go of what was killed.
 const downTimeout = 30 * time.Second
 
-// Down ends the cluster and takes back all that it changed on the host. Logs
+// Down ends the cluster and undoes all that it changed on the host. Logs
 // and the nodes' images stay unless purge is set. It needs no state: leftovers
 // are found by their names.
 func (c *Cluster) Down(ctx context.Context, purge bool) error {
@@ -42,7 +42,7 @@ func (c *Cluster) Down(ctx context.Context, purge bool) error {
 	if err != nil {
 		return err
 	}
-	// Nothing of it is needed again, so nobody is asked to end orderly. A
+	// Nothing of it is needed again, so nothing is asked to end in order. A
 	// node's process 1 takes all that runs in the node with it.
 	if err := proc.Kill(ctx, running); err != nil {
 		return err

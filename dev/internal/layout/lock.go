@@ -56,8 +56,8 @@ func try(path string) (release func(), err error) {
 	return nil, fmt.Errorf("locking %s: %w", path, err)
 }
 
-// isAt reports whether a file is still the one at path: who has a lock may remove
-// its file, and then the next one is another.
+// isAt reports whether a file is still the one at path: the holder of a lock may remove
+// its file, and the next file is another one.
 func isAt(f *os.File, path string) bool {
 	ours, err := f.Stat()
 	if err != nil {

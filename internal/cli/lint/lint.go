@@ -213,7 +213,7 @@ func parse(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// document takes up an object.
+// document adds an object.
 func (l *linter) document(ctx context.Context, namespace, file string, u *unstructured.Unstructured) error {
 	object := u.Object
 	if _, ok := object["metadata"].(map[string]any); !ok {

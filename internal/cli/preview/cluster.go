@@ -60,7 +60,7 @@ func (m *maker) slurmCluster(ctx context.Context, cluster *nebiusv1.SlurmCluster
 	return nil
 }
 
-// drop drops the components of a SlurmCluster that are there, so that none is left that is composed no more.
+// drop drops the components of a SlurmCluster that are there, so that none is left that is no longer composed.
 func (m *maker) drop(cluster *nebiusv1.SlurmCluster) {
 	m.Objects = slices.DeleteFunc(m.Objects, func(o client.Object) bool {
 		switch o.(type) {

@@ -255,7 +255,7 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	return m.take(n, out)
 }
 
-// place is where the worker is that stands for all; nil when there is none.
+// place returns where the worker is that stands for all; nil when there is none.
 func (m *maker) place(n *slinkyv1beta1.NodeSet) *nodeset.Place {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
 		m.note(n, "one worker is shown, of a Kubernetes node %s; there is one for each that fits", Unknown)

@@ -171,7 +171,7 @@ func (m *maker) note(o client.Object, format string, args ...any) {
 	m.out.Notes = append(m.out.Notes, m.nameOf(o)+": "+fmt.Sprintf(format, args...))
 }
 
-// take takes up what is rendered of an object. Of one with mistakes the operator applies nothing.
+// take adds what is rendered of an object. Of one with mistakes the operator applies nothing.
 func (m *maker) take(of client.Object, out render.Output) error {
 	mistakes := false
 	for _, p := range out.Problems.Sorted() {
@@ -243,7 +243,7 @@ func Hide(u *unstructured.Unstructured) {
 	}
 }
 
-// replace puts a composed object in the place of the one of that kind and name, with the defaults that the API server fills in.
+// replace replaces the object of that kind and name by a composed one, with the defaults that the API server fills in.
 func (m *maker) replace(o client.Object) error {
 	kind, err := apiutil.GVKForObject(o, m.scheme)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"unicode"
 )
 
-// Removed stands in the place of a secret.
+// Removed replaces a secret.
 const Removed = "[removed]"
 
 // minLiteral is the least number of bytes of a known value that is looked for: a shorter one is part of words.

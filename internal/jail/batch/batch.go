@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package batch writes files into a jail so that whoever reads one sees the old or the new one, and never a part.
+// Package batch writes files into a jail so that a reader sees the old or the new one, and never a part.
 //
 // Each file is written under another name in the same directory, and synced. When all are there, each takes the place of the old
 // one by exchanging names. An error before the end undoes all of it. A crash leaves each file old or new, and files whose names
@@ -59,7 +59,7 @@ func (w *Writer) Changed(files []File) ([]string, error) {
 	return paths, err
 }
 
-// Write makes the files what they shall be, all or none, and returns the paths of those that were not. Old files and what a crash
+// Write writes the files, all or none, and returns the paths of those that have changed. Old files and what a crash
 // left stay in the directories until the returned time, when Clean is to be called; zero when there are none.
 func (w *Writer) Write(files []File) (changed []string, until time.Time, err error) {
 	if changed, err = w.Changed(files); err != nil {

@@ -123,7 +123,7 @@ func TestOldFilesStayAsLongAsCachesLeadToThem(t *testing.T) {
 	}
 }
 
-// TestADirectoryWithTheNameOfAnOldFileStopsNothing is about users, who may make any name in a directory that they may write to.
+// TestADirectoryWithTheNameOfAnOldFileStopsNothing is about users, who can make any name in a directory that they may write to.
 func TestADirectoryWithTheNameOfAnOldFileStopsNothing(t *testing.T) {
 	dir := t.TempDir()
 	w := batch.Writer{Tree: plant(t, dir, map[string]string{"/a-sconfigcontroller-1-0/precious": "mine 0644", "/b-sconfigcontroller-1-0": "old 0644"}), Now: time.Now}

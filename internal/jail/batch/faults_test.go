@@ -88,7 +88,7 @@ func (f *faulty) spared(sync func() error) func() error {
 	return sync
 }
 
-// keep notes whether the disk has the content of a file.
+// keep records whether the disk has the content of a file.
 func (f *faulty) keep(name string, synced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +98,7 @@ func (f *faulty) keep(name string, synced bool) {
 	f.unsynced[name] = !synced
 }
 
-// move notes that a file has got the name of another one, or the place where none was.
+// move records that a file has got the name of another one, or the place where none was.
 func (f *faulty) move(from, to string, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ type run struct {
 // step is one file of a batch on its way.
 type step struct {
 	File
-	// temporary is the name beside the file: of the new one first, and of the old one after an exchange.
+	// temporary is the other name in the directory: of the new file first, and of the old one after an exchange.
 	temporary string
 	// back returns to the old file; nil while nothing has happened to it.
 	back func() error

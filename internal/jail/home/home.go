@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package home makes the home directory of somebody who logs in and has none in the jail. PAM's own pam_mkhomedir(8) would
+// Package home makes the home directory of a user who logs in and has none in the jail. PAM's own pam_mkhomedir(8) would
 // make it in the pod, where sshd opens the session, and would follow whatever links the jail has there.
 package home
 

@@ -168,7 +168,7 @@ func TestHomesOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAHomeThatIsClosedToItsUserStaysClosed is about an administrator who shuts somebody out.
+// TestAHomeThatIsClosedToItsUserStaysClosed is about an administrator who shuts a user out.
 func TestAHomeThatIsClosedToItsUserStaysClosed(t *testing.T) {
 	dir, root := world(t)
 	if made, err := home.Make(root, alice); err != nil || !made {

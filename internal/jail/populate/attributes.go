@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes copies the extended attributes, of which access control lists and file capabilities are some. What the jail's file
+// attributes copies the extended attributes, such as access control lists and file capabilities. What the jail's file
 // system does not take is logged once: NFS takes next to none.
 func (c *copier) attributes(in, out int) error {
 	names, err := attributeNames(in)

@@ -50,7 +50,7 @@ type Options struct {
 	Overwrite bool
 	// Exclude are paths of the source that are not copied.
 	Exclude []string
-	// MountPoints are directories that are made besides those of every jail.
+	// MountPoints are directories that are made in addition to those of every jail.
 	MountPoints []string
 	// SlurmDir is where logins and jobs see Slurm's programs, and SlurmPrograms are the names of those that become symbolic
 	// links from /usr/bin to it.

@@ -72,7 +72,7 @@ func TestAFirstCopyThatIsKilledAnywhereIsGoneOnWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(filepath.Join(jail, Sentinel)); err == nil {
-			// Whoever waits for the sentinel must find everything.
+			// Everything must be there once the sentinel is.
 			whole := normal(tree(t, jail))
 			delete(whole, Marker)
 			delete(whole, lockName)

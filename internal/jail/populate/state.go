@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps a second run out of the jail. A lock ends with its process, so that a killed run holds up nobody. The pod of a Job that was
+// lock keeps a second run out of the jail. A lock ends with its process, so that a killed run holds up no other. The pod of a Job that was
 // deleted may go on for as long as its kubelet gives it, so the run of the next Job waits for it.
 func (c *copier) lock() (unlock func() error, err error) {
 	const often = 100 * time.Millisecond
@@ -176,7 +176,7 @@ func (c *copier) sweep(d *directory) error {
 // maxAside is how many names are tried for a directory that is moved aside.
 const maxAside = 1000
 
-// clear takes away what has a name of ours in a directory; nothing there is no error. A directory is none of ours, so it is moved
+// clear removes what has a name of ours in a directory; nothing there is no error. A directory is not ours, so it is moved
 // aside with all that is in it.
 func (c *copier) clear(dir int, name string) error {
 	err := c.change(func() error { return unix.Unlinkat(dir, name, 0) })

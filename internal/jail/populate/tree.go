@@ -66,7 +66,7 @@ func (q *queue) push(tasks ...task) {
 	q.wake.Broadcast()
 }
 
-// next waits for a task; there is none when all is done, or after an error.
+// next waits for a task; it returns false when all is done, or after an error.
 func (q *queue) next() (task, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

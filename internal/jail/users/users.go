@@ -65,7 +65,7 @@ func Append(shown, list Files) Files {
 	return Files{Passwd: shown.Passwd + others(shown.Passwd, list.Passwd, 7), Group: shown.Group + others(shown.Group, list.Group, 4)}
 }
 
-// others returns the lines with that number of fields whose name and number no line of shown has, nor one before them.
+// others returns the lines with that number of fields whose name and number are in no line of shown, and in no line before them.
 func others(shown, list string, fields int) string {
 	named, numbered := names(shown), map[uint64]bool{}
 	keep(shown, fields, func(parts []string) bool {

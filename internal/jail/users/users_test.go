@@ -73,7 +73,7 @@ func TestThePeopleOfTheJailAreBehindTheAccountsOfTheImage(t *testing.T) {
 	}
 }
 
-// FuzzMerge holds what must not happen whatever stands in the jail: another root, a line that is broken, a password.
+// FuzzMerge checks for what must not happen whatever is in the jail: another root, a broken line, a password.
 func FuzzMerge(f *testing.F) {
 	f.Add("alice:x:1000:1000::/home/alice:/bin/bash\n", "alice:x:1000:\n", "alice:$y$secret:1:::::: \n")
 	f.Add("a:x:01000:0::/:/bin/sh", "g:x:0:a", "")
@@ -134,7 +134,7 @@ func TestThePeopleOfAListAreBehindThoseThatAreThere(t *testing.T) {
 	}
 }
 
-// FuzzAppend holds what must not happen whatever stands in a list: another root, a line that is broken, two of one name or number.
+// FuzzAppend checks for what must not happen whatever is in a list: another root, a broken line, two of one name or number.
 func FuzzAppend(f *testing.F) {
 	f.Add("alice:x:1000:1000::/home/alice:/bin/bash\n", "alice:x:1000:\n", "bob:x:01000:1000::/:/bin/sh\n", "bob:x:1001:bob")
 	f.Add("", "", "a:x:1000:0::/:/bin/sh\na:x:1001:0::/:/bin/sh", "g:x:0:a\nh:x:00:a")

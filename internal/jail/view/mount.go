@@ -42,7 +42,7 @@ func (a *Assembler) Assemble(steps []Step) error {
 	for from, to := range map[string]string{
 		// Where Slurm's commands look for the pod's name service.
 		"/etc/passwd": "passwd", "/etc/group": "group", "/etc/nsswitch.conf": "nsswitch.conf",
-		// Where a link of the jail leads ssh. A file of somebody else's jail is mounted over instead.
+		// Where a link of the jail leads ssh. A file of a jail that we did not fill is mounted over instead.
 		KnownHosts: "coxswain/ssh_known_hosts",
 	} {
 		if err := copyTo(from, filepath.Join(a.Run, to)); err != nil {
@@ -99,7 +99,7 @@ func what(source string) string {
 	return "an empty directory"
 }
 
-// isFile reports whether the jail has a regular file at path. A symbolic link is none: it leads to SlurmDir already.
+// isFile reports whether the jail has a regular file at path. A symbolic link is not one: it leads to SlurmDir already.
 func (a *Assembler) isFile(path string) bool {
 	if _, err := a.Jail.Link(path); err == nil {
 		return false

@@ -146,7 +146,7 @@ func TestTheViewIsAssembled(t *testing.T) {
 	}
 }
 
-// TestTheJailKnowsTheHostsOfThePod has a jail of ours, whose file is a link, and one of somebody else.
+// TestTheJailKnowsTheHostsOfThePod has a jail of ours, whose file is a link, and one that others filled.
 func TestTheJailKnowsTheHostsOfThePod(t *testing.T) {
 	if !isolated(t) {
 		return

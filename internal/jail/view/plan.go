@@ -81,7 +81,7 @@ func Plan(in Input) []Step {
 	return append(steps, uppers(in)...)
 }
 
-// memoryDir is where each worker of a SlurmCluster has a tmpfs. Nobody asked for it, and a jail that was not filled by us may lack it.
+// memoryDir is where each worker of a SlurmCluster has a tmpfs. It was not asked for, and a jail that was not filled by us may lack it.
 const memoryDir = "/mnt/memory"
 
 // uppers are the mounts below Upper, parents first. What is mounted below one of them comes with it.

@@ -70,7 +70,7 @@ func (w *world) has(name string) bool {
 	return err == nil
 }
 
-// program installs a program of the shell that notes its arguments in /calls.
+// program installs a shell script that writes its arguments to /calls.
 func (w *world) program(name, script string) {
 	w.t.Helper()
 	w.write("/bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >>"+w.path("/calls")+"\n"+script+"\n")
@@ -181,7 +181,7 @@ func TestAJobDoesNotStartWhereOthersCanTakeItsDirectory(t *testing.T) {
 		}
 	})
 	w.expect("job_tmpfs_recreate", passivecheck.Prolog, job(), passivecheck.Failed, "users may write to /mnt/memory")
-	// Closed, and full: nobody has the directory, and no node is drained.
+	// Closed, and full: there is no directory, and no node is drained.
 	if err := unix.Mount("", w.path("/mnt/jail/mnt/memory"), "", unix.MS_REMOUNT, "nr_inodes=1"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ const (
 	// health-checker's tests.
 	outputsDir    = "/opt/soperator-outputs"
 	healthOutputs = "health_checker_cmd_stdout"
-	// healthDir is where health-checker writes that output, in the jail. Nobody but root may write to the directories above it: of a
-	// path below outputsDir a user could make a link, which a program of root's follows.
+	// healthDir is where health-checker writes that output, in the jail. Only root may write to the directories above it: in place of a
+	// path below outputsDir a user could make a link, which a program of root follows.
 	healthDir = "/run/check-runner"
 	// maxHealthOutput is how much of the output of a test is kept, in bytes.
 	maxHealthOutput = 16 << 20

@@ -66,7 +66,7 @@ func jobTmpfsRecreate(_ context.Context, m *machine.Machine) (passivecheck.Resul
 	return passivecheck.Result{}, fmt.Errorf("making the directory of job %d: %w", m.Job.ID, err)
 }
 
-// closeMemoryDir lets nobody but root make or move anything in the tmpfs. A kubelet mounts it so that everybody may.
+// closeMemoryDir lets only root make or move anything in the tmpfs. A kubelet mounts it so that everybody may.
 func closeMemoryDir(m *machine.Machine) error {
 	dir, err := m.Files.WithoutLinks().Open(memoryDir)
 	if err != nil {
@@ -92,13 +92,13 @@ func closeMemoryDir(m *machine.Machine) error {
 	return nil
 }
 
-// ofOthers reports whether somebody besides root and a user may have what is at the place of a job's directory.
+// ofOthers reports whether others than root and a user may have what is at the place of a job's directory.
 func ofOthers(info fs.FileInfo, uid int) bool {
 	is := owner(info)
 	return !info.IsDir() || info.Mode().Perm()&0o077 != 0 || is != uid && is != os.Geteuid()
 }
 
-// owner is the user ID of who has a file, or -1.
+// owner returns the user ID of the owner of a file, or -1.
 func owner(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)

@@ -44,7 +44,7 @@ func (r *Runner) command(ctx context.Context, check passivecheck.Check, output *
 
 	bash := exec.CommandContext(ctx, "/bin/bash", "-c", check.Command) //nolint:gosec // to run the administrator's command is what this is for
 	bash.Env, bash.ExtraFiles = environ, []*os.File{said}
-	// Files, and no pipes: a process that the command leaves behind holds nobody up.
+	// Files, and no pipes: a process that the command leaves behind holds up nothing.
 	if output != nil {
 		bash.Stdout, bash.Stderr = output, output
 	}

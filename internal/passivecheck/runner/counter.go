@@ -42,7 +42,7 @@ func Count(root string, counter passivecheck.Counter) error {
 	}
 	counters := passivecheck.ParseCounters(string(content))
 	counters[counter]++
-	// Whoever reads it sees the old file or the new one.
+	// A reader sees the old file or the new one.
 	next := file + ".next"
 	if err := os.WriteFile(next, []byte(counters.Text()), 0o644); err != nil { //nolint:gosec // as above
 		return fmt.Errorf("writing %s: %w", CounterFile, err)

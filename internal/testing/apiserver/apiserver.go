@@ -145,7 +145,7 @@ func (s *Server) Client(t testing.TB, scheme *runtime.Scheme) client.Client {
 	return c
 }
 
-// Outsider returns a client without a cache whose writes are not counted: somebody else who edits our objects.
+// Outsider returns a client without a cache whose writes are not counted: a user who edits our objects.
 func (s *Server) Outsider(t testing.TB, scheme *runtime.Scheme) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(theShared.plane.config)

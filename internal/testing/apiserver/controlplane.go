@@ -35,7 +35,7 @@ func startControlPlane(ctx context.Context) (*controlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A port can be taken by somebody between its choice and its use, so one failed start is tried again.
+	// A port can be taken between its choice and its use, so one failed start is tried again.
 	plane, err := tryStart(ctx, binary)
 	if err != nil && ctx.Err() == nil {
 		plane, err = tryStart(ctx, binary)
@@ -95,7 +95,7 @@ func (c *controlPlane) startAPIServer(etcdPort, port string) error {
 		"--service-account-key-file=" + keys.servingKey, "--service-account-signing-key-file=" + keys.servingKey,
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--authorization-mode=RBAC",
-		// Nobody creates ServiceAccounts' tokens or default accounts here, and no kubelet runs.
+		// ServiceAccounts' tokens and default accounts are not created here, and no kubelet runs.
 		"--disable-admission-plugins=ServiceAccount",
 		// As OpenShift has it: who makes an object that holds up the end of its owner needs a right to the owner's finalizers.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",

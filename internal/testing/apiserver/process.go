@@ -88,7 +88,7 @@ func (p *process) died() error {
 	return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, bytes.Join(lines, []byte("\n")))
 }
 
-// freePorts returns n TCP ports of 127.0.0.1 that nobody listened on a moment ago.
+// freePorts returns n TCP ports of 127.0.0.1 that were free a moment ago.
 func freePorts(n int) ([]string, error) {
 	ports := make([]string, 0, n)
 	for range n {

@@ -50,8 +50,8 @@ type uses struct {
 }
 
 // AsOperator returns Config with the rights of the operator instead of every right: those of config/rbac/role.yaml, in all
-// namespaces. What it is used for is noted, see UsesEnv. The operator is a service account there, whose requests the server
-// limits (priority and fairness), which it does not with an administrator's.
+// namespaces. What it is used for is recorded, see UsesEnv. The operator is a service account there, whose requests the server
+// limits (priority and fairness), unlike those of an administrator.
 func (s *Server) AsOperator(t testing.TB) *rest.Config {
 	t.Helper()
 	if err := theShared.plane.grantRole(); err != nil {
@@ -65,7 +65,7 @@ func (s *Server) AsOperator(t testing.TB) *rest.Config {
 	return config
 }
 
-// Noted returns Config with every right, and notes what it is used for under the name of an account, see UsesEnv.
+// Noted returns Config with every right, and records what it is used for under the name of an account, see UsesEnv.
 func (s *Server) Noted(account string) *rest.Config {
 	config := rest.CopyConfig(s.Config)
 	config.Wrap(theShared.uses.wrap(account))
@@ -147,7 +147,7 @@ func granted(ctx context.Context, clientset kubernetes.Interface) bool {
 	return err == nil && review.Status.Allowed
 }
 
-// wrap makes a transport that notes what an account is used for.
+// wrap makes a transport that records what an account is used for.
 func (u *uses) wrap(account string) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper { return u.noting(account, next) }
 }
@@ -188,7 +188,7 @@ func (u *uses) note(account, resource, verb string) {
 	u.seen[account][resource+" "+verb] = true
 }
 
-// write keeps what was noted in the directory that the environment names, if any.
+// write writes the records to the directory that the environment names, if any.
 func (u *uses) write() error {
 	directory, ok := os.LookupEnv(UsesEnv)
 	u.mu.Lock()

@@ -39,7 +39,7 @@ func Encode(t testing.TB, object any) map[string]any {
 }
 
 // Full makes an object that has every field of the schema, none of them empty. It is not valid: patterns, bounds and
-// rules are not heeded. It is for tests that no field gets lost in a Go type.
+// rules are ignored. It is for tests that no field gets lost in a Go type.
 func (c *CRD) Full() map[string]any {
 	object := fill(c.Schema).(map[string]any)
 	object["apiVersion"] = c.Internal.Spec.Group + "/" + c.Version()

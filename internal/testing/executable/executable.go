@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executable makes programs that tests run in the place of others.
+// Package executable makes programs that tests run in place of others.
 package executable
 
 import (
@@ -18,7 +18,7 @@ func Write(t testing.TB, path, text string) {
 		t.Fatal(err)
 	}
 	// A child that another test starts meanwhile has the file open, too, until it has become its own program, and the kernel executes no
-	// file that somebody may write to: "text file busy".
+	// file that is open for writing: "text file busy".
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(path, []byte(text), 0o755) //nolint:gosec // to be executed
 	syscall.ForkLock.RUnlock()

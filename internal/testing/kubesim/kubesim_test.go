@@ -215,7 +215,7 @@ func (p *play) pods() {
 	p.say("read of what is gone", p.client.Get(ctx, client.ObjectKeyFromObject(bound), bound), nil)
 }
 
-// evictions are asked for with a budget whose status somebody has written.
+// evictions are asked for with a budget whose status has been written.
 func (p *play) evictions() {
 	ctx := p.t.Context()
 	evict := func(what, name string) {
@@ -261,7 +261,7 @@ func (p *play) evictions() {
 	evict("it is nobody's business", "v")
 }
 
-// watches notes what a watch with a label selector sees of objects that come under it and leave it.
+// watches records what a watch with a label selector sees of objects that come under it and leave it.
 func (p *play) watches() {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()

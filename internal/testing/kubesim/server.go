@@ -192,7 +192,7 @@ func (s *Server) finish(r *resource, obj *unstructured.Unstructured) {
 // TouchAnnotation is what Touch changes.
 const TouchAnnotation = "kubesim/touched"
 
-// Touch changes an annotation of an object that nobody looks at, so that the object has another version. It reports whether
+// Touch changes an annotation of an object that is not read by anything, so that the object has another version. It reports whether
 // there is such an object.
 func (s *Server) Touch(plural, namespace, name string) bool {
 	s.mu.Lock()
@@ -215,7 +215,7 @@ func (s *Server) Touch(plural, namespace, name string) bool {
 	return false
 }
 
-// Put stores an object as it is, new or in the place of another; a new one without UID is given what new ones have.
+// Put stores an object as it is, new or in place of another; a new one without UID is given what new ones have.
 func (s *Server) Put(obj *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,7 +348,7 @@ func (s *Server) tell() {
 	s.changed = make(chan struct{})
 }
 
-// store keeps obj, or nothing, in the place of before, with a new resource version; the caller holds the lock.
+// store keeps obj, or nothing, in place of before, with a new resource version; the caller holds the lock.
 func (s *Server) store(r *resource, before, obj *unstructured.Unstructured) {
 	s.version++
 	e := event{version: s.version, before: before, after: obj}

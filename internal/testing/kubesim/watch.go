@@ -104,7 +104,7 @@ func (w *watch) next() (messages []message, changed <-chan struct{}, ended bool)
 	return messages, w.server.changed, false
 }
 
-// translate turns a change into what somebody sees who sees only what the request selects.
+// translate turns a change into what a client sees that sees only what the request selects.
 func (w *watch) translate(e event) {
 	was, is := e.before != nil && w.request.selects(e.before), e.after != nil && w.request.selects(e.after)
 	switch {

@@ -82,7 +82,7 @@ func emptyOf(res *resource) *unstructured.Unstructured {
 	return obj
 }
 
-// owned notes who owns the fields that differ.
+// owned records who owns the fields that differ.
 func (s *Server) owned(r *request, res *resource, live, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	manager, err := res.managers.of(r.subresource)
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *request) preconditions(live *unstructured.Unstructured, uid types.UID, 
 	return nil
 }
 
-// change stores obj, as a client sent it, in the place of live.
+// change stores obj, as a client sent it, in place of live.
 func (s *Server) change(r *request, res *resource, live, obj *unstructured.Unstructured) (int, *unstructured.Unstructured, error) {
 	if err := r.preconditions(live, obj.GetUID(), obj.GetResourceVersion()); err != nil {
 		return 0, nil, err

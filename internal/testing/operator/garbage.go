@@ -49,7 +49,7 @@ func (o *Operator) ObjectsOf(kinds ...client.ObjectList) []client.Object {
 	return out
 }
 
-// Demolish deletes an object as a user does who has a kubelet to end its pods.
+// Demolish deletes an object like a user, with a kubelet that ends its pods.
 func (o *Operator) Demolish(obj client.Object) {
 	o.t.Helper()
 	if err := o.User.Delete(o.t.Context(), obj, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
@@ -57,7 +57,7 @@ func (o *Operator) Demolish(obj client.Object) {
 	}
 }
 
-// Collect does what Kubernetes' garbage collector does: it deletes what belongs to nobody any more. It returns what is left
+// Collect does what Kubernetes' garbage collector does: it deletes what no longer has an owner. It returns what is left
 // of what had an owner, and how much it has deleted.
 func (o *Operator) Collect() (left []string, garbage int) {
 	o.t.Helper()
@@ -79,7 +79,7 @@ func (o *Operator) Collect() (left []string, garbage int) {
 	return left, garbage
 }
 
-// AwaitCollected collects garbage until there is none and nobody writes any more.
+// AwaitCollected collects garbage until there is none and nothing is written any more.
 func (o *Operator) AwaitCollected() {
 	o.t.Helper()
 	for range 10 {

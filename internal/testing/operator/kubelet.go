@@ -152,7 +152,7 @@ func (o *Operator) ChangeKubeNode(name string, edit func(n *corev1.Node)) {
 	}
 }
 
-// SetKubeNodeReady lets Kubernetes hear, or not, of a node.
+// SetKubeNodeReady sets condition Ready of a Kubernetes node.
 func (o *Operator) SetKubeNodeReady(name string, status corev1.ConditionStatus) {
 	o.t.Helper()
 	var n corev1.Node
@@ -185,7 +185,7 @@ func (o *Operator) DeleteKubeNode(name string) {
 	}
 }
 
-// Kill deletes a pod as one does of which nobody will hear again: without a grace period.
+// Kill deletes a pod that is lost for good: without a grace period.
 func (o *Operator) Kill(pod string) {
 	o.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: pod}}
@@ -194,7 +194,7 @@ func (o *Operator) Kill(pod string) {
 	}
 }
 
-// SetReady changes nothing of a pod but whether it is ready.
+// SetReady only changes whether a pod is ready.
 func (o *Operator) SetReady(pod string, status corev1.ConditionStatus) {
 	o.t.Helper()
 	o.setReady(pod, status, time.Now())

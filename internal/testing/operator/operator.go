@@ -43,7 +43,7 @@ import (
 // Operator is a running operator and its surroundings.
 type Operator struct {
 	*apiserver.Server
-	// User is somebody else: the test, whose writes are not counted.
+	// User is the client of the test, whose writes are not counted.
 	User client.Client
 	// Slurm answers for every RestApi.
 	Slurm *fake.Slurm
@@ -228,7 +228,7 @@ func Get[T any, P interface {
 	return obj
 }
 
-// Change edits an object of the test's namespace, again when somebody else does so at the same time.
+// Change edits an object of the test's namespace, again after a conflict.
 func Change[T any, P interface {
 	*T
 	client.Object

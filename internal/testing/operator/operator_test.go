@@ -51,7 +51,7 @@ func TestAnObjectThatIsNotThereYetIsNeverNil(t *testing.T) {
 	}
 }
 
-// gone is a client of an API server that lists a worker pod, and has none when somebody writes its status.
+// gone is a client of an API server that lists a worker pod, and has none when its status is written.
 type gone struct{ client.Client }
 
 // List is part of client.Client.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package port gives tests ports for servers that cannot be asked on which one they listen. A port that was found free, and closed, may be
-// somebody else's when the server listens: of another test, of another package's, or of a connection.
+// in use when the server listens: by another test, by one of another package, or by a connection.
 package port
 
 import (

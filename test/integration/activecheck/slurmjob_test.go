@@ -209,7 +209,7 @@ func TestNothingIsSubmittedTwiceAfterARestart(t *testing.T) {
 	o, nodes := startSlurm(t)
 	slurmCheck(o, "gpu", "runAfterCreation: false, "+onEachWorker)
 	operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "gpu", ready, metav1.ConditionTrue, "Available")
-	// Slurm takes the first job. Its answer is lost, and nothing more is heard of it.
+	// Slurm takes the first job. Its answer is lost, and Slurm does not answer any more.
 	o.Slurm.SetFault(func(r *http.Request) *fake.Fault {
 		if r.Method == http.MethodPost && strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "job/submit") {
 			return &fake.Fault{Cut: true, Apply: true}

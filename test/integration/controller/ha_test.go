@@ -62,7 +62,7 @@ func TestTheServiceFollowsTheActiveSlurmctld(t *testing.T) {
 	for _, name := range []string{"demo-controller-0", "demo-controller-1"} {
 		operator.Create[corev1.Pod](o, fmt.Sprintf(slurmctldPod, name))
 	}
-	// Nobody can be asked, and slurmd needs somebody to ask for its configuration.
+	// No slurmctld can be asked, and slurmd needs one to ask for its configuration.
 	expectActive(o, t, "demo-controller-0")
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "HighlyAvailable", metav1.ConditionUnknown, "NotAsked")
 

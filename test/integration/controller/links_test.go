@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// The link's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes the other's.
+// The link's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes those of the other.
 func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 1, `partition: {enabled: true}`)

@@ -52,7 +52,7 @@ func TestAMachineWithAProcessThatCannotBeEndedIsRebooted(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Without a rebooter on the node nothing is asked of it, nor with one unless it is asked for.
+	// Without a rebooter on the node it is not asked for a reboot, nor with one while that is switched off.
 	o.RebootDegraded = true
 	o.ExpectNothingWritten(o.Restart)
 	o.RebootDegraded = false

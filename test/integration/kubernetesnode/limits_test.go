@@ -33,7 +33,7 @@ func set(n *corev1.Node, kind corev1.NodeConditionType, status corev1.ConditionS
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: reason})
 }
 
-// TestTheOperatorMayChangeItsConditionsOfNodesOnly is about an operator that somebody else has taken over, or that has a bug: what the policy
+// TestTheOperatorMayChangeItsConditionsOfNodesOnly is about an operator that an attacker has taken over, or that has a bug: what the policy
 // of the chart lets pass with its account. The account has every right here, since RBAC refuses some of it as well.
 func TestTheOperatorMayChangeItsConditionsOfNodesOnly(t *testing.T) {
 	o := operator.Start(t, "token")

@@ -213,7 +213,7 @@ func (s *scene) expect(what func(n reboot.Node) string) {
 	})
 }
 
-// ask sets a condition of the node, as who asks for a drain or a reboot does.
+// ask sets a condition of the node, as a program that asks for a drain or a reboot.
 func (s *scene) ask(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) {
 	s.t.Helper()
 	n := s.get()

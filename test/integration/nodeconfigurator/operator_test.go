@@ -41,7 +41,7 @@ func TestANodeConfiguratorBecomesADaemonSet(t *testing.T) {
 		t.Error("the ServiceAccount is missing")
 	}
 
-	// At rest nothing is written, nor by another operator.
+	// At rest nothing is written, also not by another operator.
 	o.Settle()
 	o.Writes.Reset()
 	o.Restart()

@@ -79,7 +79,7 @@ func TestDaemonSetModeFollowsTheKubernetesNodes(t *testing.T) {
 	changeNode(t, o, a, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "gpu" })
 	o.ExpectWorkers("w-b", "w-c", "w-gpu")
 
-	// Whoever runs keeps the name.
+	// The worker that runs keeps the name.
 	incumbent := operator.Get[corev1.Pod](o, "w-c").UID
 	changeNode(t, o, b, func(n *corev1.Node) { n.Annotations[slinkyv1beta1.AnnotationHostnameOverride] = "c" })
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Stalled", metav1.ConditionTrue, "HostnameConflict")

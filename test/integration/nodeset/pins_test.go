@@ -110,7 +110,7 @@ func TestWhatAPinnedWorkerWaitsForIsTold(t *testing.T) {
 	expectPin(t, o, a.Name)
 	unschedulable(t, o, "w-0", "0/2 nodes are available: 1 node(s) were unschedulable")
 	expectWords(t, o, "; w-0 waits for Kubernetes node "+a.Name+", to which it is pinned: it is cordoned")
-	// Whoever does not want to wait takes the pin away.
+	// A user who does not want to wait removes the pin.
 	set := operator.Get[slinkyv1beta1.NodeSet](o, "w")
 	patch := client.MergeFrom(set.DeepCopy())
 	delete(set.Status.OrdinalToNode, "0")

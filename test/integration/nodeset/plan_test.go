@@ -59,7 +59,7 @@ func TestThePlanIsVisibleAndADryRunOnlyShowsIt(t *testing.T) {
 	})
 }
 
-// What a dry run holds up goes on when it is over, though nothing else happens then.
+// What a dry run holds up continues when it is over, though nothing else happens then.
 func TestTheEndOfADryRunWakesTheWorkers(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 2, `updateStrategy: {type: OnDelete}`)

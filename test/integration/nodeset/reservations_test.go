@@ -110,7 +110,7 @@ func TestAScheduledUpdateKeepsToItsReservation(t *testing.T) {
 	})
 }
 
-// expectWeights holds that the records of nodes are those of workers that register with this weight.
+// expectWeights checks that the records of nodes are from workers that register with this weight.
 func expectWeights(t *testing.T, o *operator.Operator, want int, nodes ...string) {
 	t.Helper()
 	for _, name := range nodes {

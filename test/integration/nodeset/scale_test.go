@@ -88,7 +88,7 @@ func TestAnAutoscalerMayScaleANodeSet(t *testing.T) {
 	}
 }
 
-// A program with Go types writes the whole object, and every field that nobody has filled in as empty. It means the number.
+// A program with Go types writes the whole object, and every unset field as empty. It means the number.
 func TestAProgramThatWritesEmptyFieldsScalesANodeSet(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 1, `slurmd: {image: "example.com/slurmd:1"}`)

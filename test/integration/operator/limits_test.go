@@ -33,7 +33,7 @@ func as(t *testing.T, config *rest.Config, user string) client.Client {
 	return c
 }
 
-// TestPoliciesLimitWhatRBACCannot is about an operator, or a pod that fills a jail, that somebody else has taken over. All other tests of the
+// TestPoliciesLimitWhatRBACCannot is about an operator, or a pod that fills a jail, that an attacker has taken over. All other tests of the
 // operator run under the same policies.
 func TestPoliciesLimitWhatRBACCannot(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type mistake struct {
 	object reconcile.Object
 	// others are what there is beside it.
 	others []client.Object
-	// want is "Stalled reason: message" where somebody has to change something, and "Ready reason: message" of a Ready that
+	// want is "Stalled reason: message" where a user has to change something, and "Ready reason: message" of a Ready that
 	// is False where it heals by itself.
 	want string
 }

@@ -78,7 +78,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		// It is somebody else's label on an object of ours, or on a user's; the components' own labels go to their children.
+		// It is a label of others on an object of ours, or on a user's; the components' own labels go to their children.
 		if _, custom := obj.(interface{ GetConditions() []metav1.Condition }); !custom {
 			labels["touched"] = "yes"
 		} else {

@@ -129,7 +129,7 @@ func TestANodeSetPowerStateShowsWhatSlurmWants(t *testing.T) {
 	a.powers("burst-0", "POWER_DOWN")
 	a.showsNodes("12")
 
-	// It belongs to the NodeSet: it comes again when somebody deletes it, and goes with ephemeralNodes.
+	// It belongs to the NodeSet: it is made again when it is deleted, and goes with ephemeralNodes.
 	operator.Delete[nebiusv1alpha1.NodeSetPowerState](a.Operator, "burst")
 	a.showsNodes("12")
 	operator.Change(a.Operator, "burst", func(n *nebiusv1alpha1.NodeSet) { n.Spec.EphemeralNodes = false })

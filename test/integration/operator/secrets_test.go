@@ -36,7 +36,7 @@ type secretReads struct {
 	whole, metadata, single []string
 }
 
-// roundTripper makes a transport that notes reads of Secrets.
+// roundTripper makes a transport that records reads of Secrets.
 func (s *secretReads) roundTripper(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		_, name, ok := strings.Cut(r.URL.Path, "/secrets")

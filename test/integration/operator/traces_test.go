@@ -156,7 +156,7 @@ func TestAChangeOfASlurmClusterLeadsToTheFile(t *testing.T) {
 	})
 }
 
-// expectOneID holds that each pass has an identifier of its own. Each line that the pass has written to the log has it, together with
+// expectOneID checks that each pass has an identifier of its own. Each line that the pass has written to the log has it, together with
 // the trace and the name of the object.
 func expectOneID(t *testing.T, all tracetest.SpanStubs, lines []string) {
 	t.Helper()

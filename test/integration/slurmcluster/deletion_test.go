@@ -110,7 +110,7 @@ func TestAComponentThatIsDeletedFromUnderItsSlurmClusterComesBack(t *testing.T) 
 	o.ExpectNoErrors()
 }
 
-// A namespace that is deleted takes no new objects, and loses the old ones kind by kind, in an order that nobody promises.
+// A namespace that is deleted takes no new objects, and loses the old ones kind by kind, in an order that is not defined.
 func TestANamespaceIsDeletedWhole(t *testing.T) {
 	t.Parallel()
 	for _, reversed := range []bool{false, true} {

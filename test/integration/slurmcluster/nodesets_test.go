@@ -55,7 +55,7 @@ func TestNodeSetsJoinTheirCluster(t *testing.T) {
 	})
 	quiet(w, set, ready)
 
-	// A typing error costs nobody a worker.
+	// A typing error costs no worker.
 	edit(w, set, func(s *nebiusv1alpha1.NodeSet) {
 		s.Spec.NodeConfig.Static = "oops"
 		s.Spec.Replicas = new(int32(1))

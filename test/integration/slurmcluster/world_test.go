@@ -35,7 +35,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
-// world is a server with both controllers running, and somebody who plays the user and the component controllers.
+// world is a server with both controllers running, and plays the user and the component controllers.
 type world struct {
 	t        *testing.T
 	server   *apiserver.Server

@@ -29,7 +29,7 @@ func nextSecond(t *testing.T, o *operator.Operator) {
 	})
 }
 
-// expectNoted waits until the comment of a Slurm node notes its drain.
+// expectNoted waits until the comment of a Slurm node has its drain.
 func expectNoted(t *testing.T, o *operator.Operator, name string) {
 	t.Helper()
 	apiserver.Eventually(t, func() error {

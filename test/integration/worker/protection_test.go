@@ -69,7 +69,7 @@ func TestWorkersAreNotEvictedUntilTheyAreDrained(t *testing.T) {
 			t.Fatalf("%s is evicted, and was not drained", name)
 		}
 	}
-	// What kubectl drain does: it cordons, and goes on trying.
+	// What kubectl drain does: it cordons, and keeps trying.
 	for _, node := range nodes {
 		o.ChangeKubeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	}

@@ -215,7 +215,7 @@ func TestChecksMayNotDrainAllWorkersAtOnce(t *testing.T) {
 	if got := o.NodeState("w-3"); got != "IDLE+DRAIN+DYNAMIC_NORM bad disk" {
 		t.Errorf("w-3, which a person has drained, is %s", got)
 	}
-	// Whoever comes back makes room for the next one.
+	// A worker that comes back makes room for the next one.
 	k.use(o, out, 10)
 	o.ExpectNode(out, "IDLE+DYNAMIC_NORM ")
 	apiserver.Eventually(t, func() error {

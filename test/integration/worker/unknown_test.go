@@ -85,7 +85,7 @@ func TestWhatSlurmctldForgotIsNotDeleted(t *testing.T) {
 		return fmt.Errorf("w-2 says %+v", operator.Get[corev1.Pod](o, "w-2").Status.Conditions)
 	})
 	o.Scale(3)
-	// Somebody deletes two of them, and these register; the third may still run what Slurm has forgotten.
+	// A user deletes two of them, and these register; the third may still run what Slurm has forgotten.
 	for _, name := range operator.WorkerNames(2) {
 		o.Kill(name)
 	}
