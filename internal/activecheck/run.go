@@ -234,8 +234,8 @@ func commentOf(marker, nodes, given string) string {
 	return marker
 }
 
-// ReadMarker reports whether a comment belongs to a Slurm job of a run, and returns the nodes that the job must have: a host list, empty if any will
-// do.
+// ReadMarker reports whether a comment belongs to a Slurm job of a run, and returns the nodes that the job must have: a host list, empty if
+// any will do.
 func ReadMarker(job *batchv1.Job, comment string) (nodes string, ours bool) {
 	rest, ours := strings.CutPrefix(comment, marker(job))
 	rest, _, _ = strings.Cut(rest, givenComment)

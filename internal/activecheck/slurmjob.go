@@ -28,8 +28,8 @@ const user = "soperatorchecks"
 // SbatchKey is the key of the ConfigMap of spec.slurmJobSpec.sbatchScriptRefName that has the batch script.
 const SbatchKey = "sbatch.sh"
 
-// annotationCheckType on a CronJob is the type of the check that it was made for. It distinguishes a CronJob whose managedBy the API server has
-// dropped from one that was made while the check had another type.
+// annotationCheckType on a CronJob is the type of the check that it was made for. It distinguishes a CronJob whose managedBy the API server
+// has dropped from one that was made while the check had another type.
 const annotationCheckType = "coxswain.dev/check-type"
 
 const (
@@ -67,8 +67,8 @@ func script(in Input) string {
 	return in.Script
 }
 
-// slurmTemplate is the pod template of the Jobs of a check of type slurmJob, from which no pod is made. Its variables are those of the Slurm
-// jobs. A user who makes a Job of the CronJob can add some, such as RESERVATION_NAME.
+// slurmTemplate is the pod template of the Jobs of a check of type slurmJob, from which no pod is made. Its variables are those of the
+// Slurm jobs. A user who makes a Job of the CronJob can add some, such as RESERVATION_NAME.
 func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 	check := in.Check
 	o.ignoreKubernetes(check)

@@ -91,7 +91,8 @@ func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
 	return names
 }
 
-// healthy reports whether a job that must have the node would start there once others have ended. Where Slurm does not report that, it is not.
+// healthy reports whether a job that must have the node would start there once others have ended. Where Slurm does not report that, it is
+// not.
 func healthy(state node.State) bool {
 	if !state.Based() || state.Base() == node.Down || state.Base() == node.Error || state.Base() == node.Future {
 		return false

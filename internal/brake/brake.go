@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package brake lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
-// health.Brake decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any check, so
-// that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
+// health.Brake decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any
+// check, so that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
 package brake
 
 import (
@@ -162,8 +162,8 @@ func (b *Brakes) Await(by string) {
 	b.awaited[by] = struct{}{}
 }
 
-// Withdraw records that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm does
-// not show yet.
+// Withdraw records that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm
+// does not show yet.
 func (b *Brakes) Withdraw(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

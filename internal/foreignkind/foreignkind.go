@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package foreignkind recognises the kinds of other operators by what they are. The name of a kind is not enough: another release of its operator
-// may keep its objects in no namespace, or have other fields. Writing it all the same fails, and what relied on it does not start.
+// Package foreignkind recognises the kinds of other operators by what they are. The name of a kind is not enough: another release of its
+// operator may keep its objects in no namespace, or have other fields. Writing it all the same fails, and what relied on it does not start.
 package foreignkind
 
 import (

@@ -75,7 +75,8 @@ type Maintenance struct {
 	Unknown bool
 }
 
-// Of returns what the conditions of a Kubernetes node announce. All conditions count, whatever their order: one that is False hides no other.
+// Of returns what the conditions of a Kubernetes node announce. All conditions count, whatever their order: one that is False hides no
+// other.
 func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 	if c.Ignores(n) {
 		return out

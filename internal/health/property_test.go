@@ -340,8 +340,8 @@ func (w *world) tell() string {
 	return strings.Join(out, "\n")
 }
 
-// TestInvariants checks with the rebooter's own decisions, whatever happens, that no job is lost by a reboot and that nothing of a person is
-// touched. No more nodes are degraded at once than may be, and every node comes back once its causes are gone.
+// TestInvariants checks with the rebooter's own decisions, whatever happens, that no job is lost by a reboot and that nothing of a person
+// is touched. No more nodes are degraded at once than may be, and every node comes back once its causes are gone.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -40,8 +40,8 @@ func (c Conditions) RebootOf(n *corev1.Node) Reboot {
 // clockTolerance is how far a time of Slurm's may be off by our clock: the link does not follow small differences.
 const clockTolerance = 2 * time.Minute
 
-// Over reports whether a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod runs on
-// another one. The machine on which the process was shows that it is to be rebooted, or has stopped showing it since the drain.
+// Over reports whether a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod
+// runs on another one. The machine on which the process was shows that it is to be rebooted, or has stopped showing it since the drain.
 func (r Reboot) Over(reason node.Reason) bool {
 	switch {
 	case !r.Watched || r.Wanted || r.Unknown || reason.At.IsZero():

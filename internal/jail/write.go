@@ -28,8 +28,8 @@ func (r *Root) Create(name string, mode fs.FileMode) (*os.File, error) {
 	return r.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NOCTTY, uint64(mode.Perm()))
 }
 
-// Append opens a file for writing at its end. It refuses anything but a plain file with one name: users who may write in the directory may have put a
-// link, a FIFO or another name of some file there.
+// Append opens a file for writing at its end. It refuses anything but a plain file with one name: users who may write in the directory may
+// have put a link, a FIFO or another name of some file there.
 func (r *Root) Append(name string) (*os.File, error) {
 	file, err := r.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {

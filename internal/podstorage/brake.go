@@ -43,8 +43,8 @@ func (m *Meter) brakeAll(pods []corev1.Pod, facts, last map[types.UID]health.Sto
 	}
 }
 
-// brakeOne asks the brake of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on waiting, and
-// no other may go.
+// brakeOne asks the brake of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on
+// waiting, and no other may go.
 func (m *Meter) brakeOne(key types.NamespacedName, pods []*corev1.Pod, facts, last map[types.UID]health.Storage) {
 	l, ok := m.links.Get(link.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
 	var snapshot *link.Snapshot

@@ -28,8 +28,8 @@ func NodeOf(n *corev1.Node) Node {
 	}
 }
 
-// cordonedByUs reports whether the rebooter was the last to set spec.unschedulable, by the managed fields of the Node. Somebody else may have
-// uncordoned the node and cordoned it again while no rebooter ran.
+// cordonedByUs reports whether the rebooter was the last to set spec.unschedulable, by the managed fields of the Node. Somebody else may
+// have uncordoned the node and cordoned it again while no rebooter ran.
 func cordonedByUs(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		if e.Manager != FieldManager || e.Subresource != "" || e.FieldsV1 == nil {

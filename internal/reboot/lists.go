@@ -139,7 +139,8 @@ func newSituation(f Facts) *situation {
 func (s *situation) drains() bool  { return s.asked == drain || s.asked == reboot }
 func (s *situation) reboots() bool { return s.asked == reboot }
 
-// goesDown reports whether the node shows that it reboots. The request for the drain may have been taken back by then: the node was drained.
+// goesDown reports whether the node shows that it reboots. The request for the drain may have been taken back by then: the node was
+// drained.
 func (s *situation) goesDown() bool {
 	return s.reboots() && s.Node.Reboot.Reason == nebiusv1alpha1.ReasonNodeRebooting
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// DeletionWarnings returns what the deletion of a NodeSet does to jobs: those on its workers, and those of the partition that goes with it. Of
-// other kinds there are none. The error is what did not answer; what is known without it is returned as well.
+// DeletionWarnings returns what the deletion of a NodeSet does to jobs: those on its workers, and those of the partition that goes with it.
+// Of other kinds there are none. The error is what did not answer; what is known without it is returned as well.
 func DeletionWarnings(ctx context.Context, live client.Reader, obj client.Object, how metav1.DeletionPropagation) ([]string, error) {
 	look := newLookup(ctx, live, obj.GetNamespace(), "")
 	var out []string

@@ -35,7 +35,8 @@ func (b *bench) rests() {
 	b.tellMemory(scenario)
 }
 
-// changes measures the time from a change in Slurm to its appearance on the pod. Changes come at any time between two questions of the link.
+// changes measures the time from a change in Slurm to its appearance on the pod. Changes come at any time between two questions of the
+// link.
 func (b *bench) changes() {
 	var took []time.Duration
 	cost := b.cost(func() {

@@ -110,8 +110,8 @@ func copied(dir string) (map[string]copyOf, error) {
 	return out, err
 }
 
-// isNoJail checks that a jail whose copy is not over does not count as one: by its own files, and for what would use it. It returns the files
-// that are in place.
+// isNoJail checks that a jail whose copy is not over does not count as one: by its own files, and for what would use it. It returns the
+// files that are in place.
 func (s *scene) isNoJail(t *testing.T, cluster *unstructured.Unstructured, dir string) map[string]copyOf {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "etc/soperator-jail-populated")); !errors.Is(err, fs.ErrNotExist) {
@@ -161,8 +161,8 @@ func keeps(t *testing.T, dir string, before ...map[string]copyOf) {
 	}
 }
 
-// compares prints what of the image's root file system a jail has not, or has otherwise. What is the pod's, and what populates the jail, is left
-// out.
+// compares prints what of the image's root file system a jail has not, or has otherwise. What is the pod's, and what populates the jail, is
+// left out.
 const compares = `
 out() { grep -v -e '^etc/hostname' -e '^etc/hosts' -e '^etc/resolv.conf' -e '^usr/local/bin/jail' -e '^usr/local/bin/populate-jail' -e '^usr/local/lib/coxswain'; }
 tree() { cd "$1" && find bin etc lib home opt root sbin srv usr var -xdev -printf '%p %y %m %U %G %l\n' | out | sort; }

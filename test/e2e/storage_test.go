@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A worker that fills its ephemeral storage is drained, by what a real kubelet reports, and comes back when the file is gone. A kubelet looks
-// at volumes once a minute, and so does the operator at kubelets.
+// A worker that fills its ephemeral storage is drained, by what a real kubelet reports, and comes back when the file is gone. A kubelet
+// looks at volumes once a minute, and so does the operator at kubelets.
 func TestEphemeralStorage(t *testing.T) {
 	needsTime(t)
 	s := newScene(t)

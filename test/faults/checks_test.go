@@ -194,8 +194,8 @@ func (w *world) expectUsersJob(id int64) {
 	}
 }
 
-// expectCheckedCluster checks what is left of a failed check, whatever went wrong: every drain is that of a person, or of the worker on which
-// the check has failed; that worker is drained; and the status of the run is that of its jobs.
+// expectCheckedCluster checks what is left of a failed check, whatever went wrong: every drain is that of a person, or of the worker on
+// which the check has failed; that worker is drained; and the status of the run is that of its jobs.
 func (w *world) expectCheckedCluster() {
 	w.mu.Lock()
 	emptied := w.emptied

@@ -138,7 +138,8 @@ func TestOthersRunTheStagesOfTheGate(t *testing.T) {
 	}
 }
 
-// TestEveryTestWithARealSlurmIsCompared checks that "make compare", which alone sets where a real Slurm is, runs every package that asks for one.
+// TestEveryTestWithARealSlurmIsCompared checks that "make compare", which alone sets where a real Slurm is, runs every package that asks
+// for one.
 func TestEveryTestWithARealSlurmIsCompared(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {

@@ -134,8 +134,8 @@ func (p *server) empty(t *testing.T, d dashboard) []string {
 	return out
 }
 
-// TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and recorded answers of a slurmctld.
-// The same Prometheus evaluates the alerts.
+// TestNoPanelIsEmpty runs every query of every dashboard on a Prometheus that scrapes an exporter, an operator and recorded answers of a
+// slurmctld. The same Prometheus evaluates the alerts.
 func TestNoPanelIsEmpty(t *testing.T) {
 	program(t, "prometheus")
 	p := startPrometheus(t, startWorld(t))

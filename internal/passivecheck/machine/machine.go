@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine is the node on which checks run: its files and those of the jail, its GPUs, and what slurmctld reports about it. What costs
-// something is found out once, when it is first asked for.
+// Package machine is the node on which checks run: its files and those of the jail, its GPUs, and what slurmctld reports about it. What
+// costs something is found out once, when it is first asked for.
 package machine
 
 import (

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
-// Render returns what "helm template" makes of a chart in directory helm, for a release of the chart's name in a namespace. Without bin/helm
-// the test fails and prints how to build it.
+// Render returns what "helm template" makes of a chart in directory helm, for a release of the chart's name in a namespace. Without
+// bin/helm the test fails and prints how to build it.
 func Render(t testing.TB, chart, namespace string, args ...string) []byte {
 	t.Helper()
 	root, err := checkout.Dir()

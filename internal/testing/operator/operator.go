@@ -309,8 +309,8 @@ func (o *Operator) linked() bool {
 	})
 }
 
-// makesHostKeys reports whether the operator has not answered for a LoginSet yet. It may make the host keys, which takes seconds in which nothing is
-// written.
+// makesHostKeys reports whether the operator has not answered for a LoginSet yet. It may make the host keys, which takes seconds in which
+// nothing is written.
 func (o *Operator) makesHostKeys() bool {
 	if o.enabled != nil && !o.enabled["loginset"] {
 		return false

@@ -83,8 +83,8 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	})
 }
 
-// isUp returns what keeps an object of the predecessors' kinds from being ready. Slurm jobs of checks do not run in this world, whose workers are in no partition: a check
-// may wait for one.
+// isUp returns what keeps an object of the predecessors' kinds from being ready. Slurm jobs of checks do not run in this world, whose
+// workers are in no partition: a check may wait for one.
 func isUp(t *testing.T, o *operator.Operator, u *unstructured.Unstructured) error {
 	t.Helper()
 	if group := u.GroupVersionKind().Group; group != nebiusv1.GroupVersion.Group && group != slinkyv1beta1.GroupVersion.Group {
