@@ -92,7 +92,7 @@ func cgroups(t *testing.T) []string {
 	return output(t, "find", "/sys/fs/cgroup", "-maxdepth", "3", "-type", "d", "-name", "*localkube*")
 }
 
-// processes are those that a cluster leaves when it leaves any.
+// processes returns those that a cluster leaves when it leaves any.
 func processes() []string {
 	var lines []string
 	entries, _ := os.ReadDir("/proc")

@@ -97,7 +97,7 @@ func blockOf(g *ast.GenDecl, dir string) block {
 	return b
 }
 
-// sentence is the first sentence of a comment on one line.
+// sentence returns the first sentence of a comment on one line.
 func sentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if first, _, ok := strings.Cut(text, ". "); ok {
@@ -106,7 +106,7 @@ func sentence(text string) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// generate is the generated part of conditions.md.
+// generate returns the generated part of conditions.md.
 func generate(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -52,7 +52,7 @@ func read(text string) page {
 	return p
 }
 
-// pages are all Markdown files of the repository by their paths from its root.
+// pages returns all Markdown files of the repository by their paths from its root.
 func pages(t *testing.T) map[string]page {
 	t.Helper()
 	out := map[string]page{}
@@ -90,7 +90,7 @@ func walk(t *testing.T, visit func(path, text string)) {
 	}
 }
 
-// dead are the links of a page that lead nowhere. Those to other sites are not followed: the tests need no network.
+// dead returns the links of a page that lead nowhere. Those to other sites are not followed: the tests need no network.
 func dead(all map[string]page, path string) []string {
 	var out []string
 	for _, to := range all[path].links {

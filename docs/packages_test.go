@@ -33,7 +33,7 @@ func TestThePageOfPackagesIsThatOfThePackages(t *testing.T) {
 	compare(t, "contributors/packages.md", out.String())
 }
 
-// packageText is the first sentence of a package comment, without the words "Package name"; "" when there is none.
+// packageText returns the first sentence of a package comment, without the words "Package name"; "" when there is none.
 func packageText(t *testing.T, dir string, files []string) string {
 	t.Helper()
 	for _, file := range files {

@@ -33,7 +33,7 @@ type kind struct {
 
 func (k kind) name() string { return k.crd.Spec.Names.Kind }
 
-// page is the path of the page about the kind, from the directory of the documentation.
+// page returns the path of the page about the kind, from the directory of the documentation.
 func (k kind) page() string {
 	return filepath.Join("reference", k.crd.Spec.Group, strings.ToLower(k.name())+".md")
 }
@@ -78,7 +78,7 @@ type field struct {
 	below                     []field
 }
 
-// count is how many rows a table of the field and those below it has.
+// count returns how many rows a table of the field and those below it has.
 func (f field) count() int {
 	n := 1
 	for _, b := range f.below {
@@ -87,7 +87,7 @@ func (f field) count() int {
 	return n
 }
 
-// fields are those of an object, in the order of the Go type. Its name below the path is that in JSON.
+// fields returns those of an object, in the order of the Go type. Its name below the path is that in JSON.
 func fields(t *testing.T, path string, object apiextensionsv1.JSONSchemaProps, goType reflect.Type) []field {
 	t.Helper()
 	var out []field
@@ -181,7 +181,7 @@ func kubernetes(goType reflect.Type) string {
 	return fmt.Sprintf("%s (%s/%s)", goType.Name(), filepath.Base(filepath.Dir(goType.PkgPath())), version)
 }
 
-// jsonFields are the fields of a struct, with those of structs that are inlined in their place, and the package of each.
+// jsonFields returns the fields of a struct, with those of structs that are inlined in their place, and the package of each.
 func jsonFields(goType reflect.Type) iter.Seq2[reflect.StructField, string] {
 	return func(yield func(reflect.StructField, string) bool) {
 		for goType.Kind() == reflect.Pointer {

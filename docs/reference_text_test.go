@@ -25,7 +25,7 @@ var (
 	special     = regexp.MustCompile("[\\\\`*_\\[\\]|<>]")
 )
 
-// describe is the text of a field and its default. Where the text names the default, that is taken, because it includes defaults
+// describe returns the text of a field and its default. Where the text names the default, that is taken, because it includes defaults
 // that the operator computes.
 func describe(property apiextensionsv1.JSONSchemaProps) (text, fallback string) {
 	text = strings.Join(strings.Fields(property.Description), " ")
@@ -38,7 +38,7 @@ func describe(property apiextensionsv1.JSONSchemaProps) (text, fallback string) 
 	return linked(strings.Join(strings.Fields(text), " ")), fallback
 }
 
-// first is the first sentence of a text of Kubernetes, which has documentation of its own.
+// first returns the first sentence of a text of Kubernetes, which has documentation of its own.
 func first(text string) string {
 	sentence, rest, more := strings.Cut(text, ". ")
 	if link := strings.Index(rest, "[Kubernetes]("); link >= 0 {
@@ -70,7 +70,7 @@ func linked(text string) string {
 	}
 }
 
-// titleOf is a short text for a link: the option of Slurm or the site.
+// titleOf returns a short text for a link: the option of Slurm or the site.
 func titleOf(address string) string {
 	if _, option, ok := strings.Cut(address, "#OPT_"); ok {
 		return option
@@ -104,7 +104,7 @@ func ended(text string) string {
 	return ". "
 }
 
-// limits are what a value has to keep to, as sentences.
+// limits returns what a value has to keep to, as sentences.
 func limits(property apiextensionsv1.JSONSchemaProps) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)+".") }
@@ -137,7 +137,7 @@ func limits(property apiextensionsv1.JSONSchemaProps) string {
 
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 
-// readers are the pages that describe what a kind is for.
+// readers returns the pages that describe what a kind is for.
 func readers() map[string]string {
 	return map[string]string{
 		"Accounting.v1beta1": "users/accounting.md", "Controller.v1beta1": "users/controller.md", "LoginSet.v1beta1": "users/loginset.md",
@@ -154,7 +154,7 @@ type writer struct {
 	idle func(path string) bool
 }
 
-// referencePage is the page of a kind. The kind has no effect at all where idle is empty, and fields of the API group slinky.slurm.net
+// referencePage returns the page of a kind. The kind has no effect at all where idle is empty, and fields of the API group slinky.slurm.net
 // are not in that list.
 func referencePage(t *testing.T, k kind, idle []string) string {
 	t.Helper()
@@ -243,7 +243,7 @@ func (w *writer) rules(f field) {
 	}
 }
 
-// meaning is the text of a field, with the mark of those that have no effect.
+// meaning returns the text of a field, with the mark of those that have no effect.
 func (w *writer) meaning(f field) string {
 	if w.idle(f.path) {
 		return strings.TrimSpace("**No effect in this version.** " + f.text)
@@ -262,7 +262,7 @@ func below(path, above string) bool {
 // notServed reports whether nothing acts on a kind: the page of fields without effect lists none of its fields.
 func notServed(group string, idle []string) bool { return group == nebiusGroup && len(idle) == 0 }
 
-// readWithoutEffect are the fields without effect by kind. internal/compose compares that page with what the operator does.
+// readWithoutEffect returns the fields without effect by kind. internal/compose compares that page with what the operator does.
 func readWithoutEffect(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("users/without-effect.md")

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rights are the verbs of the operator's role by what they are about, as kubectl writes it: pods/status, deployments.apps.
+// rights returns the verbs of the operator's role by what they are about, as kubectl writes it: pods/status, deployments.apps.
 func rights(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../config/rbac/role.yaml")

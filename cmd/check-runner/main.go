@@ -85,14 +85,14 @@ type options struct {
 	command, config, outputs, log, root, jail string
 }
 
-// environment is what commands see: that of slurmd's script, and where things are, as the scripts of Soperator's chart export it.
+// environment returns what commands see: that of slurmd's script, and where things are, as the scripts of Soperator's chart export it.
 func (o options) environment(given map[string]string) map[string]string {
 	out := maps.Clone(given)
 	out["CHECKS_CONFIG"], out["CHECKS_OUTPUTS_BASE_DIR"] = o.config, o.outputs
 	return out
 }
 
-// run is the program. Its own errors are reported, and let the job run.
+// run runs the program. Its own errors are reported, and let the job run.
 func run(ctx context.Context, in invocation) int {
 	o, err := parse(in)
 	switch {
@@ -214,7 +214,7 @@ func parse(in invocation) (options, error) {
 	return o, nil
 }
 
-// defaultConfig is what a user mounted, or that of the image.
+// defaultConfig returns what a user mounted, or that of the image.
 func defaultConfig(root string) string {
 	if _, err := os.Stat(filepath.Join(root, usersConfig)); err == nil {
 		return filepath.Join(root, usersConfig)

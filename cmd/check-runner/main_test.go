@@ -48,7 +48,7 @@ func (w *worker) write(name, content string) {
 	executable.Write(w.t, w.path(name), content)
 }
 
-// read is the content of a file, empty when there is none.
+// read returns the content of a file, empty when there is none.
 func (w *worker) read(name string) string {
 	w.t.Helper()
 	content, err := os.ReadFile(w.path(name))
@@ -259,7 +259,7 @@ func TestTheConfigurationOfTheImageAsksNobodyAtAJob(t *testing.T) {
 	}
 }
 
-// twelve is a prolog of twelve built-in checks on a node that has what they look at.
+// twelve returns a prolog of twelve built-in checks on a node that has what they look at.
 func twelve(t testing.TB) *worker {
 	t.Helper()
 	w := newWorker(t)

@@ -184,7 +184,7 @@ func duration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// issuer is where tokens come from.
+// issuer returns where tokens come from.
 func (o *options) issuer() (token.Issuer, error) {
 	switch {
 	case o.tokenFile != "":

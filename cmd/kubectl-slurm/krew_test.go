@@ -49,7 +49,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// platforms are those that the Makefile builds for.
+// platforms returns those that the Makefile builds for.
 func platforms(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../Makefile")

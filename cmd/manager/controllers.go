@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 )
 
-// meanings are the kinds that a name in --controllers switches on, the one that "-name" switches off first: the kinds, "slurmcluster"
+// meanings returns the kinds that a name in --controllers switches on, the one that "-name" switches off first: the kinds, "slurmcluster"
 // with all that a SlurmCluster is composed of, which need their controllers; and the names of the two managers of Soperator 5.0
 // (contract soperator-runtime.md H.10), whose parts are no controllers of their own here.
 func meanings() map[string][]string {

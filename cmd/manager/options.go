@@ -65,7 +65,7 @@ type options struct {
 	webhooks                 webhook.Flags
 }
 
-// program is the manager on the command line.
+// program returns the manager on the command line.
 func program() command.Program {
 	return command.Program{
 		Name: "manager",
@@ -187,7 +187,7 @@ const minNotReadyTimeout = time.Minute
 // minClusterMetricsInterval is the shortest time between two collections.
 const minClusterMetricsInterval = time.Second
 
-// storageOptions are how ephemeral storage is measured; nil for not at all.
+// storageOptions returns how ephemeral storage is measured; nil for not at all.
 func (o *options) storageOptions() *podstorage.Options {
 	if !o.measureStorage {
 		return nil
@@ -258,7 +258,7 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// concurrency is the number of objects of a kind that are reconciled at once.
+// concurrency returns the number of objects of a kind that are reconciled at once.
 func (o *options) concurrency(kind string) int {
 	if n := *o.workers[kind]; n > 0 {
 		return n
@@ -271,7 +271,7 @@ func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
 	return logging.Handler(w, o.logLevel, o.logFormat)
 }
 
-// ownNamespace is the namespace that the manager's own pod is in, by the file that Kubernetes gives it, or else by the flag;
+// ownNamespace returns the namespace that the manager's own pod is in, by the file that Kubernetes gives it, or else by the flag;
 // empty outside of a cluster.
 func (o *options) ownNamespace(file string) string {
 	data, err := os.ReadFile(file) //nolint:gosec // the path is that of the service account, or a test's
@@ -281,7 +281,7 @@ func (o *options) ownNamespace(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// domain is the cluster's DNS domain: the flag, or what follows "svc." in the search list of resolv.conf.
+// domain returns the cluster's DNS domain: the flag, or what follows "svc." in the search list of resolv.conf.
 func (o *options) domain(resolvConf string) string {
 	if o.clusterDomain != "" {
 		return o.clusterDomain
@@ -299,7 +299,7 @@ func (o *options) domain(resolvConf string) string {
 	return cmp.Or(domain, "cluster.local")
 }
 
-// serviceDomain is what follows "svc." in a search list.
+// serviceDomain returns what follows "svc." in a search list.
 func serviceDomain(search []string) string {
 	for _, entry := range search {
 		if domain, ok := strings.CutPrefix(entry, "svc."); ok {

@@ -23,7 +23,7 @@ type options struct {
 	logLevel, logFormat string
 }
 
-// program is the webhook on the command line.
+// program returns the webhook on the command line.
 func program() command.Program {
 	return command.Program{
 		Name: "webhook",

@@ -95,10 +95,10 @@ func runsFirst(in Input) bool {
 // name is that of the check's container, and the beginning of the name of its first Job.
 func name(check *nebiusv1alpha1.ActiveCheck) string { return cmp.Or(check.Spec.Name, check.Name) }
 
-// InitialRunName is the name of the Job that runs after creation.
+// InitialRunName returns the name of the Job that runs after creation.
 func InitialRunName(check *nebiusv1alpha1.ActiveCheck) string { return name(check) + "-initial-run" }
 
-// identity is the set of labels of everything that a check makes.
+// identity returns the set of labels of everything that a check makes.
 func identity(check *nebiusv1alpha1.ActiveCheck) label.Set {
 	return label.Set{Name: "activecheck", Instance: check.Spec.SlurmClusterRefName, Component: "soperatorchecks"}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// input is a check of an available cluster, with this spec beside the name of the cluster.
+// input returns a check of an available cluster, with this spec beside the name of the cluster.
 func input(t testing.TB, spec string) Input {
 	t.Helper()
 	check := manifest.Parse[nebiusv1alpha1.ActiveCheck](t, "{metadata: {name: disk, namespace: slurm, uid: u}, spec: {slurmClusterRefName: demo, "+spec+"}}")
@@ -68,7 +68,7 @@ slurmJobSpec: {eachWorkerJobs: true, sbatchScript: "#!/bin/bash\ntrue\n", jobCon
 	}
 }
 
-// kinds are the kinds of what a check is made of.
+// kinds returns the kinds of what a check is made of.
 func kinds(out Output) (kinds []string) {
 	for _, o := range out.Objects {
 		switch o := o.(type) {

@@ -28,7 +28,7 @@ const (
 // The kubelet counts that from the start of the pod. A pod that never starts would hold up all later runs.
 const pendingLimit = 10 * time.Minute
 
-// cronJob is the CronJob of a check. It is suspended while the cluster is away on purpose.
+// cronJob returns the CronJob of a check. It is suspended while the cluster is away on purpose.
 func cronJob(in Input, template corev1.PodTemplateSpec, g Gate) *batchv1.CronJob {
 	check, spec := in.Check, &in.Check.Spec
 	schedule := spec.Schedule
@@ -55,12 +55,12 @@ func cronJob(in Input, template corev1.PodTemplateSpec, g Gate) *batchv1.CronJob
 	return out
 }
 
-// initialRun is the Job that runs after creation.
+// initialRun returns the Job that runs after creation.
 func initialRun(in Input, template corev1.PodTemplateSpec) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: meta(in.Check, InitialRunName(in.Check)), Spec: jobSpec(in.Check, template)}
 }
 
-// jobSpec is a run: one pod, which is tried once. A run of Slurm jobs has none, and its deadline is that of the submission.
+// jobSpec returns a run: one pod, which is tried once. A run of Slurm jobs has none, and its deadline is that of the submission.
 func jobSpec(check *nebiusv1alpha1.ActiveCheck, template corev1.PodTemplateSpec) batchv1.JobSpec {
 	deadline := orDefault(check.Spec.ActiveDeadlineSeconds, defaultDeadline)
 	out := batchv1.JobSpec{Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)), Template: template}
@@ -73,7 +73,7 @@ func jobSpec(check *nebiusv1alpha1.ActiveCheck, template corev1.PodTemplateSpec)
 	return out
 }
 
-// meta is the metadata of an object of a check.
+// meta returns the metadata of an object of a check.
 func meta(check *nebiusv1alpha1.ActiveCheck, name string) metav1.ObjectMeta {
 	return pod.ObjectMeta(check, name, identity(check), slinkyv1beta1.Metadata{Annotations: annotations(check)})
 }

@@ -68,7 +68,7 @@ func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 	return ""
 }
 
-// Last is how the last run of a check went, in the words of its status; None before the first.
+// Last returns how the last run of a check went, in the words of its status; None before the first.
 func Last(check *nebiusv1alpha1.ActiveCheck) string {
 	slurm, job := check.Status.SlurmJobsStatus, check.Status.K8sJobsStatus
 	switch isSlurm := check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob; {
@@ -80,7 +80,7 @@ func Last(check *nebiusv1alpha1.ActiveCheck) string {
 	return "None"
 }
 
-// cycle is the mistake of a check that depends on itself, directly or through others: none of them would ever run. A check that only
+// cycle returns the mistake of a check that depends on itself, directly or through others: none of them would ever run. A check that only
 // leads to such a cycle waits.
 func cycle(check *nebiusv1alpha1.ActiveCheck, checks map[string]*nebiusv1alpha1.ActiveCheck) problem.List {
 	seen := map[string]bool{}

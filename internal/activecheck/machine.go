@@ -109,12 +109,12 @@ func says(job *batchv1.Job, machine worker.Machine) string {
 	return "waits for Job " + job.Name
 }
 
-// machineJobName is the name of the Job that looks at a machine.
+// machineJobName returns the name of the Job that looks at a machine.
 func machineJobName(check *nebiusv1alpha1.ActiveCheck, machine worker.Machine) string {
 	return name(check) + "-" + label.Digest(map[string][]byte{"check": []byte(check.Name), "machine": []byte(machine.String())})[:10]
 }
 
-// machineJob is a run on one machine. Neither a cordon nor a taint keeps it away: the worker is there already.
+// machineJob returns a run on one machine. Neither a cordon nor a taint keeps it away: the worker is there already.
 func machineJob(check *nebiusv1alpha1.ActiveCheck, name string, machine worker.Machine, template corev1.PodTemplateSpec) *batchv1.Job {
 	template = *template.DeepCopy()
 	pod.Bind(&template.Spec, machine.Node)

@@ -22,7 +22,7 @@ const required = plain + ", requiredBeforeJobs: true"
 
 var node1 = worker.Machine{Node: "node-1", UID: "u", System: "s"}
 
-// onNode1 is the Job on node-1, with a condition; empty for none.
+// onNode1 returns the Job on node-1, with a condition; empty for none.
 func onNode1(kind batchv1.JobConditionType) batchv1.Job {
 	var j batchv1.Job
 	j.Name, j.Annotations = "disk-7bbac03e3e", map[string]string{slinkyv1beta1.AnnotationMachine: node1.String()}

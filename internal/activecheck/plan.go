@@ -121,7 +121,7 @@ func (p *RunPlan) conclude(check *nebiusv1alpha1.ActiveCheck, job EndedJob, node
 	p.Record.Ended[job.ID] = End{State: job.State, Reason: job.Reason}
 }
 
-// LookAgain is when to look at a run again although nothing changes: when its submission must end. It is zero where that is not waited
+// LookAgain returns when to look at a run again although nothing changes: when its submission must end. It is zero where that is not waited
 // for.
 func LookAgain(plan RunPlan) time.Time {
 	if plan.Step != StepWait && plan.Step != StepSubmit || plan.Job.Status.StartTime == nil {

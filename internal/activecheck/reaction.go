@@ -67,7 +67,7 @@ func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction,
 	return out, problems
 }
 
-// reactionsTo are those to a state, and where they stand in the spec. failureReactions win over the deprecated reactions as a whole, so
+// reactionsTo returns those to a state, and where they stand in the spec. failureReactions win over the deprecated reactions as a whole, so
 // that taking a switch away there does not bring that of the other block back.
 func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1alpha1.Reactions, string) {
 	switch {
@@ -116,7 +116,7 @@ func CommentsOn(check, comment string) bool { return strings.Contains(comment, f
 // failed is how the text about a failed job begins.
 const failed = "Failed "
 
-// drainReason is the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition.
+// drainReason returns the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition.
 func drainReason(r *nebiusv1alpha1.Reactions, path, text string) (reason string, problems problem.List) {
 	drains, err := r.DrainSlurmNode.Decode()
 	if err != nil {
@@ -132,7 +132,7 @@ func drainReason(r *nebiusv1alpha1.Reactions, path, text string) (reason string,
 	return node.SanitizeReason(strings.TrimSpace(prefix + " " + text)), problems
 }
 
-// reservation is the name of the reservation of a node; empty without a prefix.
+// reservation returns the name of the reservation of a node; empty without a prefix.
 func reservation(r *nebiusv1alpha1.Reservation, node string) string {
 	if r == nil || r.Prefix == "" {
 		return ""

@@ -38,7 +38,7 @@ type End struct {
 // unknownState is the end of a job that slurmctld has forgotten before anybody saw its end.
 const unknownState = "UNKNOWN"
 
-// Forgotten is the end of a job that slurmctld does not have any more.
+// Forgotten returns the end of a job that slurmctld does not have any more.
 func Forgotten() End { return End{State: unknownState, Reason: "SlurmctldHasForgottenIt"} }
 
 // A Record is what the annotations of a Kubernetes Job record about its Slurm jobs.
@@ -72,7 +72,7 @@ func ReadRecord(annotations map[string]string) Record {
 	return out
 }
 
-// Annotations are the annotations that ReadRecord reads as this record.
+// Annotations returns the annotations that ReadRecord reads as this record.
 func (r Record) Annotations() map[string]string {
 	out := map[string]string{}
 	if r.Submitted {
@@ -97,7 +97,7 @@ func (r Record) Annotations() map[string]string {
 	return out
 }
 
-// Open are the numbers of the jobs that have not ended, as far as that is recorded.
+// Open returns the numbers of the jobs that have not ended, as far as that is recorded.
 func (r Record) Open() (open []string) {
 	for _, id := range r.IDs {
 		if _, ended := r.Ended[id]; !ended {
@@ -215,7 +215,7 @@ func Ours(job *batchv1.Job) bool {
 // Over reports whether a Job has ended.
 func Over(job *batchv1.Job) bool { return has(job, batchv1.JobComplete) || has(job, batchv1.JobFailed) }
 
-// marker is what the comment of the Slurm jobs of a run begins with, by which they are found again. The nodes that a job must have
+// marker returns what the comment of the Slurm jobs of a run begins with, by which they are found again. The nodes that a job must have
 // follow, since slurmctld shows of a pending job only where it may run. What the batch script gives as a comment comes last.
 func marker(job *batchv1.Job) string { return ManagedBy + " " + string(job.UID) }
 
@@ -223,7 +223,7 @@ func marker(job *batchv1.Job) string { return ManagedBy + " " + string(job.UID) 
 // (passivecheck.Job).
 const givenComment = " comment="
 
-// commentOf is the comment of a Slurm job of a run.
+// commentOf returns the comment of a Slurm job of a run.
 func commentOf(marker, nodes, given string) string {
 	if nodes != "" {
 		marker += " " + nodes

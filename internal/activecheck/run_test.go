@@ -20,7 +20,7 @@ import (
 // began is when the runs of tests began.
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// aRun is a Job that began, changed by what is given of it.
+// aRun returns a Job that began, changed by what is given of it.
 func aRun(t testing.TB, rest string) *batchv1.Job {
 	t.Helper()
 	return manifest.Parse[batchv1.Job](t, "{metadata: {name: run, namespace: slurm, uid: u, "+rest+"}, spec: {managedBy: "+ManagedBy+`, activeDeadlineSeconds: 60,

@@ -56,7 +56,7 @@ func result(r Record) nebiusv1alpha1.SlurmRunStatus {
 	return nebiusv1alpha1.SlurmRunComplete
 }
 
-// endOf is what the end of one job means. One whose node died, or whose time was over, proves nothing about what was checked.
+// endOf returns what the end of one job means. One whose node died, or whose time was over, proves nothing about what was checked.
 func endOf(end End) nebiusv1alpha1.SlurmRunStatus {
 	switch end.State {
 	case "COMPLETED":
@@ -69,7 +69,7 @@ func endOf(end End) nebiusv1alpha1.SlurmRunStatus {
 	return nebiusv1alpha1.SlurmRunError
 }
 
-// RunStatus is the status of the Kubernetes Job of a run. The Job stands for one thing that succeeds or fails, whatever the number of
+// RunStatus returns the status of the Kubernetes Job of a run. The Job stands for one thing that succeeds or fails, whatever the number of
 // its Slurm jobs; active is the number of those that have not ended. Once it has ended it stays.
 func RunStatus(job *batchv1.Job, r Record, now time.Time) batchv1.JobStatus {
 	out := *job.Status.DeepCopy()
@@ -165,7 +165,7 @@ func SlurmStatus(in Input, before *nebiusv1alpha1.SlurmJobsStatus, now time.Time
 	return out
 }
 
-// newestRun is the Job of the run that began last; nil if none has begun.
+// newestRun returns the Job of the run that began last; nil if none has begun.
 func newestRun(jobs []batchv1.Job) (last *batchv1.Job) {
 	for i := range jobs {
 		j := &jobs[i]
@@ -191,7 +191,7 @@ func earlier(at *metav1.Time, first string, than *metav1.Time, thanFirst string)
 	return err == nil && thanErr == nil && number < thanNumber
 }
 
-// firstJob is the number of the first Slurm job of a run; empty for none.
+// firstJob returns the number of the first Slurm job of a run; empty for none.
 func firstJob(job *batchv1.Job) string {
 	if ids := ReadRecord(job.Annotations).IDs; len(ids) > 0 {
 		return ids[0]

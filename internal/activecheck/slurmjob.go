@@ -67,7 +67,7 @@ func script(in Input) string {
 	return in.Script
 }
 
-// slurmTemplate is the pod template of the Jobs of a check of type slurmJob, from which no pod is made. Its variables are those of the
+// slurmTemplate returns the pod template of the Jobs of a check of type slurmJob, from which no pod is made. Its variables are those of the
 // Slurm jobs. A user who makes a Job of the CronJob can add some, such as RESERVATION_NAME.
 func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 	check := in.Check
@@ -95,7 +95,7 @@ func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 	}
 }
 
-// environment are the variables of a check's Slurm jobs. Only plain values can go to Slurm.
+// environment returns the variables of a check's Slurm jobs. Only plain values can go to Slurm.
 func (o *Output) environment(check *nebiusv1alpha1.ActiveCheck) []corev1.EnvVar {
 	out := []corev1.EnvVar{{Name: variableCheck, Value: name(check)}}
 	for i, v := range list(o, slurmSpec(check).JobContainer.Env, slurmEnvPath, (*embedded.EnvVar).Decode) {
@@ -163,7 +163,7 @@ func managedBy(cron *batchv1.CronJob) bool {
 	return by != nil && *by == ManagedBy
 }
 
-// NotServed is the problem of a check of Slurm jobs in a Kubernetes that does not know spec.managedBy of Jobs; nil for none.
+// NotServed returns the problem of a check of Slurm jobs in a Kubernetes that does not know spec.managedBy of Jobs; nil for none.
 func NotServed(in Input) problem.List {
 	if !IsSlurmJob(in.Check) || in.CronJob == nil || managedBy(in.CronJob) || in.CronJob.Annotations[annotationCheckType] == "" {
 		return nil
@@ -172,7 +172,7 @@ func NotServed(in Input) problem.List {
 		"slurmJob needs Kubernetes 1.32 or later: this API server dropped spec.managedBy of the Jobs, so that nothing is run")}
 }
 
-// partitions are where the jobs of a cluster's checks go. An empty one leaves it to the script and to Slurm, where the cluster has no
+// partitions returns where the jobs of a cluster's checks go. An empty one leaves it to the script and to Slurm, where the cluster has no
 // partition of that name.
 func partitions(cluster *nebiusv1.SlurmCluster) (hidden, background string) {
 	hidden, background = hiddenPartition, backgroundPartition
@@ -203,7 +203,7 @@ func partitions(cluster *nebiusv1.SlurmCluster) (hidden, background string) {
 	return hidden, background
 }
 
-// RunOf is the run that a Kubernetes Job of a check stands for. The variables are those of the Job's own pod template.
+// RunOf returns the run that a Kubernetes Job of a check stands for. The variables are those of the Job's own pod template.
 func RunOf(in Input, job *batchv1.Job) (Run, problem.List) {
 	spec := slurmSpec(in.Check)
 	submission, problems := scripted(in)
@@ -232,7 +232,7 @@ func RunOf(in Input, job *batchv1.Job) (Run, problem.List) {
 	return run, problems
 }
 
-// deadline is how long the submission of a run may take.
+// deadline returns how long the submission of a run may take.
 func deadline(job *batchv1.Job) time.Duration {
 	seconds := orDefault(job.Spec.ActiveDeadlineSeconds, defaultDeadline)
 	return time.Duration(min(seconds, int64(maxDeadline/time.Second))) * time.Second
@@ -248,7 +248,7 @@ type SubmittedJob struct {
 	Nodes []string
 }
 
-// Missing are the jobs of a run that are not submitted yet. There are never two of a run for one node, and never more than its limit.
+// Missing returns the jobs of a run that are not submitted yet. There are never two of a run for one node, and never more than its limit.
 func Missing(run Run, nodes []rest.Node, there []SubmittedJob, job *batchv1.Job) []rest.Submission {
 	if run.Reservation != "" || !run.EachWorker && !run.Array {
 		if len(there) > 0 {
@@ -271,7 +271,7 @@ func Missing(run Run, nodes []rest.Node, there []SubmittedJob, job *batchv1.Job)
 	return Submissions(run, free, chanceOf(job))
 }
 
-// chanceOf is the source by which a run chooses among healthy nodes.
+// chanceOf returns the source by which a run chooses among healthy nodes.
 func chanceOf(job *batchv1.Job) *rand.Rand {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(job.UID))            // it never fails

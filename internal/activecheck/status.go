@@ -49,7 +49,7 @@ func isNext(last *batchv1.Job, before *nebiusv1alpha1.K8sJobsStatus, jobs []batc
 		before.LastJobScheduleTime.Before(&last.CreationTimestamp)
 }
 
-// newest is the Job that was made last.
+// newest returns the Job that was made last.
 func newest(jobs []batchv1.Job) *batchv1.Job {
 	if len(jobs) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func newest(jobs []batchv1.Job) *batchv1.Job {
 	return &last
 }
 
-// jobStatus is how a Job is.
+// jobStatus returns how a Job is.
 func jobStatus(job *batchv1.Job) nebiusv1alpha1.K8sJobStatus {
 	switch {
 	case has(job, batchv1.JobComplete):

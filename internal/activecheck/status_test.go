@@ -19,7 +19,7 @@ import (
 
 func fuzzed(raw []byte, into any) error { return json.Unmarshal(raw, into) }
 
-// at is a time, in minutes.
+// at returns a time, in minutes.
 func at(minutes int) *metav1.Time {
 	return new(metav1.NewTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC)))
 }

@@ -41,7 +41,7 @@ type Run struct {
 	Max int
 }
 
-// Submissions are the jobs of a run. The cases in order:
+// Submissions returns the jobs of a run. The cases in order:
 //
 //	case               jobs
 //	in a reservation   one, in partition hidden
@@ -74,7 +74,7 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 	return out
 }
 
-// chosen are the names of healthy nodes, at most limit of them if it is not 0, in order.
+// chosen returns the names of healthy nodes, at most limit of them if it is not 0, in order.
 func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
 	var names []string
 	for i := range nodes {

@@ -32,7 +32,7 @@ const (
 	scriptVolume = "check-script"
 )
 
-// podTemplate is the pod of a run, with the user's PodTemplate laid over it.
+// podTemplate returns the pod of a run, with the user's PodTemplate laid over it.
 func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 	check := in.Check
 	out := corev1.PodTemplateSpec{Spec: o.podSpec(check)}
@@ -55,7 +55,7 @@ func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 	return out
 }
 
-// podSpec is the pod of a run as the check itself describes it. A check may be root in its container, since many write into the jail
+// podSpec returns the pod of a run as the check itself describes it. A check may be root in its container, since many write into the jail
 // or change to other users, with the capabilities that the container runtime gives by itself. A PodTemplate may ask for less or more.
 func (o *Output) podSpec(check *nebiusv1alpha1.ActiveCheck) corev1.PodSpec {
 	spec, job := &check.Spec, nebiusv1alpha1.K8sJobSpec{}
@@ -130,7 +130,7 @@ func list[E, T any](o *Output, items []E, path string, decode func(*E) (*T, erro
 // unconfined is the default of the API for the profile of a container.
 const unconfined = "unconfined"
 
-// appArmor is the profile of a container. The default of the API, unconfined, is the container runtime's own.
+// appArmor returns the profile of a container. The default of the API, unconfined, is the container runtime's own.
 func (o *Output) appArmor(profile, path string) *corev1.AppArmorProfile {
 	local, isLocal := strings.CutPrefix(profile, "localhost/")
 	switch {

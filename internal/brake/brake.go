@@ -114,7 +114,7 @@ func (s *nodeSet) see(workers []Worker) {
 	}
 }
 
-// outFor are the nodes that are out of service for checks: those that Slurm shows so, and those of this NodeSet that checks may drain
+// outFor returns the nodes that are out of service for checks: those that Slurm shows so, and those of this NodeSet that checks may drain
 // and that Slurm does not show yet.
 func (s *nodeSet) outFor(r Request, now time.Time) (out []string) {
 	maps.DeleteFunc(s.unseen, func(_ string, at time.Time) bool { return now.Sub(at) >= grantTime })
@@ -137,7 +137,7 @@ func (s *nodeSet) outFor(r Request, now time.Time) (out []string) {
 	return out
 }
 
-// waiting are the nodes that any check wants out of service and that wait.
+// waiting returns the nodes that any check wants out of service and that wait.
 func (s *nodeSet) waiting() []string {
 	names := map[string]struct{}{}
 	for _, answer := range s.answers {
@@ -192,7 +192,7 @@ func (b *Brakes) Notify(changed func(types.NamespacedName)) {
 	b.changed = changed
 }
 
-// Limit is how many of a number of workers may be out of service for checks.
+// Limit returns how many of a number of workers may be out of service for checks.
 func (b *Brakes) Limit(workers int) int { return b.limit.Of(workers) }
 
 // Status is how the brake of one NodeSet is.
@@ -205,7 +205,7 @@ type Status struct {
 	Out, Workers, Limit int
 }
 
-// Of is how the brake of a NodeSet is.
+// Of returns how the brake of a NodeSet is.
 func (b *Brakes) Of(set types.NamespacedName) Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -47,8 +47,8 @@ const backupHeader = `# WARNING: this file has keys and passwords in it. Whoever
 # Written by kubectl slurm backup of namespace %s. "kubectl slurm restore -f FILE" puts it back, into the namespace that is chosen then.
 `
 
-// backedUp are the kinds of both groups in the order in which they are restored: what others refer to comes first. Secrets and ConfigMaps
-// come before all of them, so that the operator generates no other keys.
+// backedUp returns the kinds of both groups in the order in which they are restored: what others refer to comes first. Secrets and
+// ConfigMaps come before all of them, so that the operator generates no other keys.
 func backedUp() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		nebiusv1alpha1.GroupVersion.WithKind("NodeSet"), nebiusv1.GroupVersion.WithKind("SlurmCluster"),
@@ -134,7 +134,7 @@ func (s *session) readBackup(ctx context.Context, c *connection) ([]*unstructure
 	return slices.Concat(named, objects), nil
 }
 
-// portable is an object as it can be made anew, in any namespace.
+// portable returns an object as it can be made anew, in any namespace.
 func portable(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := plainObject(u)
 	for _, field := range []string{"namespace", "ownerReferences", "finalizers"} {

@@ -35,7 +35,7 @@ func (r references) perhaps(kind, name string) {
 	}
 }
 
-// names are the names of a kind, sorted.
+// names returns the names of a kind, sorted.
 func (r references) names(kind string) []string { return slices.Sorted(maps.Keys(r[kind])) }
 
 // of adds what an object names, and the Secrets whose names follow from its own.
@@ -77,7 +77,7 @@ func typed[T any](u *unstructured.Unstructured, use func(*T)) error {
 	return nil
 }
 
-// kindNamed is the kind that a field names, by the name of the field: Secret, ConfigMap or none.
+// kindNamed returns the kind that a field names, by the name of the field: Secret, ConfigMap or none.
 func kindNamed(field string) string {
 	switch field {
 	case "secret", "secretName", "secretRef", "secretKeyRef", "passwordSecretKeyRef", "passwordKeyRef", "slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef",

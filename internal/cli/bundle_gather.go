@@ -44,7 +44,7 @@ type bundle struct {
 	pods []corev1.Pod
 }
 
-// bundled are the resources of the namespace whose objects are in a bundle.
+// bundled returns the resources of the namespace whose objects are in a bundle.
 func bundled() []schema.GroupVersionResource {
 	var out []schema.GroupVersionResource
 	for _, group := range []struct {
@@ -222,7 +222,7 @@ func (b *bundle) events(ctx context.Context) error {
 	return b.add("events.txt", out.Bytes())
 }
 
-// versions are those of the programs.
+// versions returns those of the programs.
 func (b *bundle) versions(context.Context) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "kubectl-slurm  %s\n", b.Version)

@@ -47,7 +47,7 @@ func (b *bundle) logs(ctx context.Context) error {
 	return nil
 }
 
-// withLogs are the pods whose logs are read: all but workers, and so many workers, those first that are not ready.
+// withLogs returns the pods whose logs are read: all but workers, and so many workers, those first that are not ready.
 func withLogs(pods []corev1.Pod, most int) []corev1.Pod {
 	var workers, out []corev1.Pod
 	for _, p := range pods {

@@ -27,7 +27,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// unpack is the files of a bundle by name.
+// unpack returns the files of a bundle by name.
 func unpack(t testing.TB, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)

@@ -49,7 +49,7 @@ func (s *session) complete(ctx context.Context, most int, list names) cobra.Comp
 	}
 }
 
-// objectNames are the names of the objects of a kind. Only their metadata is asked for.
+// objectNames returns the names of the objects of a kind. Only their metadata is asked for.
 func objectNames(kinds ...metav1.TypeMeta) names {
 	return func(ctx context.Context, c *connection, _ []string) ([]string, error) {
 		var out []string
@@ -84,7 +84,7 @@ func loginSetNames() names {
 	return objectNames(typeOf(slinkyv1beta1.GroupVersion.String(), "LoginSet"))
 }
 
-// podMetadata are the names, or the values of a label, of the pods of a daemon.
+// podMetadata returns the names, or the values of a label, of the pods of a daemon.
 func podMetadata(daemon, label string) names {
 	return func(ctx context.Context, c *connection, _ []string) ([]string, error) {
 		list := metav1.PartialObjectMetadataList{TypeMeta: typeOf(corev1.SchemeGroupVersion.String(), "Pod")}
@@ -103,10 +103,10 @@ func podMetadata(daemon, label string) names {
 	}
 }
 
-// nodeNames are the Slurm nodes of workers.
+// nodeNames returns the Slurm nodes of workers.
 func nodeNames() names { return podMetadata(slinkyv1beta1.NameSlurmd, slinkyv1beta1.LabelPodHostname) }
 
-// logNames are the components, and behind one its objects or Slurm nodes.
+// logNames returns the components, and behind one its objects or Slurm nodes.
 func logNames(ctx context.Context, c *connection, args []string) ([]string, error) {
 	if len(args) == 0 {
 		var out []string

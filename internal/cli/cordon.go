@@ -144,7 +144,7 @@ func uncordon(ctx context.Context, c *connection, name string) (string, error) {
 	return uncordoned(pod, name, true), nil
 }
 
-// removal is the merge patch that takes the annotations of users off this pod, and none of the same name.
+// removal returns the merge patch that takes the annotations of users off this pod, and none of the same name.
 func removal(pod *corev1.Pod) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:null,%q:null}}}`,
 		pod.UID, slinkyv1beta1.AnnotationPodCordon, slinkyv1beta1.AnnotationPodCordonReason)

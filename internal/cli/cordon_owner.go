@@ -16,7 +16,7 @@ import (
 // operatorManagers is how the names of the operator's field managers begin.
 const operatorManagers = "coxswain"
 
-// cordonOwners are the field managers that have set annotation pod-cordon of a pod and are not the operator's.
+// cordonOwners returns the field managers that have set annotation pod-cordon of a pod and are not the operator's.
 func cordonOwners(p *corev1.Pod) (out []string) {
 	for _, entry := range p.ManagedFields {
 		if entry.FieldsV1 == nil || entry.Manager == operatorManagers || strings.HasPrefix(entry.Manager, operatorManagers+"-") {

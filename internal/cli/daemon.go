@@ -21,7 +21,7 @@ const labelInstance = "app.kubernetes.io/instance"
 // logContainer is the container of slurmctld and of slurmd that prints the log file of the daemon.
 const logContainer = "logfile"
 
-// podsOf are the pods in which a daemon runs, such as slurmctld; with a name only those of that object, or the pod of that name.
+// podsOf returns the pods in which a daemon runs, such as slurmctld; with a name only those of that object, or the pod of that name.
 func podsOf(ctx context.Context, c *connection, daemon, name string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(c.namespace), client.MatchingLabels{labelName: daemon}); err != nil {
@@ -60,7 +60,7 @@ func sameInstance(pods []corev1.Pod) bool {
 	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Labels[labelInstance] != pods[0].Labels[labelInstance] })
 }
 
-// logOf is the container of a pod in which the log of a daemon is.
+// logOf returns the container of a pod in which the log of a daemon is.
 func logOf(p *corev1.Pod, daemon string) string {
 	if slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == logContainer }) {
 		return logContainer

@@ -163,7 +163,7 @@ func (d *differ) apply(ctx context.Context, u *unstructured.Unstructured) error 
 	return d.compare("", live, u)
 }
 
-// world are the objects that the operator would look at in the namespaces of the files.
+// world returns the objects that the operator would look at in the namespaces of the files.
 func (d *differ) world(ctx context.Context) ([]client.Object, error) {
 	var namespaces []string
 	for _, u := range d.applied {
@@ -198,7 +198,7 @@ func (d *differ) world(ctx context.Context) ([]client.Object, error) {
 	return out, nil
 }
 
-// changed are the objects as they would be after the apply.
+// changed returns the objects as they would be after the apply.
 func (d *differ) changed(before []client.Object) ([]client.Object, error) {
 	after := slices.Clone(before)
 	for _, u := range d.applied {
@@ -255,7 +255,7 @@ func (d *differ) compareMade(was, is []preview.Made) error {
 	return nil
 }
 
-// plainObject is a copy of an object without what the API server and controllers write: what users mean.
+// plainObject returns a copy of an object without what the API server and controllers write: what users mean.
 func plainObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	unstructured.RemoveNestedField(out.Object, "status")

@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// diffRights are the rights that "kubectl slurm diff" names for a SlurmCluster.
+// diffRights returns the rights that "kubectl slurm diff" names for a SlurmCluster.
 func diffRights() []string {
 	out := []string{"get slurm.nebius.ai:slurmclusters", "patch slurm.nebius.ai:slurmclusters", "list :configmaps"}
 	for kind := range strings.FieldsSeq("slurm.nebius.ai:slurmclusters slurm.nebius.ai:nodesets slurm.nebius.ai:nodeconfigurators " +

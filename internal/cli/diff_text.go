@@ -105,7 +105,7 @@ func hideSecrets(before, after *unstructured.Unstructured) {
 	}
 }
 
-// lines are those of a text, each with its line break.
+// lines returns those of a text, each with its line break.
 func lines(text string) []string {
 	out := strings.SplitAfter(text, "\n")
 	if out[len(out)-1] == "" {

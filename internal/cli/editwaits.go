@@ -22,7 +22,7 @@ type WaitingEdit struct {
 	Message string `json:"message"`
 }
 
-// waitingEdits are the edits that wait, by the conditions of Controllers.
+// waitingEdits returns the edits that wait, by the conditions of Controllers.
 func waitingEdits(controllers []slinkyv1beta1.Controller) (out []WaitingEdit) {
 	for i := range controllers {
 		c := &controllers[i]

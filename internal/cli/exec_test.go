@@ -28,7 +28,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// execKubelet is a kubelet whose containers run one program: it prints its arguments, and what it reads, and ends with a code.
+// execKubelet returns a kubelet whose containers run one program: it prints its arguments, and what it reads, and ends with a code.
 func execKubelet(t *testing.T, code int) http.Handler {
 	t.Helper()
 	return answeringKubelet(t, code, func(pod, container string, command []string) string {
@@ -39,7 +39,7 @@ func execKubelet(t *testing.T, code int) http.Handler {
 	})
 }
 
-// answeringKubelet is a kubelet whose containers run programs that print an answer to their arguments, and end with a code.
+// answeringKubelet returns a kubelet whose containers run programs that print an answer to their arguments, and end with a code.
 func answeringKubelet(t *testing.T, code int, answer func(pod, container string, command []string) string) http.Handler {
 	t.Helper()
 	kubelet := http.NewServeMux()
@@ -105,7 +105,7 @@ func answeringKubelet(t *testing.T, code int, answer func(pod, container string,
 	return kubelet
 }
 
-// commandOf is what a login pod runs, without what confines it.
+// commandOf returns what a login pod runs, without what confines it.
 func commandOf(argv []string) []string {
 	if len(argv) > 4 && argv[3] == "confine" {
 		return argv[4:]

@@ -74,7 +74,7 @@ func (s *session) explainCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// missing is the error for a pod that is not there, with what a NodeSet plans with it.
+// missing returns the error for a pod that is not there, with what a NodeSet plans with it.
 func missing(ctx context.Context, c *connection, name string, err error) error {
 	var sets slinkyv1beta1.NodeSetList
 	if listing := c.List(ctx, &sets, client.InNamespace(c.namespace)); listing != nil {

@@ -65,8 +65,8 @@ func alarming(c metav1.Condition) bool {
 	return false
 }
 
-// findings are the conditions of an object that ask for attention, but for those whose message condition Ready has as well, and for what a
-// SlurmCluster repeats of its Controller.
+// findings returns the conditions of an object that ask for attention, but for those whose message condition Ready has as well, and for
+// what a SlurmCluster repeats of its Controller.
 func findings(kind string, conditions []metav1.Condition, ready Finding) (out []Finding) {
 	for _, c := range conditions {
 		if kind == "SlurmCluster" && c.Type == slinkyv1beta1.ConditionEditWaits {

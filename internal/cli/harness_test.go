@@ -39,7 +39,7 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 // now is the time of all tests that compare what is printed.
 var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// ago is a time before now.
+// ago returns a time before now.
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -145,7 +145,7 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked are the requests so far.
+// asked returns the requests so far.
 func (w *world) asked() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,7 +221,7 @@ func (r result) check(t testing.TB, code int) result {
 	return r
 }
 
-// golden is what a golden file holds: the command, what it printed and its exit code. The flags of every kubectl are not ours.
+// golden returns what a golden file holds: the command, what it printed and its exit code. The flags of every kubectl are not ours.
 func (r result) golden(args ...string) []byte {
 	var out strings.Builder
 	printed, _, _ := strings.Cut(r.out, "\nGlobal Flags:")

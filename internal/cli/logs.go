@@ -34,7 +34,7 @@ const logsExamples = `  # Follow slurmctld
   # What a login container said before it ended
   kubectl slurm logs login demo-login --previous`
 
-// components are the daemons by the names of COMPONENT.
+// components returns the daemons by the names of COMPONENT.
 func components() map[string]string {
 	return map[string]string{
 		"slurmctld": slinkyv1beta1.NameSlurmctld, "slurmdbd": slinkyv1beta1.NameSlurmdbd, "slurmrestd": slinkyv1beta1.NameSlurmrestd,
@@ -77,7 +77,7 @@ func (s *session) logsCommand(ctx context.Context) *cobra.Command {
 	return command
 }
 
-// logged is the pod of a component, and the container with its log.
+// logged returns the pod of a component, and the container with its log.
 func logged(ctx context.Context, c *connection, component, name string) (*corev1.Pod, string, error) {
 	daemon, ok := components()[component]
 	switch {

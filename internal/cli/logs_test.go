@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// daemonPod is a pod of a daemon of an object.
+// daemonPod returns a pod of a daemon of an object.
 func daemonPod(name, daemon, instance string, sidecars ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 	p.Labels = map[string]string{"app.kubernetes.io/name": daemon, "app.kubernetes.io/instance": instance}

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// condition is a condition that changed two hours ago.
+// condition returns a condition that changed two hours ago.
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: ago(2 * time.Hour)}
 }
@@ -28,7 +28,7 @@ func named(name string) metav1.ObjectMeta {
 
 func ref(name string) slinkyv1beta1.ObjectReference { return slinkyv1beta1.ObjectReference{Name: name} }
 
-// demo is a SlurmCluster with 30 workers, some of which are out of service, and login pods that do not start.
+// demo returns a SlurmCluster with 30 workers, some of which are out of service, and login pods that do not start.
 func demo() []client.Object {
 	cluster := &nebiusv1.SlurmCluster{ObjectMeta: named("demo")}
 	cluster.Status.Phase = nebiusv1.PhaseNotAvailable
@@ -81,7 +81,7 @@ func demoWorkers() *slinkyv1beta1.NodeSet {
 	return workers
 }
 
-// lone is a Controller without a SlurmCluster, of which the operator has not reported on the latest spec.
+// lone returns a Controller without a SlurmCluster, of which the operator has not reported on the latest spec.
 func lone() []client.Object {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: named("lone")}
 	controller.Generation = 2
@@ -92,7 +92,7 @@ func lone() []client.Object {
 	return []client.Object{controller}
 }
 
-// healthy is a Controller in another namespace of which everything is ready.
+// healthy returns a Controller in another namespace of which everything is ready.
 func healthy() []client.Object {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "good", Namespace: "other"}}
 	controller.Status.Conditions = []metav1.Condition{ready()}

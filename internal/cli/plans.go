@@ -96,7 +96,7 @@ func (p Plans) write(w io.Writer, wide bool) error {
 	return nil
 }
 
-// rawFrom are the options of a watch that begins after a resource version.
+// rawFrom returns the options of a watch that begins after a resource version.
 func rawFrom(version string) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: version}
 }

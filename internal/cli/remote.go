@@ -43,7 +43,7 @@ type remote struct {
 // a jail nothing runs with the right to mount, which would be root of the Kubernetes node.
 const confineScript = `[ -z "${COXSWAIN_JAIL-}" ] || set -- setpriv --bounding-set=-sys_admin "$@"; exec "$@"`
 
-// argv is what the container runs.
+// argv returns what the container runs.
 func (r remote) argv(container string) []string {
 	switch {
 	case r.user != "":
@@ -54,7 +54,7 @@ func (r remote) argv(container string) []string {
 	return r.command
 }
 
-// loginPod is a ready login pod. Pods of one LoginSet are alike; of several LoginSets a user has to name one.
+// loginPod returns a ready login pod. Pods of one LoginSet are alike; of several LoginSets a user has to name one.
 func loginPod(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
 	ready := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		c := workerpod.Condition(&p, corev1.PodReady)
@@ -80,7 +80,7 @@ func loginPod(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
 	return &ready[0], nil
 }
 
-// findLogin is the login pod in which programs run.
+// findLogin returns the login pod in which programs run.
 func (s *session) findLogin(ctx context.Context, c *connection) (*corev1.Pod, error) {
 	pods, err := podsOf(ctx, c, slinkyv1beta1.NameLogin, s.login)
 	if err != nil {

@@ -146,7 +146,7 @@ func (s *session) printMade(made []preview.Made, output format) error {
 	return out.write(s.Streams.Out, s.Colour)
 }
 
-// document is an object in YAML, with a comment that names what it is made of.
+// document returns an object in YAML, with a comment that names what it is made of.
 func document(m preview.Made) ([]byte, error) {
 	text, err := yaml.Marshal(m.Object.Object)
 	if err != nil {

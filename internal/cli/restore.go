@@ -158,7 +158,7 @@ func (r *restorer) apply(ctx context.Context, u *unstructured.Unstructured, opti
 	return nil
 }
 
-// otherKeys are the keys of a Secret whose values are other ones in the cluster. One that is not there has none.
+// otherKeys returns the keys of a Secret whose values are other ones in the cluster. One that is not there has none.
 func (r *restorer) otherKeys(ctx context.Context, u *unstructured.Unstructured) ([]string, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())

@@ -127,7 +127,7 @@ func TestStatusNeedsNoRightToPods(t *testing.T) {
 	}
 }
 
-// many is a cluster of n workers, with a pod for each.
+// many returns a cluster of n workers, with a pod for each.
 func many(n int) []client.Object {
 	objects := demo()
 	workers := demoWorkers()

@@ -86,7 +86,7 @@ func painted(c cell, coloured bool) string {
 	return string(c.colour) + c.text + string(reset)
 }
 
-// age is how long ago a time is, as kubectl writes it; empty for none.
+// age returns how long ago a time is, as kubectl writes it; empty for none.
 func age(since *metav1.Time, now time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -94,12 +94,12 @@ func age(since *metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(since.Time))
 }
 
-// oneLine is a message without line breaks and control characters, which would break a table or write to the terminal.
+// oneLine returns a message without line breaks and control characters, which would break a table or write to the terminal.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, control), " ")
 }
 
-// harmless is a text of any number of lines without other control characters.
+// harmless returns a text of any number of lines without other control characters.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && control(r) {

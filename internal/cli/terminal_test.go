@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
-// openPTY is a terminal of 33 lines and 101 columns.
+// openPTY returns a terminal of 33 lines and 101 columns.
 func openPTY(t *testing.T) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

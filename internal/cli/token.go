@@ -120,7 +120,7 @@ func (r tokenRequest) check() error {
 	return nil
 }
 
-// denied is the error of rights that are missing.
+// denied returns the error of rights that are missing.
 func denied(what, namespace string, lacks []string, way string) error {
 	return fmt.Errorf("%s in namespace %s: you lack the right to %s. Have a Role grant it to you%s", what, namespace, strings.Join(lacks, ", to "), way)
 }

@@ -74,7 +74,7 @@ func (s *session) issueByObject(ctx context.Context, c *connection, r tokenReque
 	return out, nil
 }
 
-// newToken is a Token that is not renewed. The Secret gets its name, since not every user is a name for a Secret.
+// newToken returns a Token that is not renewed. The Secret gets its name, since not every user is a name for a Secret.
 func newToken(controller *slinkyv1beta1.Controller, r tokenRequest, random string) *slinkyv1beta1.Token {
 	token := &slinkyv1beta1.Token{ObjectMeta: metav1.ObjectMeta{Name: "kubectl-slurm-" + random, Namespace: controller.Namespace}}
 	token.Spec = slinkyv1beta1.TokenSpec{
@@ -87,7 +87,7 @@ func newToken(controller *slinkyv1beta1.Controller, r tokenRequest, random strin
 	return token
 }
 
-// oneController is the Controller of that name, or the only one of the namespace.
+// oneController returns the Controller of that name, or the only one of the namespace.
 func oneController(ctx context.Context, c *connection, name string) (*slinkyv1beta1.Controller, error) {
 	var list slinkyv1beta1.ControllerList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {

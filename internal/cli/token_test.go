@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// rules are a right each, as "verb group/resource".
+// rules returns a right each, as "verb group/resource".
 func rules(rights ...string) (out []rbacv1.PolicyRule) {
 	for _, right := range rights {
 		verb, resource, _ := strings.Cut(right, " ")
@@ -31,7 +31,7 @@ func rules(rights ...string) (out []rbacv1.PolicyRule) {
 	return out
 }
 
-// tokenRights are the rights that "kubectl slurm token" names.
+// tokenRights returns the rights that "kubectl slurm token" names.
 func tokenRights() []string {
 	const group = " slinky.slurm.net:"
 	return []string{"list" + group + "controllers", "create" + group + "tokens", "watch" + group + "tokens", "delete" + group + "tokens", "get :secrets"}

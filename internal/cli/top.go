@@ -129,7 +129,7 @@ func (t *topper) follow(ctx context.Context, interval time.Duration, terminal bo
 	}
 }
 
-// show is what is printed once.
+// show returns what is printed once.
 func (t *topper) show(ctx context.Context) ([]byte, error) {
 	nodes, jobs, err := t.use(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (t *topper) show(ctx context.Context) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// execRights are those to run a program in a pod.
+// execRights returns those to run a program in a pod.
 func execRights() []right {
 	return []right{{"list", "", "pods"}, {"get", "", "pods/exec"}, {"create", "", "pods/exec"}}
 }
@@ -189,14 +189,14 @@ func (t *topper) use(ctx context.Context) ([]NodeUse, []Job, error) {
 	return parseNodes(string(text)), jobs, err
 }
 
-// askJobs are the jobs that run or wait.
+// askJobs returns the jobs that run or wait.
 func askJobs(ctx context.Context, c *connection, pod *corev1.Pod) ([]Job, error) {
 	mark := rand.Text() + "|"
 	text, err := capture(ctx, c, pod, slinkyv1beta1.NameLogin, "squeue", "--all", "--noheader", "--format="+mark+squeueFormat)
 	return parseJobs(string(text), mark), err
 }
 
-// nodesOfPods are the nodes of the worker pods, with the states that the operator has written there.
+// nodesOfPods returns the nodes of the worker pods, with the states that the operator has written there.
 func (t *topper) nodesOfPods(ctx context.Context) ([]NodeUse, error) {
 	pods, err := podsOf(ctx, t.connection, slinkyv1beta1.NameSlurmd, "")
 	if err != nil {
@@ -217,7 +217,7 @@ func (t *topper) nodesOfPods(ctx context.Context) ([]NodeUse, error) {
 	return out, nil
 }
 
-// shareOf is an amount as ALLOCATED/TOTAL; empty when there is nothing.
+// shareOf returns an amount as ALLOCATED/TOTAL; empty when there is nothing.
 func shareOf(a Amount) string {
 	if a.Total == 0 {
 		return ""
@@ -225,7 +225,7 @@ func shareOf(a Amount) string {
 	return fmt.Sprintf("%d/%d", a.Allocated, a.Total)
 }
 
-// memoryOf is an amount of memory in GiB.
+// memoryOf returns an amount of memory in GiB.
 func memoryOf(a Amount) string {
 	if a.Total == 0 {
 		return ""

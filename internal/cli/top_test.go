@@ -37,7 +37,7 @@ a line of something else
 // squeueCommand is how the plugin asks for jobs, with a mark for their lines.
 var squeueCommand = regexp.MustCompile(`^squeue --all --noheader --format=([A-Z2-7]{26}\|)%i\|%P\|%u\|%T\|%M\|%l\|%D\|%N\|%r\|%j$`)
 
-// marked is a text with a mark before each line.
+// marked returns a text with a mark before each line.
 func marked(text, mark string) string {
 	return mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
 }
@@ -135,7 +135,7 @@ func TestTopAndJobs(t *testing.T) {
 	}
 }
 
-// withoutKubelets is a text in which the nodes of the test, whose names are random, have other names.
+// withoutKubelets returns a text in which the nodes of the test, whose names are random, have other names.
 func withoutKubelets(t testing.TB, server *apiserver.Server, text string) string {
 	t.Helper()
 	var pods corev1.PodList

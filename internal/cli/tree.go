@@ -73,7 +73,7 @@ func NewTree(in Objects) Tree {
 	return out
 }
 
-// Named is the part of the tree whose clusters have the name.
+// Named returns the part of the tree whose clusters have the name.
 func (t Tree) Named(name string) Tree {
 	out := Tree{Clusters: []Object{}}
 	for _, o := range t.Clusters {
@@ -159,7 +159,7 @@ func (p *planter) controller(c *slinkyv1beta1.Controller) Object {
 	return out
 }
 
-// rest are the components whose Controller is not there.
+// rest returns the components whose Controller is not there.
 func (p *planter) rest() (out []Object) {
 	free := func(kind string, o metav1.Object) bool { return !p.planted[key(kind, o.GetNamespace(), o.GetName())] }
 	for i := range p.in.Accountings {

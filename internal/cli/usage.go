@@ -80,7 +80,7 @@ type Job struct {
 // maxJobNodes bounds of how many nodes the names in a host list are made.
 const maxJobNodes = 1 << 16
 
-// nodes are the names of the nodes that the job has.
+// nodes returns the names of the nodes that the job has.
 func (j Job) nodes() []string {
 	names, err := hostlist.Expand(j.NodeList, maxJobNodes)
 	if err != nil {
@@ -143,7 +143,7 @@ func parseNodes(text string) []NodeUse {
 	return out
 }
 
-// valueOf is the first value of a key in a line of Key=Value pairs.
+// valueOf returns the first value of a key in a line of Key=Value pairs.
 func valueOf(line, key string) string {
 	for field := range strings.FieldsSeq(line) {
 		if value, ok := strings.CutPrefix(field, key+"="); ok {
@@ -161,7 +161,7 @@ func number(text string) int64 {
 	return max(0, n)
 }
 
-// gpus is the number of GPUs in a list of Gres, such as gpu:h100:8(S:0-1),shard:16.
+// gpus returns the number of GPUs in a list of Gres, such as gpu:h100:8(S:0-1),shard:16.
 func gpus(gres string) (sum int64) {
 	for _, found := range regexp.MustCompile(`(?:^|,)gpu(?::[^:,(]+)?:(\d+)`).FindAllStringSubmatch(gres, -1) {
 		sum += number(found[1])

@@ -19,7 +19,7 @@ import (
 // labelName is the label with the daemon that runs in a pod.
 const labelName = "app.kubernetes.io/name"
 
-// podOfNode is the worker pod of a Slurm node. Its label has the name, unless the pod uses the network of its Kubernetes node.
+// podOfNode returns the worker pod of a Slurm node. Its label has the name, unless the pod uses the network of its Kubernetes node.
 func podOfNode(ctx context.Context, c *connection, name string) (*corev1.Pod, error) {
 	of := func(options ...client.ListOption) ([]corev1.Pod, error) {
 		var pods corev1.PodList
@@ -54,7 +54,7 @@ func podOfNode(ctx context.Context, c *connection, name string) (*corev1.Pod, er
 	return &found[0], nil
 }
 
-// workerPod is the worker pod of that name.
+// workerPod returns the worker pod of that name.
 func workerPod(ctx context.Context, c *connection, name string) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, &pod); err != nil {
@@ -66,7 +66,7 @@ func workerPod(ctx context.Context, c *connection, name string) (*corev1.Pod, er
 	return &pod, nil
 }
 
-// nodeSetOf is the NodeSet that a worker pod belongs to, nil when it is gone.
+// nodeSetOf returns the NodeSet that a worker pod belongs to, nil when it is gone.
 func nodeSetOf(ctx context.Context, c *connection, pod *corev1.Pod) (*slinkyv1beta1.NodeSet, error) {
 	for _, owner := range pod.OwnerReferences {
 		if owner.Kind != "NodeSet" {
@@ -85,7 +85,7 @@ func nodeSetOf(ctx context.Context, c *connection, pod *corev1.Pod) (*slinkyv1be
 	return nil, nil
 }
 
-// controllerOf is the Controller of a worker pod, nil when it is gone.
+// controllerOf returns the Controller of a worker pod, nil when it is gone.
 func controllerOf(ctx context.Context, c *connection, pod *corev1.Pod) (*slinkyv1beta1.Controller, error) {
 	name := pod.Labels[slinkyv1beta1.LabelCluster]
 	if name == "" {

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// workerOf is a ready worker pod of demo-worker, whose Slurm node has the name and is in the states.
+// workerOf returns a ready worker pod of demo-worker, whose Slurm node has the name and is in the states.
 func workerOf(pod, node string, states ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named(pod)}
 	p.Labels = map[string]string{

@@ -76,7 +76,7 @@ func (*anything) Set(string) error { return nil }
 // IsBoolFlag reports whether the flag may stand alone.
 func (a *anything) IsBoolFlag() bool { return a.switches }
 
-// List is the entries of a comma-separated text, without blanks around them; nil when there are none.
+// List returns the entries of a comma-separated text, without blanks around them; nil when there are none.
 func List(s string) []string {
 	var out []string
 	for entry := range strings.SplitSeq(s, ",") {

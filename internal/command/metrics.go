@@ -28,7 +28,7 @@ func (m *Metrics) Bind(fs *flag.FlagSet, address string, names ...string) {
 		"serve /metrics over HTTPS, to callers whose token may get the non-resource URL /metrics")
 }
 
-// Options is the server that the flags describe. HTTP/2 lets one client open streams faster than they can be reset
+// Options returns the server that the flags describe. HTTP/2 lets one client open streams faster than they can be reset
 // (CVE-2023-44487), and is therefore something to ask for.
 func (m *Metrics) Options(http2 bool) metricsserver.Options {
 	out := metricsserver.Options{BindAddress: m.Address, SecureServing: m.Secure}

@@ -64,7 +64,7 @@ func Parse(text []byte) (*Definition, error) {
 	return d, nil
 }
 
-// Version is the name of the version.
+// Version returns the name of the version.
 func (d *Definition) Version() string { return d.Internal.Spec.Versions[0].Name }
 
 // Default drops the nulls and unknown fields of an object and fills in defaults, in place. It returns the paths of the unknown fields.

@@ -53,7 +53,7 @@ func (c *collector) begin() (release func(), free bool) {
 	}
 }
 
-// inflight is how many collections run.
+// inflight returns how many collections run.
 func (c *collector) inflight() int { return cap(c.free) - len(c.free) }
 
 // end records what became of a collection, and reports whether that is news: the first failure after a success, or the reverse. A text that
@@ -82,7 +82,7 @@ func (c *collector) last() (part *text, taken time.Time, err error) {
 	return c.part, c.taken, c.err
 }
 
-// sorted are the nodes of a snapshot, by name.
+// sorted returns the nodes of a snapshot, by name.
 func sorted(s *link.Snapshot) []*rest.Node {
 	return slices.SortedFunc(s.Nodes(), func(a, b *rest.Node) int { return cmp.Compare(a.Name, b.Name) })
 }

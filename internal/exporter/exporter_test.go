@@ -100,7 +100,7 @@ func aNode(name, state string, edit func(*rest.Node)) rest.Node {
 	return n
 }
 
-// aCluster is a source with three nodes and three jobs.
+// aCluster returns a source with three nodes and three jobs.
 func aCluster(now time.Time) *fixed {
 	return &fixed{
 		snapshot: link.NewSnapshot(

@@ -52,7 +52,7 @@ func (t *text) jobs(now time.Time, list []*rest.JobRecord, comments map[string]n
 	}
 }
 
-// ran is how long a job has run, or did run; zero when it never has.
+// ran returns how long a job has run, or did run; zero when it never has.
 func ran(now time.Time, j *rest.JobRecord) time.Duration {
 	switch {
 	case j.Start.IsZero():
@@ -103,7 +103,7 @@ func (t *text) jobInfo(id string, j *rest.JobRecord) {
 	)
 }
 
-// userID is a uid as a label; empty when it is not known.
+// userID returns a uid as a label; empty when it is not known.
 func userID(id int64) string {
 	if id == rest.NoUserID {
 		return ""
@@ -111,7 +111,7 @@ func userID(id int64) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// seconds is a time as a label; empty when it is not known.
+// seconds returns a time as a label; empty when it is not known.
 func seconds(t time.Time) string {
 	if t.IsZero() {
 		return ""

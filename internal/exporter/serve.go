@@ -60,7 +60,7 @@ func (e *Exporter) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	e.served(parts)
 }
 
-// parts are what was collected last, as far as it was.
+// parts returns what was collected last, as far as it was.
 func (e *Exporter) parts() []*text {
 	var out []*text
 	for _, c := range e.collectors {

@@ -34,7 +34,7 @@ type Fit struct {
 // Usable reports whether objects of the kind can be written.
 func (f Fit) Usable() bool { return f.Installed && f.Misfit == "" }
 
-// Why is why a kind that is not usable is not.
+// Why returns why a kind is not usable.
 func (f Fit) Why(definition string) string {
 	if !f.Installed {
 		return "the cluster has no CRD " + definition

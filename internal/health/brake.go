@@ -41,7 +41,7 @@ func ParseDrainLimit(text string) (DrainLimit, error) {
 	return DrainLimit{Number: n, Percent: percent}, nil
 }
 
-// String is the limit as ParseDrainLimit reads it.
+// String returns the limit as ParseDrainLimit reads it.
 func (l DrainLimit) String() string {
 	if l.Percent {
 		return strconv.Itoa(l.Number) + "%"
@@ -49,7 +49,7 @@ func (l DrainLimit) String() string {
 	return strconv.Itoa(l.Number)
 }
 
-// Of is the limit for a number of workers: at least one, and of a percentage what is whole.
+// Of returns the limit for a number of workers: at least one, and of a percentage what is whole.
 func (l DrainLimit) Of(workers int) int {
 	if l.Percent {
 		return max(1, workers*l.Number/100)

@@ -147,7 +147,7 @@ func (n *Node) waitForRebooter() Step {
 	return Step{}
 }
 
-// cause is a worker for which the machine is to be rebooted; nil for none.
+// cause returns a worker for which the machine is to be rebooted; nil for none.
 func (n *Node) cause() *Worker {
 	for i := range n.Workers {
 		if w := &n.Workers[i]; !w.Foreign && w.State.Drain() == node.Yes && (w.Reason.OfKillTask() || w.Reason.AfterKillTask()) && n.counts(w) {

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // ago is so long before noon.
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// aWorker is a worker whose pod is a day old, as Slurm shows it for five minutes.
+// aWorker returns a worker whose pod is a day old, as Slurm shows it for five minutes.
 func aWorker(name, state, reason string) health.Worker {
 	return health.Worker{
 		Slurm: name, Created: ago(24 * time.Hour), Known: node.Yes, State: node.Parse(strings.Fields(state)), Jobless: node.Yes,

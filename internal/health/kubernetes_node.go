@@ -222,7 +222,7 @@ func Decide(n Node) (out Step) {
 	return out
 }
 
-// ConditionOf is a condition of a Kubernetes node.
+// ConditionOf returns a condition of a Kubernetes node.
 func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {
@@ -232,8 +232,8 @@ func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
 	return Condition{}
 }
 
-// Written are the conditions of a Kubernetes node that a step is written with: those of our types that it has or is to have. A condition
-// that was left out would be removed from the node: server-side apply removes what its field manager no longer sends.
+// Written returns the conditions of a Kubernetes node that a step is written with: those of our types that it has or is to have. A
+// condition that was left out would be removed from the node: server-side apply removes what its field manager no longer sends.
 func (s Step) Written(n *corev1.Node, now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	var out []corev1.NodeCondition
@@ -275,7 +275,7 @@ func (r Rebooter) readyFor(d time.Duration, now time.Time) bool {
 	return r.Exists && !r.Ready.IsZero() && (!now.Before(r.Ready.Add(d)) || r.Ready.Sub(now) > maxClockAhead)
 }
 
-// readyAt is when the rebooter will have been ready for so long; zero when it is not ready.
+// readyAt returns when the rebooter will have been ready for so long; zero when it is not ready.
 func (r Rebooter) readyAt(d time.Duration) time.Time {
 	if !r.Exists || r.Ready.IsZero() {
 		return time.Time{}

@@ -99,7 +99,7 @@ func (c Conditions) Of(n *corev1.Node) (out Maintenance) {
 // Announced reports whether the machine is to be replaced.
 func (m Maintenance) Announced() bool { return m.Type != "" }
 
-// DrainReason is the reason to drain the Slurm nodes with; empty for none. It names no Kubernetes node, so that one call drains many.
+// DrainReason returns the reason to drain the Slurm nodes with; empty for none. It names no Kubernetes node, so that one call drains many.
 func (m Maintenance) DrainReason() string {
 	if !m.Announced() {
 		return ""

@@ -317,7 +317,7 @@ func (w *world) ends() {
 	w.t.Fatalf("%s does not come back: %s", wrong, w.tell())
 }
 
-// missing is a worker or a machine that is out of service; empty for none.
+// missing returns a worker or a machine that is out of service; empty for none.
 func (w *world) missing() string {
 	for _, p := range w.pods {
 		if p.drain || p.on == nil {

@@ -45,7 +45,7 @@ type StorageUse struct {
 	Known bool
 }
 
-// StorageLimit is the sum of the limits of ephemeral storage of all containers and init containers of a pod, in bytes; 0 for none.
+// StorageLimit returns the sum of the limits of ephemeral storage of all containers and init containers of a pod, in bytes; 0 for none.
 func StorageLimit(spec *corev1.PodSpec) (limit int64) {
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {
@@ -93,7 +93,7 @@ func (t StorageThresholds) After(before Storage, use StorageUse) Storage {
 // storageHint is what a reader of the reason may do.
 const storageHint = "of its limit used: delete files of the pod outside of the jail, or unused containers"
 
-// DrainReason is the reason to drain the Slurm node with; empty for none.
+// DrainReason returns the reason to drain the Slurm node with; empty for none.
 func (s Storage) DrainReason() string {
 	if s.Full != node.Yes || s.Waits {
 		return ""

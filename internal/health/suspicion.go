@@ -61,7 +61,7 @@ func (w Worker) suspects() bool {
 	return !w.Foreign && w.State.Drain() == node.Yes && w.Reason.OfHardware()
 }
 
-// suspect is a worker for which the hardware of the machine is suspected; nil for none.
+// suspect returns a worker for which the hardware of the machine is suspected; nil for none.
 func (n *Node) suspect() *Worker {
 	if !n.Replaces || n.Suspected.is(corev1.ConditionTrue) {
 		return nil

@@ -33,10 +33,10 @@ func Open(dir string) (*Root, error) {
 // Close releases the directory.
 func (r *Root) Close() error { return r.dir.Close() }
 
-// WithoutLinks is the same jail, in which no part of a path may be a symbolic link. Only the original is closed.
+// WithoutLinks returns the same jail, in which no part of a path may be a symbolic link. Only the original is closed.
 func (r *Root) WithoutLinks() *Root { return &Root{dir: r.dir, strict: unix.RESOLVE_NO_SYMLINKS} }
 
-// Sub is the directory at path, taken for a jail of its own.
+// Sub returns the directory at path, taken for a jail of its own.
 func (r *Root) Sub(path string) (*Root, error) {
 	dir, err := r.open(path, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -21,7 +21,7 @@ func Bind(fs *flag.FlagSet, level, format *string) {
 	}
 }
 
-// Ignored are the predecessors' flags about logs that have no meaning here, each with the reason.
+// Ignored returns the predecessors' flags about logs that have no meaning here, each with the reason.
 func Ignored() map[string]string {
 	return map[string]string{
 		"zap-devel":            "use --log-format=plain and --log-level=debug",

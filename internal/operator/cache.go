@@ -32,7 +32,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// watched is the cache's form of a list of namespaces; nil, which means all, when it is empty or has a *.
+// watched returns the cache's form of a list of namespaces; nil, which means all, when it is empty or has a *.
 func watched(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 || slices.Contains(namespaces, "*") {
 		return nil
@@ -96,7 +96,7 @@ func newReferences(config *rest.Config, mgr ctrl.Manager, namespaces []string) (
 	return references, nil
 }
 
-// normalize is what the cache does with each object: managed fields are for the API server, and an object of a program that
+// normalize returns the form in which the cache keeps each object: managed fields are for the API server, and an object of a program that
 // writes empty fields becomes the one that was meant.
 func normalize(o any) (any, error) {
 	if obj, ok := o.(interface{ DropEmpty() }); ok {
@@ -105,7 +105,7 @@ func normalize(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// owned are the kinds that are looked up by their controller, each once.
+// owned returns the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
 	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), nodeconfigurator.Prunes(), restapi.Prunes()) {

@@ -96,7 +96,7 @@ type Options struct {
 // DefaultTopologyLabelPrefix is the prefix of the labels with the place of a Kubernetes node in the network.
 const DefaultTopologyLabelPrefix = "topology.nebius.com"
 
-// Kinds are the names by which controllers are switched.
+// Kinds returns the names by which controllers are switched.
 func Kinds() []string {
 	return []string{"accounting", "controller", "loginset", "nodeconfigurator", "nodeset", "restapi", "slurmcluster", "token"}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// slimPod is the form in which the cache keeps a pod. Of a worker, of which there are thousands, it keeps what the operator reads
+// slimPod returns the form in which the cache keeps a pod. Of a worker, of which there are thousands, it keeps what the operator reads
 // there; the rest, which is most of it, is for the kubelet. No whole pod is written back.
 func slimPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
@@ -58,7 +58,7 @@ func slimRebooter(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// lastWords is the state of slurmd's container where it ended with a message and is not ready since.
+// lastWords returns the state of slurmd's container where it ended with a message and is not ready since.
 func lastWords(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	words := reconcile.Ended(all, slinkyv1beta1.NameSlurmd)
 	if words == "" {
@@ -69,7 +69,7 @@ func lastWords(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	}}
 }
 
-// slurmd is the container in which slurmd runs, with what it registers with.
+// slurmd returns the container in which slurmd runs, with what it registers with.
 func slurmd(all []corev1.Container) []corev1.Container {
 	for _, c := range all {
 		if c.Name == slinkyv1beta1.NameSlurmd {
@@ -80,7 +80,7 @@ func slurmd(all []corev1.Container) []corev1.Container {
 	return nil
 }
 
-// limited are the other containers with a limit of ephemeral storage, with nothing but that.
+// limited returns the other containers with a limit of ephemeral storage, with nothing but that.
 func limited(all []corev1.Container) (out []corev1.Container) {
 	for i := range all {
 		if limits := storageLimit(&all[i]); limits.Limits != nil && all[i].Name != slinkyv1beta1.NameSlurmd {
@@ -90,7 +90,7 @@ func limited(all []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// storageLimit is the limit of ephemeral storage of a container.
+// storageLimit returns the limit of ephemeral storage of a container.
 func storageLimit(c *corev1.Container) (out corev1.ResourceRequirements) {
 	if limit, is := c.Resources.Limits[corev1.ResourceEphemeralStorage]; is {
 		out.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}
@@ -98,7 +98,7 @@ func storageLimit(c *corev1.Container) (out corev1.ResourceRequirements) {
 	return out
 }
 
-// slimNode is the form in which the cache keeps a Kubernetes node. Every kubelet lists its images and volumes there, and what the
+// slimNode returns the form in which the cache keeps a Kubernetes node. Every kubelet lists its images and volumes there, and what the
 // machine has; the UUID of its firmware distinguishes one machine from another.
 func slimNode(o any) (any, error) {
 	if n, ok := o.(*corev1.Node); ok {

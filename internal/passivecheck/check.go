@@ -101,7 +101,7 @@ type Check struct {
 	NeedEnv []string `json:"need_env"`
 }
 
-// Order is the order in which checks run: those of the host first, each group as it is in the configuration.
+// Order returns the order in which checks run: those of the host first, each group as it is in the configuration.
 func Order(checks []Check) []Check {
 	var host, jailed []Check
 	for _, c := range checks {

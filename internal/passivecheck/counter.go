@@ -48,7 +48,7 @@ func ParseCounters(text string) Counters {
 	return counters
 }
 
-// Text is the counters in Prometheus' text format, as its node exporter reads from *.prom files.
+// Text returns the counters in Prometheus' text format, as its node exporter reads from *.prom files.
 func (c Counters) Text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# HELP %s Errors of check-runner itself, which let jobs run.\n# TYPE %s counter\n", metric, metric)

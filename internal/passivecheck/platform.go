@@ -15,13 +15,13 @@ type Platform struct {
 	Models []string
 }
 
-// Tag is the narrowest platform: 8xH100, 8xGPU for models without a platform of their own, or CPU.
+// Tag returns the narrowest platform: 8xH100, 8xGPU for models without a platform of their own, or CPU.
 func (p Platform) Tag() string {
 	tags := p.Tags()
 	return tags[len(tags)-1]
 }
 
-// Tags are all platforms that the node is, from wide to narrow.
+// Tags returns all platforms that the node is, from wide to narrow.
 func (p Platform) Tags() []string {
 	if len(p.Models) == 0 {
 		return []string{anyValue, cpuTag}
@@ -39,7 +39,7 @@ func (p Platform) Tags() []string {
 	return tags
 }
 
-// modelOf is the word of a GPU's name that a platform is called by: B300 is one, and GB300 another.
+// modelOf returns the word of a GPU's name that a platform is called by: B300 is one, and GB300 another.
 func modelOf(name string) string {
 	known := []string{"H100", "H200", "B200", "B300", "GB300"}
 	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ' ' || r == '-' || r == '_' }) {

@@ -57,7 +57,7 @@ type Action struct {
 	Need Need
 }
 
-// Base is the beginning of the check's reasons in a context.
+// Base returns the beginning of the check's reasons in a context.
 func (c Check) Base(context Context) string {
 	return node.SanitizeReason(strings.NewReplacer(variableName, c.Name, variableContext, string(context)).Replace(c.ReasonBase))
 }
@@ -73,7 +73,7 @@ func (c Check) Reason(context Context, details string) string {
 	return strings.TrimSpace(string(room[:min(len(room), node.MaxReason-len(end))])) + end
 }
 
-// LogPath is the file for the check's output, below the directory for outputs.
+// LogPath returns the file for the check's output, below the directory for outputs.
 func (c Check) LogPath(worker string, context Context) string {
 	return strings.NewReplacer(variableWorker, worker, variableName, c.Name, variableContext, string(context)).Replace(c.Log)
 }

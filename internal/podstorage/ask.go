@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 )
 
-// hostsOf are the addresses of the Kubernetes nodes on which workers with a limit run, by their names.
+// hostsOf returns the addresses of the Kubernetes nodes on which workers with a limit run, by their names.
 func hostsOf(pods []corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for i := range pods {
@@ -102,7 +102,7 @@ func (m *Meter) tell(ctx context.Context, hosts map[string]string, failed map[st
 	}
 }
 
-// named are the first of the names.
+// named returns the first of the names.
 func named(all []string) string {
 	if len(all) > maxNamed {
 		return strings.Join(all[:maxNamed], ",") + ",…"

@@ -77,7 +77,7 @@ func (m *Meter) brakeOne(key types.NamespacedName, pods []*corev1.Pod, facts, la
 // shown is the state of a Slurm node, and why it is so.
 type shown func(name string) (node.State, node.Reason)
 
-// shownBy is what a snapshot shows.
+// shownBy returns what a snapshot shows.
 func shownBy(snapshot *link.Snapshot) shown {
 	return func(name string) (node.State, node.Reason) { return snapshot.State(name), snapshot.Reason(name) }
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// aWorker is a worker that runs on a Kubernetes node of this machine, with a limit of 1000 bytes, or none.
+// aWorker returns a worker that runs on a Kubernetes node of this machine, with a limit of 1000 bytes, or none.
 func aWorker(t *testing.T, name, kubeNode string, limited bool) *corev1.Pod {
 	t.Helper()
 	limit := ""

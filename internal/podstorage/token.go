@@ -61,7 +61,7 @@ func (a *account) refused(token string) {
 	}
 }
 
-// current is a token that is valid for some minutes more. Requests that begin meanwhile wait for it.
+// current returns a token that is valid for some minutes more. Requests that begin meanwhile wait for it.
 func (a *account) current(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

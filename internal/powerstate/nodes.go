@@ -24,7 +24,7 @@ type Group struct {
 	Ordinals []int32
 }
 
-// names are the nodes of the group as a host list.
+// names returns the nodes of the group as a host list.
 func (g Group) names(ordinals []int32) string {
 	names := make([]string, len(ordinals))
 	for i, ordinal := range ordinals {

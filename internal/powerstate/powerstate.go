@@ -103,7 +103,7 @@ func (n Nodes) change(ctx context.Context, g Group, change Change) error {
 	return nil
 }
 
-// changed is a set of ordinals with or without others. One in which nothing changes is returned as it is.
+// changed returns a set of ordinals with or without others. One in which nothing changes is returned as it is.
 func changed(active, ordinals []int32, change Change) []int32 {
 	if len(missing(active, ordinals, change)) == 0 {
 		return active
@@ -117,7 +117,7 @@ func changed(active, ordinals []int32, change Change) []int32 {
 	return slices.Compact(active)
 }
 
-// missing are the ordinals for which a change has not been made.
+// missing returns the ordinals for which a change has not been made.
 func missing(active, ordinals []int32, change Change) []int32 {
 	return slices.DeleteFunc(slices.Clone(ordinals), func(o int32) bool { return slices.Contains(active, o) == bool(change) })
 }
@@ -140,7 +140,7 @@ func (n Nodes) Wait(ctx context.Context, change Change) error {
 	}
 }
 
-// waits are the nodes for which a change has not been made, as host lists.
+// waits returns the nodes for which a change has not been made, as host lists.
 func (n Nodes) waits(ctx context.Context, change Change) (lists []string, err error) {
 	for _, g := range n.Groups {
 		var state nebiusv1alpha1.NodeSetPowerState

@@ -84,7 +84,7 @@ const (
 	rebootTimeout = 10 * time.Minute
 )
 
-// Next is the attempt after another one to evict a pod.
+// Next returns the attempt after another one to evict a pod.
 func (a Attempt) Next(now time.Time, refused string) Attempt {
 	wait := lastRetry
 	if a.Tries < 5 {
@@ -93,7 +93,7 @@ func (a Attempt) Next(now time.Time, refused string) Attempt {
 	return Attempt{Tries: a.Tries + 1, Again: now.Add(wait), Refused: refused}
 }
 
-// Rebooting is the attempt to have the machine reboot.
+// Rebooting returns the attempt to have the machine reboot.
 func (a Attempt) Rebooting(now time.Time) Attempt {
 	return Attempt{Tries: a.Tries + 1, Again: now.Add(rebootTimeout)}
 }

@@ -14,7 +14,7 @@ import (
 // maxPageBytes is how large a page of 10,000 nodes may be before it is compressed.
 const maxPageBytes = 1_500_000
 
-// page is the whole page of facts, as a browser gets it.
+// page returns the whole page of facts, as a browser gets it.
 func page(t testing.TB, templates templates, f Facts) string {
 	t.Helper()
 	r, err := templates.render(NewPage(f), nil)

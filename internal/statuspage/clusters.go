@@ -29,7 +29,7 @@ func NewClusters(all []Facts) []Cluster {
 	return out
 }
 
-// clusterPath is the path of a cluster's page.
+// clusterPath returns the path of a cluster's page.
 func clusterPath(namespace, name string) string {
 	return Root + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }

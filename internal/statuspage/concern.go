@@ -92,7 +92,7 @@ func sortConditions(objects []Object) (concerns, fine []Condition) {
 	return concerns, fine
 }
 
-// stamp is a time in UTC, and empty for none.
+// stamp returns a time in UTC, and empty for none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

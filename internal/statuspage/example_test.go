@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when the facts of tests are gathered.
+// noon returns when the facts of tests are gathered.
 func noon() time.Time { return time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC) }
 
-// demo is the cluster of tests.
+// demo returns the cluster of tests.
 func demo() link.Key { return link.Key{Namespace: "slurm", Name: "demo"} }
 
-// words are the states of nodes of an example, one after the other.
+// words returns the states of nodes of an example, one after the other.
 func words() [][]string {
 	var out [][]string
 	for _, group := range []struct {
@@ -45,7 +45,7 @@ func words() [][]string {
 	return out
 }
 
-// example is a cluster with that many nodes in two NodeSets, in all states. Most are as in a cluster that works.
+// example returns a cluster with that many nodes in two NodeSets, in all states. Most are as in a cluster that works.
 func example(nodes int) Facts {
 	at := metav1.NewTime(noon().Add(-time.Hour))
 	condition := func(kind, status, reason, message string) metav1.Condition {
@@ -115,7 +115,7 @@ func exampleRecords() link.JobRecords {
 	}}
 }
 
-// exampleNode is a node of a NodeSet with that many. In large ones one of ten is in a state other than idle, mixed and allocated.
+// exampleNode returns a node of a NodeSet with that many. In large ones one of ten is in a state other than idle, mixed and allocated.
 func exampleNode(set string, i, of int) Node {
 	all := words()
 	said := all[i%len(all)]

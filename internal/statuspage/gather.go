@@ -36,7 +36,7 @@ type Gatherer struct {
 	Now func() time.Time
 }
 
-// Clusters are the facts of all clusters, by namespace and name.
+// Clusters returns the facts of all clusters, by namespace and name.
 func (g *Gatherer) Clusters(ctx context.Context) ([]Facts, error) {
 	keys, err := g.keys(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (g *Gatherer) Clusters(ctx context.Context) ([]Facts, error) {
 	return out, nil
 }
 
-// keys are the names of all clusters. A SlurmCluster with a mistake in it may have no Controller.
+// keys returns the names of all clusters. A SlurmCluster with a mistake in it may have no Controller.
 func (g *Gatherer) keys(ctx context.Context) ([]link.Key, error) {
 	var controllers slinkyv1beta1.ControllerList
 	if err := g.Reader.List(ctx, &controllers, client.UnsafeDisableDeepCopy); err != nil {
@@ -137,7 +137,7 @@ func partitions(snapshot *link.Snapshot) map[string]int {
 	return out
 }
 
-// objects are the SlurmCluster and the Controller of that name, as far as they exist.
+// objects returns the SlurmCluster and the Controller of that name, as far as they exist.
 func (g *Gatherer) objects(ctx context.Context, key link.Key) (out []Object, err error) {
 	name := client.ObjectKey{Namespace: key.Namespace, Name: key.Name}
 	if g.SlurmClusters {

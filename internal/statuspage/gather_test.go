@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// objects are a cluster with two workers, one of which is out of service, and what belongs to others.
+// objects returns a cluster with two workers, one of which is out of service, and what belongs to others.
 func objects(t *testing.T) []client.Object {
 	t.Helper()
 	return []client.Object{

@@ -88,7 +88,7 @@ func (t templates) render(p Page, before *rendering) (*rendering, error) {
 	return r, nil
 }
 
-// chunks are the fragments of grids, by their elements.
+// chunks returns the fragments of grids, by their elements.
 func (r *rendering) chunks() map[string]fragment {
 	out := map[string]fragment{}
 	if r == nil {
@@ -115,7 +115,7 @@ type mainContent struct {
 	Parts map[string]template.HTML
 }
 
-// main is the whole content of the page's element main.
+// main returns the whole content of the page's element main.
 func (t templates) main(r *rendering) (string, error) {
 	content := mainContent{Sets: r.sets, Parts: make(map[string]template.HTML, len(r.fragments))}
 	for _, f := range r.fragments {

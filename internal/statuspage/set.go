@@ -124,7 +124,7 @@ func cell(n Node) Cell {
 	return c
 }
 
-// oneLine is a text without line breaks, cut to maxLine.
+// oneLine returns a text without line breaks, cut to maxLine.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > maxLine {

@@ -22,7 +22,7 @@ const (
 	states // how many there are
 )
 
-// String is the word in the legend.
+// String returns the word in the legend.
 func (s state) String() string {
 	switch s {
 	case idle:
@@ -48,7 +48,7 @@ func (s state) String() string {
 	}
 }
 
-// shown is the state in which a node is shown. The first line that applies counts:
+// shown returns the state in which a node is shown. The first line that applies counts:
 //
 //	Slurm has                                     shown as         why
 //	POWERED_DOWN, POWERING_DOWN or _UP, FUTURE     powered down     nothing runs there, and that is meant

@@ -84,7 +84,7 @@ func (s *subscriber) next() (e event, ok bool) {
 	return e, false
 }
 
-// fragments are the names of the fragments of the next event.
+// fragments returns the names of the fragments of the next event.
 func (s *subscriber) fragments() []string {
 	s.t.Helper()
 	e, ok := s.next()

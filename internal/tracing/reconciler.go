@@ -92,7 +92,7 @@ type ancestor struct {
 // maxOwners bounds how far owners are followed: pod, NodeSet, SlurmCluster.
 const maxOwners = 4
 
-// chain is the object of a request, the object that controls it, and so on; empty if the object does not exist.
+// chain returns the object of a request, the object that controls it, and so on; empty if the object does not exist.
 func (r *reconciler) chain(ctx context.Context, req reconcile.Request) []ancestor {
 	object, err := r.get(ctx, r.gvk, req.NamespacedName)
 	if err != nil {

@@ -36,7 +36,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(a), Body: io.NopCloser(strings.NewReader(`{"errors":[]}`))}, nil
 }
 
-// cluster is a SlurmCluster with a Controller, a NodeSet and a worker, and a client that has them.
+// cluster returns a SlurmCluster with a Controller, a NodeSet and a worker, and a client that has them.
 func cluster(t testing.TB, created time.Time) (client.Client, *nebiusv1.SlurmCluster) {
 	t.Helper()
 	meta := func(name string, owner client.Object, kind string) metav1.ObjectMeta {

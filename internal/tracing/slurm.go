@@ -47,7 +47,7 @@ func (s *slurm) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// template is a path of slurmrestd without what names one object: "/slurm/v0.0.45/node/{name}".
+// template returns a path of slurmrestd without what names one object: "/slurm/v0.0.45/node/{name}".
 func template(path string) string {
 	const kind = 3 // after "", "slurm" and the version
 	parts := strings.Split(path, "/")

@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noon is when tests begin.
+// noon returns when tests begin.
 func noon() time.Time { return time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC) }
 
-// recorded is a Tracing whose spans stay in memory.
+// recorded returns a Tracing whose spans stay in memory.
 func recorded(t *testing.T) (*Tracing, *tracetest.InMemoryExporter, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	spans, clock := tracetest.NewInMemoryExporter(), clocktesting.NewFakePassiveClock(noon())

@@ -36,7 +36,7 @@ func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Objec
 // countedLater is the text about jobs here, where Slurm cannot be asked.
 const countedLater = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
 
-// goes is what a change takes away that stays for jobs, and the name of the Controller.
+// goes returns what a change takes away that stays for jobs, and the name of the Controller.
 func (l lookup) goes(ctx context.Context, old, obj client.Object) (waits controller.EditWaits, name string, err error) {
 	after, err := l.configured(ctx, obj)
 	if err != nil || after == nil {
@@ -126,7 +126,7 @@ func (l lookup) configured(ctx context.Context, obj client.Object) (*configured,
 	return &configured{in}, l.files(ctx, in.Controller, &in.Files, &ignored)
 }
 
-// nodeSetsOf are the NodeSets of a Controller, edited in place of the one of its name.
+// nodeSetsOf returns the NodeSets of a Controller, edited in place of the one of its name.
 func (l lookup) nodeSetsOf(c *slinkyv1beta1.Controller, edited *slinkyv1beta1.NodeSet) ([]slinkyv1beta1.NodeSet, error) {
 	sets, err := l.nodeSets()
 	var out []slinkyv1beta1.NodeSet

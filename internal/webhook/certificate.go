@@ -92,7 +92,7 @@ func (n narrowed) GetConfig() *rest.Config {
 	return config
 }
 
-// names are the names of the objects that are watched, by the paths of their kinds.
+// names returns the names of the objects that are watched, by the paths of their kinds.
 func (c Certificates) names() map[string]string {
 	const configurations = "/apis/admissionregistration.k8s.io/v1/"
 	return map[string]string{

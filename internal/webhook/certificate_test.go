@@ -94,7 +94,7 @@ func TestACertificateIsRenewedBeforeItEnds(t *testing.T) {
 	s.called()
 }
 
-// endsIn is a certificate like the one in a Secret, signed by the same authority, that ends after d.
+// endsIn returns a certificate like the one in a Secret, signed by the same authority, that ends after d.
 func endsIn(t *testing.T, data map[string][]byte, d time.Duration) map[string][]byte {
 	t.Helper()
 	authority, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
-// object is an object of one of our kinds, called demo unless the text has another name.
+// object returns an object of one of our kinds, called demo unless the text has another name.
 func (s *scene) object(kind, text string) *unstructured.Unstructured {
 	s.t.Helper()
 	u := &unstructured.Unstructured{}

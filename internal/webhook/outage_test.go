@@ -54,7 +54,7 @@ func expectWorkers(t *testing.T, o *operator.Operator, want int) {
 	})
 }
 
-// identities are the pods by name, so that a pod that was made anew shows.
+// identities returns the pods by name, so that a pod that was made anew shows.
 func identities(o *operator.Operator) map[string]string {
 	out := map[string]string{}
 	for _, p := range o.Workers() {

@@ -71,7 +71,7 @@ func (f *Flags) listen() (host string, port int, err error) {
 	return host, int(number), nil
 }
 
-// Server is the server that the flags describe. It starts with the first webhook that is registered.
+// Server returns the server that the flags describe. It starts with the first webhook that is registered.
 func (f *Flags) Server(http2 bool) (webhook.Server, error) {
 	host, port, err := f.listen()
 	if err != nil {

@@ -92,7 +92,7 @@ func (v *validator[T]) ValidateDelete(ctx context.Context, obj T) (admission.War
 	return ofJobs(ctx, warnings, err), nil
 }
 
-// propagation is what a deletion wants for the pods of the object; empty when the request does not have it.
+// propagation returns what a deletion wants for the pods of the object; empty when the request does not have it.
 func propagation(ctx context.Context) metav1.DeletionPropagation {
 	var options metav1.DeleteOptions
 	request, err := admission.RequestFromContext(ctx)
@@ -110,7 +110,7 @@ func (v *validator[T]) exempt(obj T) bool {
 		holder != nil && holder.Kind == "SlurmCluster" && holder.APIVersion == nebiusv1.GroupVersion.String()
 }
 
-// refusal is the error of the API server for an invalid object, with one line for each mistake; nil without mistakes. It
+// refusal returns the error of the API server for an invalid object, with one line for each mistake; nil without mistakes. It
 // repeats no values, which may be long and are before the user's eyes anyway.
 func (v *validator[T]) refusal(obj T, mistakes problem.List) error {
 	if len(mistakes) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// host is the Kubernetes node of a worker.
+// host returns the Kubernetes node of a worker.
 func (b *bench) host(i int) string {
 	b.kubelets.mu.Lock()
 	defer b.kubelets.mu.Unlock()
@@ -91,11 +91,11 @@ func (b *bench) cordonOne() {
 	b.hold(scenario, fmt.Sprintf("Slurm writes for %d times cordon and uncordon", *samples), cost.slurm.posts(), 2**samples)
 }
 
-// calls are how many writes to Slurm may join what takes so long: they leave at most three times a second when they keep
+// calls returns how many writes to Slurm may join what takes so long: they leave at most three times a second when they keep
 // coming, and more often only at first.
 func calls(took time.Duration) int { return 10 + int(4*took.Seconds()) }
 
-// looks is how often the NodeSet may be looked at, and its status written, during something: a large one is left alone for
+// looks returns how often the NodeSet may be looked at, and its status written, during something: a large one is left alone for
 // half a second.
 func (b *bench) looks(c cost) int {
 	pause := min(time.Second, time.Duration(b.size)*500*time.Microsecond)

@@ -38,7 +38,7 @@ func (t tally) total() int64 {
 	return n
 }
 
-// since is what was added to an earlier tally.
+// since returns what was added to an earlier tally.
 func (t tally) since(before tally) tally {
 	out := tally{}
 	for what, n := range t {
@@ -56,7 +56,7 @@ func (t tally) only(keep func(what string) bool) tally {
 	return out
 }
 
-// writes are the changing calls to the API server, without Events, which show people what happened, and Leases, by which
+// writes returns the changing calls to the API server, without Events, which show people what happened, and Leases, by which
 // managers agree on who leads.
 func (t tally) writes() tally {
 	return t.only(func(what string) bool {
@@ -65,14 +65,14 @@ func (t tally) writes() tally {
 	})
 }
 
-// changes are the writes with the Events: an Event costs the API server as much as any other.
+// changes returns the writes with the Events: an Event costs the API server as much as any other.
 func (t tally) changes() tally {
 	out := t.writes()
 	maps.Copy(out, t.events())
 	return out
 }
 
-// reads are the calls that ask the API server about objects or kinds, instead of a cache. A watch is asked for anew every few
+// reads returns the calls that ask the API server about objects or kinds, instead of a cache. A watch is asked for anew every few
 // minutes.
 func (t tally) reads() tally {
 	return t.only(func(what string) bool {
@@ -85,7 +85,7 @@ func (t tally) events() tally {
 	return t.only(func(what string) bool { return strings.HasSuffix(what, " events") })
 }
 
-// posts are the changing calls to slurmrestd.
+// posts returns the changing calls to slurmrestd.
 func (t tally) posts() tally {
 	return t.only(func(what string) bool { return !strings.HasPrefix(what, "GET ") })
 }
@@ -214,7 +214,7 @@ func (b *bench) spent() cost {
 	}
 }
 
-// cost is what the operator does for something, until it comes to rest.
+// cost returns what the operator does for something, until it comes to rest.
 func (b *bench) cost(do func()) cost {
 	b.t.Helper()
 	before, process, used, began := b.spent(), b.process, b.process.cpu(), time.Now()
@@ -233,7 +233,7 @@ func (b *bench) cost(do func()) cost {
 	return out
 }
 
-// quiet is how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the link pauses between
+// quiet returns how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the link pauses between
 // two lists, and only a list may show that there is more to do.
 func (b *bench) quiet() time.Duration {
 	return 1500*time.Millisecond + time.Duration(b.size)*2*time.Millisecond

@@ -93,7 +93,7 @@ func (b *bench) spread(scenario, what string, took []time.Duration) {
 	b.tell(scenario, what+", p99", percentile(took, 99).Seconds(), "s")
 }
 
-// percentile is the nearest-rank percentile; of less than a hundred the 99th is the longest.
+// percentile returns the nearest-rank percentile; of less than a hundred the 99th is the longest.
 func percentile(took []time.Duration, p int) time.Duration {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]

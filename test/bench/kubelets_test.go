@@ -193,7 +193,7 @@ func (k *kubelets) begin(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// registered is when the last slurmd registered.
+// registered returns when the last slurmd registered.
 func (k *kubelets) registered() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -255,7 +255,7 @@ func workers(pods map[string]*corev1.Pod, ok func(*corev1.Pod) bool) int {
 	return n
 }
 
-// workers are the names of the workers that are there.
+// workers returns the names of the workers that are there.
 func (k *kubelets) workers() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -289,7 +289,7 @@ func has(pod *corev1.Pod, kind string) bool {
 	return false
 }
 
-// kubeNode is the name of a Kubernetes node.
+// kubeNode returns the name of a Kubernetes node.
 func (b *bench) kubeNode(i int) string { return fmt.Sprintf("%s-%d", b.server.Namespace, i) }
 
 // makeKubeNodes makes a Kubernetes node for each worker.

@@ -106,7 +106,7 @@ func (p *process) tell(t *testing.T) {
 	t.Logf("the manager's log:\n%s", strings.Join(lines[max(0, len(lines)-30):], ""))
 }
 
-// cpu is the processor time that it has used.
+// cpu returns the processor time that it has used.
 func (p *process) cpu() time.Duration {
 	p.t.Helper()
 	used, err := apiserver.CPUOf(p.cmd.Process.Pid)
@@ -116,7 +116,7 @@ func (p *process) cpu() time.Duration {
 	return used
 }
 
-// memory is how much it occupies now, and has occupied at most, in MiB.
+// memory returns how much it occupies now, and has occupied at most, in MiB.
 func (p *process) memory() (now, most float64) {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))

@@ -56,7 +56,7 @@ func table(figures []figure) string {
 	return b.String()
 }
 
-// shown is a value with as many digits as mean something.
+// shown returns a value with as many digits as mean something.
 func shown(value float64) string {
 	if value == math.Trunc(value) || math.Abs(value) >= 100 {
 		return strconv.FormatFloat(value, 'f', 0, 64)

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// render are the checks of the chart by name, with some values beside the name of the cluster.
+// render returns the checks of the chart by name, with some values beside the name of the cluster.
 func render(t *testing.T, values string) map[string]*nebiusv1alpha1.ActiveCheck {
 	t.Helper()
 	out := map[string]*nebiusv1alpha1.ActiveCheck{}

@@ -108,7 +108,7 @@ func all(do ...func(*system) string) func(*system) string {
 	}
 }
 
-// describing is what administrators and the operator write beside states.
+// describing returns what administrators and the operator write beside states.
 func describing() scenario {
 	return scenario{name: "descriptions", steps: []step{
 		{"register", registers(nodeA(func(n *fake.Node) { n.Features, n.Weight = []string{"f", "g"}, 3 }), named("b"))},
@@ -187,7 +187,7 @@ func listing() scenario {
 	}}
 }
 
-// missing is what becomes of jobs that name a node whose record was deleted: they wait, until slurmctld reads its configuration.
+// missing returns what becomes of jobs that name a node whose record was deleted: they wait, until slurmctld reads its configuration.
 func missing() scenario {
 	return scenario{name: "nodes that jobs name", steps: []step{
 		{"register", registers(named("a"), named("b"))},
@@ -203,7 +203,7 @@ func missing() scenario {
 	}}
 }
 
-// restarting is what slurmctld keeps when it ends.
+// restarting returns what slurmctld keeps when it ends.
 func restarting() scenario {
 	return scenario{name: "restarts", steps: []step{
 		{"register", registers(nodeA(), named("b"), named("c"))},

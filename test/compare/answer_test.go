@@ -12,7 +12,7 @@ func answers(names ...string) func(*system) string {
 	return func(s *system) string { s.Answer(names...); return "" }
 }
 
-// answering is what becomes of nodes that are DOWN: a, whose slurmd answers slurmctld every few seconds, and d, which has none. When a
+// answering returns what becomes of nodes that are DOWN: a, whose slurmd answers slurmctld every few seconds, and d, which has none. When a
 // has returned to service, slurmctld has had the time to do the same to d. 24.11 can make no node d by REST.
 func answering() scenario {
 	both := func(state, reason string) func(*system) string {

@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// documented are the examples of the table of #SBATCH options in the documentation.
+// documented returns the examples of the table of #SBATCH options in the documentation.
 func documented(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/users/activecheck.md")
@@ -319,7 +319,7 @@ func same(t *testing.T, s *system, script string) {
 	}
 }
 
-// fieldsOf are what slurmctld shows of a job, but for what differs from job to job.
+// fieldsOf returns what slurmctld shows of a job, but for what differs from job to job.
 func fieldsOf(t *testing.T, s *system, id int64) map[string]string {
 	t.Helper()
 	var answer struct{ Jobs []map[string]json.RawMessage }

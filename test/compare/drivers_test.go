@@ -39,7 +39,7 @@ func newSystem(t *testing.T, d driver, name string, transport http.RoundTripper)
 	return s
 }
 
-// imitation is the fake as a system.
+// imitation returns the fake as a system.
 func imitation(t *testing.T, release string, memory bool) *system {
 	slurm := fake.New(fake.Options{
 		Release: map[string]string{"24.11": fake.Slurm2411, "26.05": fake.Slurm2605}[release], Key: []byte(realslurm.Key), Memory: memory,
@@ -48,7 +48,7 @@ func imitation(t *testing.T, release string, memory bool) *system {
 	return newSystem(t, imitated{slurm}, "the fake", slurm.Transport())
 }
 
-// original is a real Slurm as a system.
+// original returns a real Slurm as a system.
 func original(t *testing.T, root realslurm.Root, conf string, memory bool) *system {
 	selects := "SelectTypeParameters=CR_Core\n"
 	if memory {
@@ -77,7 +77,7 @@ func doneOrRefused(err error) string {
 	return "done"
 }
 
-// words are those of a comma separated list, which may be empty.
+// words returns those of a comma separated list, which may be empty.
 func words(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(word string) bool { return word == "" })
 }
@@ -149,7 +149,7 @@ until [ -e /mnt/finish-$SLURM_JOB_ID ]; do sleep 0.2; done
 exit $(cat /mnt/finish-$SLURM_JOB_ID)
 `
 
-// asAlice is a command, as alice runs it.
+// asAlice returns a command, as alice runs it.
 func asAlice(args ...string) []string {
 	return append([]string{"setpriv", "--reuid", "2000", "--regid", "2000", "--clear-groups"}, args...)
 }

@@ -58,10 +58,10 @@ const (
 	stops      effect = "slurmctld does not serve"
 )
 
-// flagged is the line of the partition with another option.
+// flagged returns the line of the partition with another option.
 func flagged(option string) []string { return []string{targetLine, targetLine + " " + option} }
 
-// lined is the line of node a with something else in it.
+// lined returns the line of node a with something else in it.
 func lined(was, is string) []string {
 	return []string{nodeLine, strings.Replace(nodeLine, was, is, 1)}
 }
@@ -69,7 +69,7 @@ func lined(was, is string) []string {
 // static reports whether the edit is one of the line of a node.
 func (e edit) static() bool { return strings.Contains(e.pairs[0], "NodeName=") }
 
-// edits are those that the documentation lists.
+// edits returns those that the documentation lists.
 func edits() []edit {
 	state := func(s string) []string {
 		return []string{targetLine, strings.Replace(targetLine, "State=UP", "State="+s, 1)}
@@ -105,7 +105,7 @@ func edits() []edit {
 	}
 }
 
-// table is the edits in the form of the documentation.
+// table returns the edits in the form of the documentation.
 func table() string {
 	var out strings.Builder
 	out.WriteString("| edit | Slurm 24.11 | Slurm 26.05 |\n|---|---|---|\n")

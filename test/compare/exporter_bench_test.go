@@ -100,12 +100,12 @@ func BenchmarkExporterOfARealSlurm(b *testing.B) {
 	}
 }
 
-// jobsKnown is how many jobs an exporter shows.
+// jobsKnown returns how many jobs an exporter shows.
 func jobsKnown(ctx context.Context, e *exporter.Exporter) int {
 	return strings.Count(scrape(ctx, e).Body.String(), "\nslurm_job_info{")
 }
 
-// scrape is what an exporter answers to one who takes some encodings.
+// scrape returns what an exporter answers to one who takes some encodings.
 func scrape(ctx context.Context, e *exporter.Exporter, encodings ...string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
@@ -187,7 +187,7 @@ type usage struct {
 	resident int64 // bytes
 }
 
-// slurmrestd is the usage of the slurmrestd that the exporter asks, see proc_pid_stat(5).
+// slurmrestd returns the usage of the slurmrestd that the exporter asks, see proc_pid_stat(5).
 func slurmrestd(b *testing.B, box *realslurm.Box) usage {
 	b.Helper()
 	const perTick, pageSize = 10 * time.Millisecond, 4096
@@ -203,7 +203,7 @@ func slurmrestd(b *testing.B, box *realslurm.Box) usage {
 	return usage{cpu: time.Duration(number(14)+number(15)) * perTick, resident: number(24) * pageSize}
 }
 
-// processorTime is what this process has used.
+// processorTime returns what this process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used unix.Rusage

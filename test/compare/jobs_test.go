@@ -18,7 +18,7 @@ func unreserves(name string) func(*system) string {
 	return func(s *system) string { return s.Unreserve(name) }
 }
 
-// working is what jobs make of nodes, and nodes of jobs.
+// working returns what jobs make of nodes, and nodes of jobs.
 func working() scenario {
 	return scenario{name: "jobs", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
@@ -55,7 +55,7 @@ func working() scenario {
 	}}
 }
 
-// reserving is what reservations make of nodes.
+// reserving returns what reservations make of nodes.
 func reserving() scenario {
 	rests := func(r rest.Reservation) func(*system) string {
 		return func(s *system) string {

@@ -12,7 +12,7 @@ func loses(names ...string) func(*system) string {
 	return func(s *system) string { s.Lose(names...); return "" }
 }
 
-// losing is what becomes of nodes whose slurmd is gone. Slurm takes some seconds for each step with a loss, so that many nodes
+// losing returns what becomes of nodes whose slurmd is gone. Slurm takes some seconds for each step with a loss, so that many nodes
 // take it together. With the default MessageTimeout of 10 s it would wait so long for the dead that it counted living nodes among
 // them.
 func losing() scenario {

@@ -45,7 +45,7 @@ func createsClouds(line string) func(*system) string {
 	return func(s *system) string { return s.refused(s.client.CreateNode(s.t.Context(), line+" State=CLOUD")) }
 }
 
-// clouding is what becomes of nodes that are made powered down, in place of those that registered. 24.11 can make none by REST.
+// clouding returns what becomes of nodes that are made powered down, in place of those that registered. 24.11 can make none by REST.
 func clouding() scenario {
 	return scenario{name: "power saving of what is made powered down", conf: saving, steps: []step{
 		{"register", registers(named("a"))},
@@ -62,7 +62,7 @@ func clouding() scenario {
 	}}
 }
 
-// powering is what becomes of nodes that power down and up. Slurm looks for such nodes every ten seconds.
+// powering returns what becomes of nodes that power down and up. Slurm looks for such nodes every ten seconds.
 func powering() scenario {
 	return scenario{name: "power saving", conf: savingLate, steps: []step{
 		{"register", registers(named("a"), named("b"))},
@@ -89,7 +89,7 @@ func powering() scenario {
 	}}
 }
 
-// resuming is what lets Slurm ask again for a node that was drained or set DOWN and is powered down.
+// resuming returns what lets Slurm ask again for a node that was drained or set DOWN and is powered down.
 func resuming() scenario {
 	return scenario{name: "power saving of what is drained", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"))},
@@ -104,7 +104,7 @@ func resuming() scenario {
 	}}
 }
 
-// asking is what becomes of requests for power that Slurm cannot grant at once, or that override an earlier request.
+// asking returns what becomes of requests for power that Slurm cannot grant at once, or that override an earlier request.
 func asking() scenario {
 	return scenario{name: "power saving on request", conf: saving, steps: []step{
 		{"register", registers(named("a"), named("b"), named("c"))},

@@ -11,8 +11,8 @@ import (
 // withoutGPUs makes the slurmd one without GPUs.
 func withoutGPUs(n *fake.Node) { n.Gres, n.Machine.Gres = "", "none" }
 
-// outliving is what becomes of drains that slurmctld has set for a registration, when another slurmd registers well: it shows the operator
-// which of them it may end.
+// outliving returns what becomes of drains that slurmctld has set for a registration, when another slurmd registers well: it shows the
+// operator which of them it may end.
 func outliving() scenario {
 	undrain := func(name string) func(*system) string { return updates(name, rest.NodeUpdate{State: "UNDRAIN"}) }
 	return scenario{name: "drains that outlive their registration", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
@@ -38,7 +38,8 @@ func outliving() scenario {
 // drained is a slurmd that makes its record drained.
 func drained(n *fake.Node) { n.Drained = "slurm-operator: waits for checks" }
 
-// drainedAtFirst is what becomes of a drain with which a record is made: only that registration sets it, and nothing but an undrain ends it.
+// drainedAtFirst returns what becomes of a drain with which a record is made: only that registration sets it, and nothing but an undrain
+// ends it.
 func drainedAtFirst() scenario {
 	undrain := func(name string) func(*system) string { return updates(name, rest.NodeUpdate{State: "UNDRAIN"}) }
 	return scenario{name: "records that are made drained", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{

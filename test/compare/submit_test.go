@@ -17,7 +17,7 @@ import (
 // stranger is a user that no slurmctld here can look up.
 const stranger = "mallory"
 
-// gpuJob is a job of node a, which runs until it is asked to end.
+// gpuJob returns a job of node a, which runs until it is asked to end.
 func gpuJob(edits ...func(*rest.Submission)) rest.Submission {
 	s := rest.Submission{
 		Name: "gpu", Script: script, Partition: "main", Nodes: []string{"a"}, Comment: "run 1", TimeLimit: time.Hour, Directory: "/tmp",
@@ -124,7 +124,7 @@ func looks(id int64) func(*system) string {
 // waitsForNode is why a job waits that must have a node which is drained.
 const waitsForNode = "ReqNodeNotAvail"
 
-// submitting is what becomes of jobs that are submitted by REST.
+// submitting returns what becomes of jobs that are submitted by REST.
 func submitting() scenario {
 	return scenario{name: "jobs by REST", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
@@ -182,7 +182,7 @@ func stranded(s *system) string {
 	return fmt.Sprintf("job %d of %q, %v, %s", id, j.User, err, cancels(id)(s))
 }
 
-// timingOut is how jobs end that Slurm ends.
+// timingOut returns how jobs end that Slurm ends.
 func timingOut() scenario {
 	short := func(s *rest.Submission) { s.TimeLimit = time.Second }
 	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
@@ -194,7 +194,7 @@ func timingOut() scenario {
 	}}
 }
 
-// forgetting is what Slurm answers about jobs that it has forgotten.
+// forgetting returns what Slurm answers about jobs that it has forgotten.
 func forgetting() scenario {
 	return scenario{name: "jobs that slurmctld forgets", conf: "MinJobAge=2", steps: []step{
 		{"register", registers(nodeA())},

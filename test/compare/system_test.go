@@ -115,7 +115,7 @@ type reservationRecord struct {
 	Users string   `json:"users"`
 }
 
-// as is a client with the token of some user.
+// as returns a client with the token of some user.
 func (s *system) as(user string) *rest.Client {
 	s.t.Helper()
 	client, err := rest.NewClient("http://"+strings.ReplaceAll(s.name, " ", "-"), issuer(s.t, user), rest.Options{Transport: s.http.Transport})
@@ -232,7 +232,7 @@ func (s *system) look() (string, error) {
 	return out.String(), nil
 }
 
-// since is the step in which the reason of a node got its time.
+// since returns the step in which the reason of a node got its time.
 func (s *system) since(n nodeRecord) int {
 	if s.times[n.Name] != n.Changed.Number {
 		s.times[n.Name], s.set[n.Name] = n.Changed.Number, s.step
@@ -256,7 +256,7 @@ func refusal(err error) string {
 	return "done"
 }
 
-// refused is a refusal; what the release cannot do at all is refused by the client.
+// refused returns a refusal; what the release cannot do at all is refused by the client.
 func (s *system) refused(err error) string {
 	s.t.Helper()
 	if failure, ok := errors.AsType[*rest.Error](err); ok {

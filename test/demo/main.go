@@ -123,7 +123,7 @@ func (d *demo) cluster(ctx context.Context) error {
 	return err
 }
 
-// namespaces are those in which the operator and the cluster run.
+// namespaces returns those in which the operator and the cluster run.
 func (d *demo) namespaces() []string { return []string{walk.Operator.Namespace, d.namespace} }
 
 // pods sees that what runs also runs well, and shows it.

@@ -86,7 +86,7 @@ func asNobody(t *testing.T, endpoint string, key []byte) *rest.Client {
 	return client
 }
 
-// accounted are the jobs of slurmdbd by their numbers.
+// accounted returns the jobs of slurmdbd by their numbers.
 func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobRecord {
 	t.Helper()
 	list, err := asNobody(t, endpoint, key).AccountingJobs(t.Context(), time.Now().Add(-time.Hour))
@@ -100,7 +100,7 @@ func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobReco
 	return out
 }
 
-// facts are those of a job that do not depend on the cluster.
+// facts returns those of a job that do not depend on the cluster.
 func facts(j rest.JobRecord) map[string]any {
 	return map[string]any{
 		"state": j.State, "reason": j.Reason, "uid": j.UserID, "cpus": j.CPUs, "has nodes": j.Nodes != "", "has TRES": j.TRES != "",

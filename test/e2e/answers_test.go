@@ -81,7 +81,7 @@ func signs(t *testing.T, key []byte, user string, at time.Time) string {
 // asked is a call.
 type asked struct{ token, method, path, body string }
 
-// reservation is a body that makes one of the node, for tomorrow.
+// reservation returns a body that makes one of the node, for tomorrow.
 func (c *comparison) reservation(users string) string {
 	tomorrow := time.Now().Add(24 * time.Hour).Unix()
 	return fmt.Sprintf(`{"name":"e2e","start_time":{"set":true,"number":%d},"end_time":{"set":true,"number":%d},"node_list":[%q],"users":[%q],"flags":["MAINT"]}`,

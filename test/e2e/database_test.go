@@ -87,7 +87,7 @@ func (s *scene) scale(t *testing.T, name string, replicas int32) {
 	}
 }
 
-// serverCertificate is a new authority, and a certificate with its key that it has signed for a host.
+// serverCertificate returns a new authority, and a certificate with its key that it has signed for a host.
 func serverCertificate(t *testing.T, host string) map[string]string {
 	t.Helper()
 	newPrivate := func() *ecdsa.PrivateKey {

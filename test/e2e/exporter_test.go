@@ -48,7 +48,7 @@ func exportsAccounted(t *testing.T, c *slurmCluster, alice *user) {
 	})
 }
 
-// exported are the metrics that the exporter of a cluster serves.
+// exported returns the metrics that the exporter of a cluster serves.
 func (c *slurmCluster) exported(ctx context.Context) (string, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(c.namespace), client.MatchingLabels{"app.kubernetes.io/component": "exporter"}); err != nil {

@@ -71,7 +71,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keySets are the contents of slurm.jwks, one after the other: the new key is published, then used, then alone.
+// keySets returns the contents of slurm.jwks, one after the other: the new key is published, then used, then alone.
 func (s *scene) keySets(t *testing.T) [][]byte {
 	t.Helper()
 	type key map[string]string
@@ -117,7 +117,7 @@ func (s *scene) replaces(t *testing.T, name, key string, content []byte) {
 	}
 }
 
-// hashes are the digests of keys on the pods of the control plane and on login pods, by pod's component and annotation.
+// hashes returns the digests of keys on the pods of the control plane and on login pods, by pod's component and annotation.
 func (s *scene) hashes(t *testing.T) map[string]string {
 	t.Helper()
 	var out map[string]string

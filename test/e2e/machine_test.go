@@ -90,7 +90,7 @@ func (s *nodesScene) comesBack(t *testing.T, pid int) {
 	}
 }
 
-// third is a Kubernetes node without workers.
+// third returns a Kubernetes node without workers.
 func (s *nodesScene) third(t *testing.T) string {
 	t.Helper()
 	var all corev1.NodeList

@@ -78,7 +78,7 @@ func rests(t *testing.T, c *slurmCluster, alice *user) {
 	}
 }
 
-// kept are the UIDs of Secrets and claims, by kind and name.
+// kept returns the UIDs of Secrets and claims, by kind and name.
 func (s *scene) kept(t *testing.T) map[string]types.UID {
 	t.Helper()
 	var secrets corev1.SecretList

@@ -142,7 +142,7 @@ func (s *scene) sendAway(t *testing.T, node, namespace string) {
 	})
 }
 
-// podsByNode are the pods of a namespace by the Kubernetes nodes that they are on.
+// podsByNode returns the pods of a namespace by the Kubernetes nodes that they are on.
 func (s *scene) podsByNode(ctx context.Context, namespace string) (map[string][]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := s.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
@@ -187,7 +187,7 @@ func (s *scene) startNodes(ctx context.Context, t *testing.T) error {
 	return err
 }
 
-// processOf is the process of a Kubernetes node, which ends with all that runs there.
+// processOf returns the process of a Kubernetes node, which ends with all that runs there.
 func (s *scene) processOf(t *testing.T, name string) int {
 	t.Helper()
 	out, err := s.localkube(t.Context(), "status", "--json")

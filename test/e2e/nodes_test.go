@@ -261,7 +261,7 @@ func (u *user) seesOneDrain(t *testing.T, one, other string) (going, staying str
 	return going, staying
 }
 
-// workerOn is the worker on a Kubernetes node, which is its name in Slurm too.
+// workerOn returns the worker on a Kubernetes node, which is its name in Slurm too.
 func (s *scene) workerOn(t *testing.T, kubeNode string) string {
 	t.Helper()
 	var pods corev1.PodList

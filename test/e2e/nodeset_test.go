@@ -200,7 +200,7 @@ func shrinksByIdleness(t *testing.T, s *scene, alice *user) {
 	}
 }
 
-// uids are the UIDs of pods by name.
+// uids returns the UIDs of pods by name.
 func (s *scene) uids(t *testing.T, names ...string) map[string]types.UID {
 	t.Helper()
 	out := map[string]types.UID{}

@@ -102,8 +102,8 @@ func (s *scene) expectAlert(t *testing.T, server *prometheus.Server, fires bool)
 	})
 }
 
-// prometheusConfiguration is what the Prometheus operator makes of the objects in the scene: names, ports, paths, intervals and relabelings
-// are theirs. The alerts are those of the chart, but fire at once.
+// prometheusConfiguration returns what the Prometheus operator makes of the objects in the scene: names, ports, paths, intervals and
+// relabelings are theirs. The alerts are those of the chart, but fire at once.
 func (s *scene) prometheusConfiguration(t *testing.T) string {
 	t.Helper()
 	var configs []any
@@ -146,7 +146,7 @@ func (s *scene) monitors(ctx context.Context, kind string) ([]unstructured.Unstr
 	return list.Items, err
 }
 
-// scrapeConfigs are those of the endpoints of a monitor.
+// scrapeConfigs returns those of the endpoints of a monitor.
 func (s *scene) scrapeConfigs(t *testing.T, monitor *unstructured.Unstructured) (configs []any) {
 	t.Helper()
 	field := "endpoints"
@@ -177,7 +177,7 @@ func (s *scene) scrapeConfigs(t *testing.T, monitor *unstructured.Unstructured) 
 	return configs
 }
 
-// targets are the addresses of a port of what a monitor selects.
+// targets returns the addresses of a port of what a monitor selects.
 func (s *scene) targets(t *testing.T, kind string, labels map[string]string, port string) (out []string) {
 	t.Helper()
 	selected := []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels(labels)}

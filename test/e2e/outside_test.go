@@ -132,7 +132,7 @@ func (o *outside) asks(ctx context.Context, command ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// newKey is a random key.
+// newKey returns a random key.
 func newKey(t *testing.T) string {
 	t.Helper()
 	key := make([]byte, 64)

@@ -85,7 +85,7 @@ type copyOf struct {
 	changed syscall.Timespec
 }
 
-// copied are the files of a jail that are in place. Those with several names are left out, and those on their way.
+// copied returns the files of a jail that are in place. Those with several names are left out, and those on their way.
 func copied(dir string) (map[string]copyOf, error) {
 	out := map[string]copyOf{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -72,7 +72,7 @@ func (s *nodesScene) hasRebooter(t *testing.T) {
 
 func isOfRebooter(t corev1.Taint) bool { return t.Key == "node.kubernetes.io/NoExecute" }
 
-// rebooters is the value of the chart, as JSON, that gives ServiceAccounts of the scene the rights of a rebooter.
+// rebooters returns the value of the chart, as JSON, that gives ServiceAccounts of the scene the rights of a rebooter.
 func (s *scene) rebooters(accounts ...string) string {
 	list := []string{}
 	for _, account := range accounts {

@@ -89,7 +89,7 @@ func stormOfChecks(w *world) {
 	remove[nebiusv1alpha1.ActiveCheck](w, "gpu") // which may wait for the brake until its next run
 }
 
-// checkScript is what the script of a check does on a node. Where it fails it takes longer, so that it ends after the others.
+// checkScript returns what the script of a check does on a node. Where it fails it takes longer, so that it ends after the others.
 func (w *world) checkScript(job fake.Job) (runs time.Duration, exitCode int64) {
 	for _, name := range job.NodeList {
 		if _, broken := w.broken.Load(name); broken {
@@ -151,7 +151,7 @@ func (w *world) repair() {
 	w.sleep(lie + 10*time.Second) // until the operator knows
 }
 
-// out are the Slurm nodes that are out of service for checks.
+// out returns the Slurm nodes that are out of service for checks.
 func (w *world) out() (names []string) {
 	for _, name := range w.slurm.Names() {
 		if status, known := w.slurm.Node(name); known && health.OutForCheck(node.Parse(status.State), node.Reason{Text: status.Reason}) {
@@ -282,7 +282,7 @@ func otherJobs(f fault, calls []call) bool {
 	})
 }
 
-// requiredNodes are the nodes that a job must have that is submitted.
+// requiredNodes returns the nodes that a job must have that is submitted.
 func (c call) requiredNodes() string {
 	var body struct {
 		Job struct {

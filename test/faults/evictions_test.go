@@ -53,7 +53,7 @@ func evictions(w *world) {
 	}
 }
 
-// runningWorkers are the worker pods that run, by name.
+// runningWorkers returns the worker pods that run, by name.
 func (w *world) runningWorkers() map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for _, p := range w.sim.Objects(podKind) {

@@ -49,7 +49,7 @@ const lost = "reply lost"
 // twoLeaders is the fault of an operator that does not know that it no longer leads.
 const twoLeaders = "two leaders"
 
-// faults are all that is tried at every write of every scenario.
+// faults returns all that is tried at every write of every scenario.
 func faults() []fault {
 	held := func(name string, plurals ...string) fault {
 		return fault{name: name, lasts: stale, strike: func(w *world, _ call) verdict {

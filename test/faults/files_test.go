@@ -69,7 +69,7 @@ var jailedPaths = map[string]map[string]string{
 
 const modeInJail = 0o755
 
-// contentOf is a key of a version of a ConfigMap. No two are of the same length.
+// contentOf returns a key of a version of a ConfigMap. No two are of the same length.
 func contentOf(name, key string, version int) string {
 	return fmt.Sprintf("%s of %s, version %d\n%s", key, name, version, strings.Repeat("# more\n", version))
 }
@@ -118,10 +118,10 @@ func (w *world) slurmrestd(p *process) (*rest.Client, error) {
 	return rest.NewClient("http://slurm", issuer, rest.Options{Transport: &tap{w, p, "slurm", slurms{w}}, Timeout: 30 * time.Second})
 }
 
-// slurmds are those that read the files.
+// slurmds returns those that read the files.
 func slurmds() []fake.Node { return []fake.Node{{Name: "n-0", CPUs: 4}, {Name: "n-1", CPUs: 4}} }
 
-// jailFaults are what goes wrong with file systems and with who writes ConfigMaps.
+// jailFaults returns what goes wrong with file systems and with who writes ConfigMaps.
 func jailFaults() []fault {
 	const long = time.Minute
 	broken := func(name string, trouble func(op string) error) fault {
@@ -204,7 +204,7 @@ func (w *world) keepFiles() {
 	w.jail.kept = kept
 }
 
-// fileVersions are which version of its ConfigMap each file is, by ConfigMap and path; 0: the file is not there. A file that is not one
+// fileVersions returns which version of its ConfigMap each file is, by ConfigMap and path; 0: the file is not there. A file that is not one
 // of them is a violation.
 func (w *world) fileVersions(when string) map[string]map[string]int {
 	seen, out := w.look(), map[string]map[string]int{}

@@ -20,7 +20,7 @@ import (
 // A leader may be frozen, as by the migration of its machine, while something that it has sent is still under way. That arrives
 // when another one has led for a while, and seen people change their minds.
 
-// lateness is how late a write arrives. The client of slurmrestd gives a call up after a minute.
+// lateness returns how late a write arrives. The client of slurmrestd gives a call up after a minute.
 func lateness() []time.Duration {
 	return []time.Duration{300 * time.Millisecond, 3 * time.Second, 17 * time.Second, 50 * time.Second}
 }

@@ -254,7 +254,7 @@ func says(obj *unstructured.Unstructured, condition string) bool {
 	})
 }
 
-// limits are the wanted number of workers of a pod's NodeSet, and how many of them may be unavailable.
+// limits returns the wanted number of workers of a pod's NodeSet, and how many of them may be unavailable.
 func (w *world) limits(pod *unstructured.Unstructured) (set string, replicas, allowed int64) {
 	for _, owner := range pod.GetOwnerReferences() {
 		n, there := get[slinkyv1beta1.NodeSet](w, owner.Name)

@@ -72,7 +72,7 @@ func TestANodeSetStaysForAWorkerThatIsNotInTheCacheYet(t *testing.T) {
 	})
 }
 
-// workers are the names and UIDs of the worker pods.
+// workers returns the names and UIDs of the worker pods.
 func (w *world) workers() []string {
 	var out []string
 	for _, p := range w.sim.Objects(podKind) {

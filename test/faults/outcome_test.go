@@ -51,7 +51,7 @@ var timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-
 
 var identity = regexp.MustCompile(`00000000-0000-4000-8000-\d{12}`)
 
-// timeless is a text without times and UIDs.
+// timeless returns a text without times and UIDs.
 func timeless(text string) string {
 	return identity.ReplaceAllString(timestamp.ReplaceAllString(text, "TIME"), "UID")
 }
@@ -154,7 +154,7 @@ func count(calls []call) map[string]int {
 	return out
 }
 
-// differences are the fields in which two states differ, but for masked ones.
+// differences returns the fields in which two states differ, but for masked ones.
 func differences(want, got map[string]string, masked func(path string) bool) []string {
 	var out []string
 	paths := maps.Clone(want)

@@ -93,7 +93,7 @@ func (w *world) powerDown(names ...string) {
 	w.touch()
 }
 
-// powered is how many workers of a NodeSet Slurm wants.
+// powered returns how many workers of a NodeSet Slurm wants.
 func (w *world) powered(n *slinkyv1beta1.NodeSet) (wanted int32) {
 	for ordinal := range int(n.Replicas()) {
 		status, known := w.slurm.Node(n.Hostname(ordinal))

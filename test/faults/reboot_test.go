@@ -123,7 +123,7 @@ func (w *world) reboots() {
 	}
 }
 
-// rebootable are the pods on a Kubernetes node, without that of its rebooter.
+// rebootable returns the pods on a Kubernetes node, without that of its rebooter.
 func (w *world) rebootable(name string) (out []reboot.Pod) {
 	for _, u := range w.sim.Objects(podKind) {
 		if on, _, _ := unstructured.NestedString(u.Object, "spec", "nodeName"); on == name && isWorker(u) {

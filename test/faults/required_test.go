@@ -90,7 +90,7 @@ func (w *world) expectGateOpen() {
 	}
 }
 
-// drainedAtFirst is the reason with which the slurmd of a pod makes its record drained.
+// drainedAtFirst returns the reason with which the slurmd of a pod makes its record drained.
 func drainedAtFirst(pod *unstructured.Unstructured) (reason string) {
 	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
 	for _, c := range containers {

@@ -11,7 +11,7 @@ import (
 // burst is the time between two writes from which on something else may have happened between them.
 const burst = 50 * time.Millisecond
 
-// moments are the writes at which a fault is tried: every one, or when it lasts, the first of every burst. Between the
+// moments returns the writes at which a fault is tried: every one, or when it lasts, the first of every burst. Between the
 // writes of a burst no time passes in which anybody could look.
 func (f fault) moments(calls []call) []int {
 	if f.always {
@@ -33,7 +33,7 @@ func (f fault) moments(calls []call) []int {
 	return out
 }
 
-// sampled are every n-th of the moments, beginning with the i-th; at least one.
+// sampled returns every n-th of the moments, beginning with the i-th; at least one.
 func sampled(moments []int, n, i int) []int {
 	n = min(n, len(moments))
 	var out []int
@@ -45,7 +45,7 @@ func sampled(moments []int, n, i int) []int {
 	return out
 }
 
-// shared are the faults that are tried in the i-th scenario, of those of all scenarios.
+// shared returns the faults that are tried in the i-th scenario, of those of all scenarios.
 func shared(faults []fault, n, i int) []fault {
 	var out []fault
 	for at, f := range faults {

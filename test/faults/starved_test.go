@@ -94,7 +94,7 @@ func (w *world) clusterOf(name string, sets int) {
 	}
 }
 
-// maintenance is an update at a time.
+// maintenance returns an update at a time.
 func maintenance(start time.Time) slinkyv1beta1.NodeSetUpdateStrategy {
 	return slinkyv1beta1.NodeSetUpdateStrategy{
 		Type:            slinkyv1beta1.UpdateScheduled,
@@ -119,7 +119,7 @@ func (w *world) expectServed(t *testing.T, clusters []string) {
 	}
 }
 
-// drainedNodes are the nodes that are drained.
+// drainedNodes returns the nodes that are drained.
 func drainedNodes(slurm *fake.Slurm) []string {
 	var out []string
 	for _, name := range slurm.Names() {

@@ -32,7 +32,7 @@ type storage struct {
 	silent bool
 }
 
-// options are those of the operator.
+// options returns those of the operator.
 func (s *storage) options() *podstorage.Options {
 	if s == nil {
 		return nil

@@ -88,7 +88,7 @@ func begin(t *testing.T, spec string) beginning {
 	return out
 }
 
-// beginning is the world as it is now, to begin from.
+// beginning returns the world as it is now, to begin from.
 func (w *world) beginning() beginning {
 	out := beginning{dump: w.sim.Dump(), at: time.Since(w.start), comments: map[string]string{}}
 	for _, name := range w.slurm.Names() {
@@ -302,7 +302,7 @@ type beginnings struct {
 	made map[string]func() beginning
 }
 
-// of is the beginning with a spec.
+// of returns the beginning with a spec.
 func (b *beginnings) of(t *testing.T, spec string) beginning {
 	t.Helper()
 	b.mu.Lock()

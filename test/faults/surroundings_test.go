@@ -212,12 +212,12 @@ func (w *world) register(pod *unstructured.Unstructured) {
 	w.recall(slurmName(pod))
 }
 
-// clusterOf is the cluster that a worker belongs to.
+// clusterOf returns the cluster that a worker belongs to.
 func clusterOf(pod *unstructured.Unstructured) string {
 	return pod.GetLabels()[slinkyv1beta1.LabelCluster]
 }
 
-// slurmOf is the Slurm of a cluster.
+// slurmOf returns the Slurm of a cluster.
 func (w *world) slurmOf(cluster string) *fake.Slurm {
 	if other := w.others[cluster]; other != nil {
 		return other

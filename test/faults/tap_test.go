@@ -260,7 +260,7 @@ func (w *world) note(c call) {
 	w.calls = append(w.calls, c)
 }
 
-// short is a path without what all paths have.
+// short returns a path without what all paths have.
 func short(path string) string {
 	if _, rest, ok := strings.Cut(path, "/namespaces/"+namespace+"/"); ok {
 		return rest

@@ -183,7 +183,7 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 	})
 }
 
-// health is which conditions of Kubernetes nodes count, and what is done about their machines.
+// health returns which conditions of Kubernetes nodes count, and what is done about their machines.
 func (w *world) health() health.Conditions {
 	c := health.Conditions{Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, RebootDegraded: w.rebooters != nil}
 	if w.cloud != nil {

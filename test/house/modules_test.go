@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// requirements are the modules that a go.mod requires or replaces, with their versions.
+// requirements returns the modules that a go.mod requires or replaces, with their versions.
 func requirements(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", dir, "go.mod"))

@@ -123,7 +123,7 @@ func separator(prefix string) string {
 	return "."
 }
 
-// identity is what an item of a list is known by, so that one more does not move the others.
+// identity returns what an item of a list is known by, so that one more does not move the others.
 func identity(i int, item any) string {
 	fields, _ := item.(map[string]any)
 	for _, name := range []string{"mountPath", "name", "key", "type"} {
@@ -134,7 +134,7 @@ func identity(i int, item any) string {
 	return fmt.Sprint(i)
 }
 
-// effects are the lines that differ, in the order of what they are about.
+// effects returns the lines that differ, in the order of what they are about.
 func effects(before, after map[string]bool) []string {
 	gone, come := only(before, after), only(after, before)
 	type effect struct{ sign, line string }
@@ -190,7 +190,7 @@ func only(world, other map[string]bool) map[string]bool {
 	return out
 }
 
-// partsOf are the items of lists that a line is in, the outermost first.
+// partsOf returns the items of lists that a line is in, the outermost first.
 func partsOf(line string) []string {
 	var out []string
 	where := subject(line)
@@ -202,7 +202,7 @@ func partsOf(line string) []string {
 	return out
 }
 
-// subject is a line without its value.
+// subject returns a line without its value.
 func subject(line string) string {
 	before, _, _ := strings.Cut(line, ": ")
 	return before

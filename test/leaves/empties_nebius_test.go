@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
-// meantEmptyByNebius are the fields of slurm.nebius.ai whose empty value is another one than none, by kind and the end of
+// meantEmptyByNebius returns the fields of slurm.nebius.ai whose empty value is another one than none, by kind and the end of
 // the path, with the reason.
 func meantEmptyByNebius() map[string]string {
 	const (

@@ -111,7 +111,7 @@ func tryEmpty(t *testing.T, definition *crdcheck.CRD, table scene, leaf, path st
 	return tried
 }
 
-// exception is the reason for which an empty value means something.
+// exception returns the reason for which an empty value means something.
 func exception(what string) string {
 	field, value, _ := strings.Cut(what, ": ")
 	if reason := meantEmpty[what]; reason != "" || value == "{}" || !strings.HasPrefix(value, "{") {
@@ -147,7 +147,7 @@ func schemaOf(t *testing.T, definition *crdcheck.CRD, path string) *apiextension
 	return s
 }
 
-// empties are the empty values that a field may be given by type.
+// empties returns the empty values that a field may be given by type.
 func empties(s *apiextensions.JSONSchemaProps) []any {
 	out := []any{nil}
 	switch {
@@ -178,7 +178,7 @@ func rules(s *apiextensions.JSONSchemaProps) string {
 	return out.String()
 }
 
-// allEmpty is an object as a Go program writes one whose fields are not filled in.
+// allEmpty returns an object as a Go program writes one whose fields are not filled in.
 func allEmpty(s *apiextensions.JSONSchemaProps) map[string]any {
 	out := map[string]any{}
 	for name, property := range s.Properties {

@@ -264,7 +264,7 @@ func deadAreTold(t *testing.T, o *operator.Operator, s scene, paths []string) {
 	}
 }
 
-// condition is the message of a condition that is True.
+// condition returns the message of a condition that is True.
 func condition(obj *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -276,7 +276,7 @@ func condition(obj *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// stalled is the message of the condition Stalled of a scene's object.
+// stalled returns the message of the condition Stalled of a scene's object.
 func stalled(t *testing.T, o *operator.Operator, s scene, i int, path string) string {
 	t.Helper()
 	obj := s.objects(t, o.Namespace, sceneName(i), path, nil)[0]

@@ -80,7 +80,7 @@ func TestServerSideApplyTakesNull(t *testing.T) {
 	}
 }
 
-// without is a value without the nulls in it.
+// without returns a value without the nulls in it.
 func without(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -101,7 +101,7 @@ func without(value any) any {
 	return value
 }
 
-// read is an object as the operator reads it.
+// read returns an object as the operator reads it.
 func read(t *testing.T, definition *crdcheck.CRD, value any) client.Object {
 	t.Helper()
 	object, ok := runtime.DeepCopyJSONValue(value).(map[string]any)

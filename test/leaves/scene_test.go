@@ -57,7 +57,7 @@ func load(t *testing.T, kind string) scene {
 	return s
 }
 
-// objects are the manifests of the scene of one leaf with a value.
+// objects returns the manifests of the scene of one leaf with a value.
 func (s scene) objects(t *testing.T, namespace, name, path string, value any) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := yaml.Marshal(s.Objects)
@@ -123,5 +123,5 @@ func clean(value any) any {
 	}
 }
 
-// sceneName is the name of the n-th scene.
+// sceneName returns the name of the n-th scene.
 func sceneName(n int) string { return fmt.Sprintf("leaf-%03d", n) }

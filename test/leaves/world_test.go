@@ -47,7 +47,7 @@ var moments = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`)
 // world is what there is, by "Kind name", as YAML.
 type world map[string]string
 
-// of is the part of the world that belongs to one scene.
+// of returns the part of the world that belongs to one scene.
 func (w world) of(scene string) map[string]string {
 	out := map[string]string{}
 	for key, text := range w {

@@ -45,7 +45,7 @@ func EnsureKey(path string) (*Key, error) {
 	return k, nil
 }
 
-// AuthorizedKey is the public key as a line of an authorized_keys file.
+// AuthorizedKey returns the public key as a line of an authorized_keys file.
 func (k *Key) AuthorizedKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.signer.PublicKey()))) + " " + filepath.Base(filepath.Dir(k.Path))
 }

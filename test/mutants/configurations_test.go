@@ -3,7 +3,7 @@
 
 package mutants
 
-// configurations are those about slurm.conf.
+// configurations returns those about slurm.conf.
 func configurations() []mutation {
 	return []mutation{
 		{

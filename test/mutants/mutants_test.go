@@ -364,7 +364,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
-// first is the beginning of a text.
+// first returns the beginning of a text.
 func first(text string, lines int) string {
 	all := strings.SplitN(text, "\n", lines+1)
 	return strings.Join(all[:min(lines, len(all))], "\n")

@@ -123,7 +123,7 @@ func (r rectangle) overlaps(o rectangle) bool {
 // labelValues is the one form of a variable's query that the dashboards have: label_values(SELECTOR, LABEL).
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// query is the selector and the label whose values the variable has.
+// query returns the selector and the label whose values the variable has.
 func (v variable) query(t *testing.T) (selector, label string) {
 	t.Helper()
 	var q struct{ Query, RefID string }
@@ -137,7 +137,7 @@ func (v variable) query(t *testing.T) (selector, label string) {
 	return match[1], match[2]
 }
 
-// readDashboards are the dashboards by the names of their files.
+// readDashboards returns the dashboards by the names of their files.
 func readDashboards(t *testing.T) map[string]dashboard {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(files, "dashboards", "*.json"))
@@ -158,7 +158,7 @@ func readDashboards(t *testing.T) map[string]dashboard {
 // A query is PromQL of an alert, a panel or a variable.
 type query struct{ of, expr string }
 
-// queries are all of them.
+// queries returns all of them.
 func queries(t *testing.T) []query {
 	t.Helper()
 	var out []query

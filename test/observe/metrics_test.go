@@ -111,7 +111,7 @@ func (s two) CollectDiag(context.Context) (rest.Diag, time.Time, error) {
 	return rest.Diag{}, s.at, nil
 }
 
-// ofTheExporter are the metrics of an exporter itself that shows one series of each metric and drops the others.
+// ofTheExporter returns the metrics of an exporter itself that shows one series of each metric and drops the others.
 func ofTheExporter(t *testing.T) (text []byte) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func ofTheExporter(t *testing.T) (text []byte) {
 	return text
 }
 
-// everything is what the exporter, the operator and slurmctld have.
+// everything returns what the exporter, the operator and slurmctld have.
 func everything(t *testing.T) known {
 	t.Helper()
 	k := known{}

@@ -76,7 +76,7 @@ func startPrometheus(t *testing.T, w *world) *server {
 	return &server{prometheus.Start(t, text)}
 }
 
-// query is what a query gives now: the labels of each series.
+// query returns what a query gives now: the labels of each series.
 func (p *server) query(t *testing.T, expr string) []map[string]string {
 	t.Helper()
 	out, err := p.Query(t.Context(), expr)
@@ -115,7 +115,7 @@ func (p *server) choose(t *testing.T, d dashboard) (*strings.Replacer, error) {
 	return strings.NewReplacer(pairs...), nil
 }
 
-// empty are the panels whose queries give nothing now. What stands there for nothing ("or vector(0)") does not count.
+// empty returns the panels whose queries give nothing now. What stands there for nothing ("or vector(0)") does not count.
 func (p *server) empty(t *testing.T, d dashboard) []string {
 	t.Helper()
 	values, err := p.choose(t, d)

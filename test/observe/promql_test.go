@@ -28,7 +28,7 @@ var (
 	name     = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 )
 
-// selectors are the metrics of a query. What they are not is left to Prometheus, which gets every query in another test.
+// selectors returns the metrics of a query. What they are not is left to Prometheus, which gets every query in another test.
 func selectors(query string) []selector {
 	tokens := token.FindAllString(query, -1)
 	var out []selector
@@ -66,7 +66,7 @@ func isAggregation(name string) bool {
 	return slices.Contains([]string{"sum", "count", "max", "min", "avg", "group", "topk", "bottomk", "quantile", "stddev", "stdvar", "count_values"}, name)
 }
 
-// skip is where a sign is next, or the last token.
+// skip returns where a sign is next, or the last token.
 func skip(tokens []string, from int, sign string) int {
 	for i := from; i < len(tokens); i++ {
 		if tokens[i] == sign {
@@ -76,7 +76,7 @@ func skip(tokens []string, from int, sign string) int {
 	return len(tokens) - 1
 }
 
-// matched are the labels in what stands between { and }.
+// matched returns the labels in what stands between { and }.
 func matched(tokens []string) []string {
 	var out []string
 	for i, t := range tokens {

@@ -18,7 +18,7 @@ var required = flag.Bool("observe.required", false, "fail where a machine withou
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// program is the path of a program of Debian's package prometheus. The test is skipped without it, or fails when it is required.
+// program returns the path of a program of Debian's package prometheus. The test is skipped without it, or fails when it is required.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -31,7 +31,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// unitTests are the files in which promtool finds when alerts fire.
+// unitTests returns the files in which promtool finds when alerts fire.
 func unitTests(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "alerts*_test.yaml"))

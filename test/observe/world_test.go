@@ -159,7 +159,7 @@ func (w *world) await(t *testing.T, series string) {
 	})
 }
 
-// get is the body of an answer.
+// get returns the body of an answer.
 func get(t *testing.T, address string) ([]byte, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)

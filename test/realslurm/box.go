@@ -291,7 +291,7 @@ func (b *Box) LoseState() {
 	b.Run("sh", "-c", "rm -rf /mnt/state/*")
 }
 
-// log is all that a daemon has printed.
+// log returns all that a daemon has printed.
 func (b *Box) log(name string) string {
 	text, err := os.ReadFile(filepath.Join(b.dir, name+".log")) //nolint:gosec // below our own directory
 	if err != nil && !os.IsNotExist(err) {
@@ -392,5 +392,5 @@ func (b *Box) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-// Path is where a file below /mnt is outside of the box.
+// Path returns where a file below /mnt is outside of the box.
 func (b *Box) Path(name string) string { return filepath.Join(b.dir, name) }

@@ -28,7 +28,7 @@ type Root struct {
 	Dir     string
 }
 
-// Releases are those that can be used.
+// Releases returns those that can be used.
 func Releases() []string { return []string{"24.11", "26.05"} }
 
 // Roots returns the root file systems of both releases. Without COXSWAIN_SLURM the test is skipped.

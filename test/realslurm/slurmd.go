@@ -37,7 +37,7 @@ func (b *Box) StartSlurmd(name string, cores int, conf string, args ...string) {
 	})
 }
 
-// startOf is when the slurmd of a node started, as slurmctld shows it; empty when it shows none.
+// startOf returns when the slurmd of a node started, as slurmctld shows it; empty when it shows none.
 func (b *Box) startOf(name string) string {
 	shown, err := b.Try("scontrol", "show", "node", name)
 	if err != nil {

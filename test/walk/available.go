@@ -74,7 +74,7 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// Available is true if a SlurmCluster is as its present spec asks.
+// Available reports whether a SlurmCluster is as its present spec asks.
 func Available(c *nebiusv1.SlurmCluster) bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Phase == nebiusv1.PhaseAvailable
 }

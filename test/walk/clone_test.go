@@ -30,7 +30,7 @@ func cleanClone(t *testing.T) Repository {
 	return clone
 }
 
-// programsOf is what the images have to have by a list: images/operator/programs or images/programs.
+// programsOf returns what the images have to have by a list: images/operator/programs or images/programs.
 func programsOf(t *testing.T, r Repository, list ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(r.Path(append([]string{"images"}, list...)...))

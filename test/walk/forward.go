@@ -55,7 +55,7 @@ func (k *Kubernetes) readyPod(ctx context.Context, service *corev1.Service) (*co
 	return nil, fmt.Errorf("the Service %s/%s has no ready pod", service.Namespace, service.Name)
 }
 
-// containerPort is the number of a Service's target port in a pod.
+// containerPort returns the number of a Service's target port in a pod.
 func containerPort(pod *corev1.Pod, port corev1.ServicePort) int32 {
 	if n := port.TargetPort.IntVal; n != 0 {
 		return n

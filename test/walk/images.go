@@ -61,7 +61,7 @@ func (i Images) unpack(ctx context.Context, archive, dir string, names ...string
 	return images.Unpack(ctx, archive, dir, names...)
 }
 
-// Release is the tag of the images.
+// Release returns the tag of the images.
 func (i Images) Release() string {
 	if i.Suite == "trixie" {
 		return i.Tag + "-24.11"
@@ -86,7 +86,7 @@ func (i Images) build(ctx context.Context, r Repository, p *Progress) ([]string,
 	return archives, nil
 }
 
-// archive is where images/build keeps images.
+// archive returns where images/build keeps images.
 func (i Images) archive(name string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -54,7 +54,7 @@ func ReadSample(r Repository, namespace string, key *login.Key) (*Sample, error)
 	return &Sample{Manifest: m, Cluster: cluster, User: name}, nil
 }
 
-// Name is the name of the SlurmCluster.
+// Name returns the name of the SlurmCluster.
 func (s *Sample) Name() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Cluster.GetNamespace(), Name: s.Cluster.GetName()}
 }

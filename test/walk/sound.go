@@ -84,7 +84,7 @@ func unsound(pods []corev1.Pod, before Restarts) (unready, restarted error) {
 	return unready, restarted
 }
 
-// lastWords is how a container ended before it was started again.
+// lastWords returns how a container ended before it was started again.
 func lastWords(s corev1.ContainerStatus) string {
 	last := s.LastTerminationState.Terminated
 	if last == nil {

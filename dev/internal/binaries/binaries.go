@@ -29,12 +29,12 @@ import (
 // modulePath is how the directory of the sources is recognised.
 const modulePath = "module github.com/coxswain-hpc/coxswain/dev"
 
-// sources are the parts of this module that end up in the programs.
+// sources returns the parts of this module that end up in the programs.
 func sources() []string {
 	return []string{"go.mod", "go.sum", "cmd/coredns", "cmd/hyperkube", "cmd/pause", "internal/hostcontroller"}
 }
 
-// programs are the packages of the programs that every up needs.
+// programs returns the packages of the programs that every up needs.
 func programs() []string { return []string{"./cmd/hyperkube", "./cmd/coredns", "./cmd/pause"} }
 
 // kwok is the simulator of nodes, built on demand.
@@ -223,7 +223,7 @@ func runBuild(cmd *exec.Cmd, p *progress.Printer, names string) error {
 	return nil
 }
 
-// components are the names under which hyperkube is linked.
+// components returns the names under which hyperkube is linked.
 func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "host-controller"}
 }
@@ -281,12 +281,12 @@ func kubernetesVersion(source string) (string, error) {
 	return "", errors.New("reading go.mod: it does not require k8s.io/kubernetes")
 }
 
-// compileFlags are those of the Makefile, so that Go's cache has the packages once that the operator has as well.
+// compileFlags returns those of the Makefile, so that Go's cache has the packages once that the operator has as well.
 func compileFlags() []string {
 	return []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 }
 
-// flags are those of "go build". Those of the linker set what "kubectl version" and the kubelet report; built without
+// flags returns those of "go build". Those of the linker set what "kubectl version" and the kubelet report; built without
 // them, Kubernetes calls itself v0.0.0-master and refuses its own peers.
 func flags(version string) []string {
 	link := []string{"-s", "-w"}

@@ -106,7 +106,7 @@ func (c *Cluster) expected() []string {
 	return append(names, c.nodeNames()...)
 }
 
-// cgroupParent is the control group above those of the nodes.
+// cgroupParent returns the control group above those of the nodes.
 func (c *Cluster) cgroupParent() string { return "localkube-" + c.ID() }
 
 // running finds the cluster's processes.
@@ -114,7 +114,7 @@ func (c *Cluster) running(ctx context.Context) (map[string]proc.Process, error) 
 	return proc.Find(ctx, c.Dir)
 }
 
-// nodeInits are the processes 1 of the nodes, by the nodes' names.
+// nodeInits returns the processes 1 of the nodes, by the nodes' names.
 func (c *Cluster) nodeInits(ctx context.Context) (map[string]proc.Process, error) {
 	running, err := c.running(ctx)
 	if err != nil {

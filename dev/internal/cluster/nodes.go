@@ -211,7 +211,7 @@ func (c *Cluster) importImages(ctx context.Context, i int, init nodeInit) error 
 	return nil
 }
 
-// containerdSocket is the socket of a node's containerd as the host sees it.
+// containerdSocket returns the socket of a node's containerd as the host sees it.
 func containerdSocket(init int) string {
 	return fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", init)
 }
@@ -245,7 +245,7 @@ func (c *Cluster) waitForNode(ctx context.Context, i int, init nodeInit) error {
 	}, name+"-kubelet", name, apiserver, etcd)
 }
 
-// nodeCgroup is the control group of a node, below which its kubelet makes that
+// nodeCgroup returns the control group of a node, below which its kubelet makes that
 // of the pods.
 func (c *Cluster) nodeCgroup(name string) string { return c.cgroupParent() + "/" + name }
 

@@ -210,7 +210,7 @@ func (c *Cluster) settle(ctx context.Context, want state.State, fresh bool) erro
 	return rememberHost(c.Root)
 }
 
-// others are the states of the other clusters.
+// others returns the states of the other clusters.
 func (c *Cluster) others() ([]state.State, error) {
 	clusters, err := c.Root.Clusters()
 	if err != nil {

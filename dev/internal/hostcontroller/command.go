@@ -70,7 +70,7 @@ func NewCommand() *cobra.Command {
 	return command
 }
 
-// retry is how often and how fast an object that failed is tried again.
+// retry returns how often and how fast an object that failed is tried again.
 func retry() workqueue.TypedRateLimiter[cache.ObjectName] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](50*time.Millisecond, 30*time.Second)
 }

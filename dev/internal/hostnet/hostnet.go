@@ -25,7 +25,7 @@ import (
 
 const bridge = "br0"
 
-// Link is the name of the host's link of the cluster with this ID.
+// Link returns the name of the host's link of the cluster with this ID.
 func Link(id string) string { return "lk" + id }
 
 // EnsureSwitch makes the bridge in the network namespace of process holder
@@ -101,7 +101,7 @@ func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n st
 	return nil
 }
 
-// hardware is the Ethernet address for an IP address: always the same, so that
+// hardware returns the Ethernet address for an IP address: always the same, so that
 // neighbours still know a link that was made anew.
 func hardware(ip netip.Addr) string {
 	a := ip.As4()

@@ -37,16 +37,16 @@ func Default() (Root, error) {
 	return Root(dir), nil
 }
 
-// Binaries is the directory of built programs, one subdirectory per content key.
+// Binaries returns the directory of built programs, one subdirectory per content key.
 func (r Root) Binaries() string { return filepath.Join(string(r), "bin") }
 
-// Images is the directory of *.tar image archives that every up imports.
+// Images returns the directory of *.tar image archives that every up imports.
 func (r Root) Images() string { return filepath.Join(string(r), "images") }
 
-// Lock is the file locked while ports and subnets are chosen.
+// Lock returns the file locked while ports and subnets are chosen.
 func (r Root) Lock() string { return filepath.Join(string(r), "lock") }
 
-// HostState is the file that remembers what was changed on the host for all
+// HostState returns the file that remembers what was changed on the host for all
 // clusters together.
 func (r Root) HostState() string { return filepath.Join(string(r), "host.json") }
 
@@ -99,38 +99,38 @@ func (c Cluster) ID() string {
 	return hex.EncodeToString(sum[:3])
 }
 
-// State is the file with the cluster's ports, subnets and size.
+// State returns the file with the cluster's ports, subnets and size.
 func (c Cluster) State() string { return filepath.Join(c.Dir, "state.json") }
 
-// Lock is the file locked by each command that changes the cluster. It lies
+// Lock returns the file locked by each command that changes the cluster. It lies
 // outside of the directory, which down may remove.
 func (c Cluster) Lock() string { return c.Dir + ".lock" }
 
-// Kubeconfig is the administrator's kubeconfig.
+// Kubeconfig returns the administrator's kubeconfig.
 func (c Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
-// PKI is the directory of keys, certificates and the components' kubeconfigs.
+// PKI returns the directory of keys, certificates and the components' kubeconfigs.
 func (c Cluster) PKI() string { return filepath.Join(c.Dir, "pki") }
 
-// Config is the directory of generated configuration files.
+// Config returns the directory of generated configuration files.
 func (c Cluster) Config() string { return filepath.Join(c.Dir, "config") }
 
 // Etcd is etcd's data directory.
 func (c Cluster) Etcd() string { return filepath.Join(c.Dir, "etcd") }
 
-// Storage is the directory whose subdirectories are the PersistentVolumes.
+// Storage returns the directory whose subdirectories are the PersistentVolumes.
 func (c Cluster) Storage() string { return filepath.Join(c.Dir, "storage") }
 
-// Logs is the directory of log files, kept after down.
+// Logs returns the directory of log files, kept after down.
 func (c Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// Log is the log file of one component.
+// Log returns the log file of one component.
 func (c Cluster) Log(component string) string { return filepath.Join(c.Logs(), component+".log") }
 
-// Nodes is the parent of the nodes' directories.
+// Nodes returns the parent of the nodes' directories.
 func (c Cluster) Nodes() string { return filepath.Join(c.Dir, "nodes") }
 
-// Node is the directory of one node.
+// Node returns the directory of one node.
 func (c Cluster) Node(name string) Node { return Node{Name: name, Dir: filepath.Join(c.Nodes(), name)} }
 
 // Node is the layout of one node's directory.
@@ -146,11 +146,11 @@ func (n Node) Var() string { return filepath.Join(n.Dir, "var") }
 // node sees it as /var/lib/containerd.
 func (n Node) Containerd() string { return filepath.Join(n.Dir, "var", "lib", "containerd") }
 
-// Images is the record of imported images.
+// Images returns the record of imported images.
 func (n Node) Images() string { return filepath.Join(n.Dir, "images.json") }
 
-// Spec is the file from which the node's init reads what to do.
+// Spec returns the file from which the node's init reads what to do.
 func (n Node) Spec() string { return filepath.Join(n.Dir, "node.json") }
 
-// Config is a generated configuration file of the node.
+// Config returns a generated configuration file of the node.
 func (n Node) Config(file string) string { return filepath.Join(n.Dir, "config", file) }

@@ -126,7 +126,7 @@ func prepareVar(dir string) error {
 	return nil
 }
 
-// shadowed are the settings of the whole machine that a kubelet wants to
+// shadowed returns the settings of the whole machine that a kubelet wants to
 // change. Each is covered by a file that already holds the wanted value, so
 // the machine keeps its own.
 func shadowed() map[string]string {

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/dev/internal/cgroup"
 )
 
-// cniDirectories are where the CNI plugins may be: Debian's place and upstream's.
+// cniDirectories returns where the CNI plugins may be: Debian's place and upstream's.
 func cniDirectories() []string { return []string{"/usr/lib/cni", "/opt/cni/bin"} }
 
 // Gather looks at the machine. dir is where the cluster's files will be.
@@ -51,7 +51,7 @@ func Gather(ctx context.Context, dir string, built bool, w Wanted) (Facts, error
 	return f, err
 }
 
-// CNIPlugins is the directory of the CNI plugins.
+// CNIPlugins returns the directory of the CNI plugins.
 func CNIPlugins() string {
 	for _, dir := range cniDirectories() {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {

@@ -45,7 +45,7 @@ const (
 	runSpace   = 2 * gigabyte
 )
 
-// packageOf is the Debian package of something that was looked for.
+// packageOf returns the Debian package of something that was looked for.
 func packageOf(missing string) string {
 	return map[string]string{
 		"containerd":         "containerd",

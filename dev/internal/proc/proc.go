@@ -81,7 +81,7 @@ func Start(spec Spec) (pid int, exited <-chan struct{}, err error) {
 	return cmd.Process.Pid, done, nil
 }
 
-// Environment is the environment of every process that localkube starts,
+// Environment returns the environment of every process that localkube starts,
 // without proxies and kubeconfigs of the user.
 func Environment() []string {
 	environment := []string{"PATH=" + path, "LANG=C.UTF-8"}
@@ -253,7 +253,7 @@ func isDying(pid int, fields []string) bool {
 // ticksPerSecond is USER_HZ, 100 on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// startTime is when a process started; /proc has it in ticks since the machine
+// startTime returns when a process started; /proc has it in ticks since the machine
 // started.
 func startTime(fields []string) (time.Time, error) {
 	ticks, err := strconv.ParseInt(fields[statStartTime], 10, 64)

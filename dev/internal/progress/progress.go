@@ -66,7 +66,7 @@ func (p *Printer) Doing(format string, args ...any) {
 	}
 }
 
-// Elapsed is the time since the Printer was made.
+// Elapsed returns the time since the Printer was made.
 func (p *Printer) Elapsed() time.Duration { return time.Since(p.start) }
 
 func (p *Printer) clear() {

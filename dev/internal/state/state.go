@@ -54,7 +54,7 @@ type Network struct {
 // MaxNodes is the largest number of nodes the subnets have room for.
 const MaxNodes = 100
 
-// NodeName is the name of the i-th node, from 1.
+// NodeName returns the name of the i-th node, from 1.
 func (s State) NodeName(i int) string {
 	if name, ok := s.Names[i]; ok {
 		return name
@@ -62,7 +62,7 @@ func (s State) NodeName(i int) string {
 	return fmt.Sprintf("node-%d", i)
 }
 
-// APIHost is the address on which the apiserver listens.
+// APIHost returns the address on which the apiserver listens.
 func (s State) APIHost() netip.Addr {
 	if s.ControlPlaneOnly {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -70,27 +70,27 @@ func (s State) APIHost() netip.Addr {
 	return s.Network.Host()
 }
 
-// APIServer is the URL of the apiserver, the same for the host and the nodes.
+// APIServer returns the URL of the apiserver, the same for the host and the nodes.
 func (s State) APIServer() string {
 	return "https://" + netip.AddrPortFrom(s.APIHost(), s.Ports.API).String()
 }
 
-// Host is the host's address on the network it shares with the nodes. Pods
+// Host returns the host's address on the network it shares with the nodes. Pods
 // reach services of the host there.
 func (n Network) Host() netip.Addr { return offset(n.Hosts, 1) }
 
-// Node is the address of the i-th node, from 1.
+// Node returns the address of the i-th node, from 1.
 func (n Network) Node(i int) netip.Addr { return offset(n.Hosts, 10+i) }
 
-// NodePods is the pod subnet of the i-th node, from 1.
+// NodePods returns the pod subnet of the i-th node, from 1.
 func (n Network) NodePods(i int) netip.Prefix {
 	return netip.PrefixFrom(offset(n.Pods, i<<8), 24)
 }
 
-// APIService is the cluster IP of the Service kubernetes.
+// APIService returns the cluster IP of the Service kubernetes.
 func (n Network) APIService() netip.Addr { return offset(n.Services, 1) }
 
-// DNS is the cluster IP of the cluster's DNS service.
+// DNS returns the cluster IP of the cluster's DNS service.
 func (n Network) DNS() netip.Addr { return offset(n.Services, 10) }
 
 func offset(p netip.Prefix, n int) netip.Addr {

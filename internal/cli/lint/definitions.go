@@ -22,7 +22,7 @@ type Definitions struct {
 	read  map[schema.GroupVersionKind]*definition.Definition
 }
 
-// NewDefinitions are the definitions that this program was built with.
+// NewDefinitions returns the definitions that this program was built with.
 func NewDefinitions() (*Definitions, error) {
 	out := &Definitions{files: map[schema.GroupVersionKind][]byte{}, read: map[schema.GroupVersionKind]*definition.Definition{}}
 	paths, err := fs.Glob(crd.Bases, "bases/*.yaml")
@@ -64,7 +64,7 @@ func (d *Definitions) Default(kind schema.GroupVersionKind, object map[string]an
 	return err
 }
 
-// of is the definition of a kind, nil when there is none.
+// of returns the definition of a kind, nil when there is none.
 func (d *Definitions) of(kind schema.GroupVersionKind) (*definition.Definition, error) {
 	text, ok := d.files[kind]
 	if !ok {

@@ -57,7 +57,7 @@ type Problem struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
-// String is the problem as FILE: KIND/NAME: FIELD: MESSAGE.
+// String returns the problem as FILE: KIND/NAME: FIELD: MESSAGE.
 func (p Problem) String() string {
 	parts := []string{p.File}
 	if p.Kind != "" {
@@ -160,7 +160,7 @@ func (l *linter) source(ctx context.Context, namespace string, s Source) error {
 	return nil
 }
 
-// Documents are the objects of a file as they stand there, and those of its lists one by one. The error is why the rest of the file
+// Documents returns the objects of a file as they stand there, and those of its lists one by one. The error is why the rest of the file
 // cannot be read.
 func Documents(s Source) ([]*unstructured.Unstructured, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(s.Content)))
@@ -181,7 +181,7 @@ func Documents(s Source) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// flatten is an object, or the objects of a list.
+// flatten returns an object, or the objects of a list.
 func flatten(object map[string]any) []*unstructured.Unstructured {
 	if len(object) == 0 {
 		return nil

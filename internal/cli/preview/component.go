@@ -25,7 +25,7 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
-// generated is a Secret whose values the operator generates when it is not there.
+// generated returns a Secret whose values the operator generates when it is not there.
 func generated(namespace string, s render.Secret) *corev1.Secret {
 	out := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: namespace, Labels: s.Labels, Annotations: s.Annotations}, Data: map[string][]byte{}}
 	for _, key := range []string{s.Key, s.Set} {
@@ -48,7 +48,7 @@ func (m *maker) get(ctx context.Context, namespace, name string, into client.Obj
 	return true, nil
 }
 
-// controllerOf is the Controller that a component refers to. Without it the operator makes nothing.
+// controllerOf returns the Controller that a component refers to. Without it the operator makes nothing.
 func (m *maker) controllerOf(ctx context.Context, of client.Object, ref slinkyv1beta1.ObjectReference) (*slinkyv1beta1.Controller, error) {
 	c := &slinkyv1beta1.Controller{}
 	found, err := m.get(ctx, of.GetNamespace(), ref.Name, c)
@@ -62,7 +62,7 @@ func (m *maker) controllerOf(ctx context.Context, of client.Object, ref slinkyv1
 	return c, nil
 }
 
-// value is what a ConfigMap has under a key, empty when it has none.
+// value returns what a ConfigMap has under a key, empty when it has none.
 func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigMapKeySelector) (string, error) {
 	if ref == nil {
 		return "", nil

@@ -158,7 +158,7 @@ func (m *maker) component(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// nameOf is an object as KIND/NAME.
+// nameOf returns an object as KIND/NAME.
 func (m *maker) nameOf(o client.Object) string {
 	kind, err := apiutil.GVKForObject(o, m.scheme)
 	if err != nil {

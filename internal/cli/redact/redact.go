@@ -84,7 +84,7 @@ func New(values ...[]byte) *Redactor {
 	}
 }
 
-// Text is a text without secrets.
+// Text returns a text without secrets.
 func (r *Redactor) Text(text string) string {
 	text = r.known.Replace(text)
 	for _, rule := range r.rules {
@@ -147,7 +147,7 @@ func (r *Redactor) fields(object map[string]any) {
 	}
 }
 
-// value is a value without secrets.
+// value returns a value without secrets.
 func (r *Redactor) value(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -167,7 +167,7 @@ func (r *Redactor) value(value any) any {
 	return value
 }
 
-// json is a text without secrets; where it is JSON, that of its fields.
+// json returns a text without secrets; where it is JSON, that of its fields.
 func (r *Redactor) json(text string) string {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		var inner any

@@ -164,7 +164,7 @@ func (w *Writer) each(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// directories are those that files are in, sorted.
+// directories returns those that files are in, sorted.
 func directories(files []File) []string {
 	var dirs []string
 	for _, f := range files {

@@ -186,7 +186,7 @@ func TestAnErrorIsToldInTheSameWordsEachTime(t *testing.T) {
 	}
 }
 
-// many is a group of 1,000 files.
+// many returns a group of 1,000 files.
 func many(content string) []batch.File {
 	files := make([]batch.File, 1000)
 	for i := range files {

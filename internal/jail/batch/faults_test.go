@@ -179,7 +179,7 @@ func (h *faultyHandle) Close() error {
 	return errors.Join(h.f.call(func() error { return nil }), h.Handle.Close())
 }
 
-// before is what is in the tree, and after what shall be; both map paths to contents with modes.
+// before returns what is in the tree, and after what shall be there; both map paths to contents with modes.
 func before() map[string]string {
 	return map[string]string{"/etc/slurm/a": "old a 0644", "/etc/slurm/same": "same 0644", "/etc/slurm/mode": "mode 0600", "/opt/b": "old b 0644"}
 }

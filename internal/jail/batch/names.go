@@ -45,7 +45,7 @@ func stampOf(name string) (time.Time, bool) {
 	return time.Unix(0, nanos), true
 }
 
-// ModeOf is the file mode of permissions as chmod(2) takes them.
+// ModeOf returns the file mode of permissions as chmod(2) takes them.
 func ModeOf(bits uint32) fs.FileMode {
 	mode := fs.FileMode(bits & 0o777)
 	for bit, as := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
@@ -65,7 +65,7 @@ type plain struct{ error }
 // Error is part of error.
 func (p plain) Error() string { return onTheirWay.ReplaceAllString(p.error.Error(), "") }
 
-// Unwrap is what errors.Is looks at.
+// Unwrap returns what errors.Is looks at.
 func (p plain) Unwrap() error { return p.error }
 
 // explain puts what to do about it before the kernel's error.

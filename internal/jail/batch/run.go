@@ -177,7 +177,7 @@ func (r *run) syncDirectories() error {
 	return nil
 }
 
-// directories are those of the files that change.
+// directories returns those of the files that change.
 func (r *run) directories() []string {
 	files := make([]File, len(r.steps))
 	for i, s := range r.steps {

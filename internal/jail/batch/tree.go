@@ -34,7 +34,7 @@ type Handle interface {
 	Sync() error
 }
 
-// Jail is the tree of a jail, in which no part of a path may be a symbolic link.
+// Jail returns the tree of a jail, in which no part of a path may be a symbolic link.
 func Jail(root *jail.Root) Tree { return tree{root.WithoutLinks()} }
 
 type tree struct{ root *jail.Root }

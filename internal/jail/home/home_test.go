@@ -21,7 +21,7 @@ import (
 
 var alice = home.Account{Home: "/home/alice", UID: 2001, GID: 2002}
 
-// world is a jail with a skeleton. Tests that change owners need root.
+// world returns a jail with a skeleton. Tests that change owners need root.
 func world(t *testing.T) (dir string, root *jail.Root) {
 	t.Helper()
 	if os.Getuid() != 0 {

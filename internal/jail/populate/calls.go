@@ -60,5 +60,5 @@ func chmod(dir int, name string, mode uint32) error {
 	return errors.Join(unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode), unix.Close(fd))
 }
 
-// base is the last name of a path.
+// base returns the last name of a path.
 func base(rel string) string { return rel[strings.LastIndexByte(rel, '/')+1:] }

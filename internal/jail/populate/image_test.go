@@ -117,7 +117,7 @@ func tree(t *testing.T, root string) map[string]string {
 	return out
 }
 
-// expected is what a jail is that was filled from an image, without the sentinel.
+// expected returns what a jail is that was filled from an image, without the sentinel.
 func expected(t *testing.T, image string) map[string]string {
 	t.Helper()
 	want := tree(t, image)

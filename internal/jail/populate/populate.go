@@ -74,10 +74,10 @@ func (p *Progress) add(files, bytes int64) {
 	p.bytes.Add(bytes)
 }
 
-// Files is the number of files, directories and links that are in place.
+// Files returns the number of files, directories and links that are in place.
 func (p *Progress) Files() int64 { return p.files.Load() }
 
-// Bytes is the number of bytes that were copied.
+// Bytes returns the number of bytes that were copied.
 func (p *Progress) Bytes() int64 { return p.bytes.Load() }
 
 // copier is one run.

@@ -141,7 +141,7 @@ func (c *copier) marker() (mode string, marked bool, err error) {
 	return strings.TrimSpace(string(content)), true, nil
 }
 
-// stranger is a name in the jail that neither a new file system nor this program has made; empty if there is none.
+// stranger returns a name in the jail that neither a new file system nor this program has made; empty if there is none.
 func (c *copier) stranger() (string, error) {
 	names, err := list(c.jail)
 	if err != nil {

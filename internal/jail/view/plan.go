@@ -84,7 +84,7 @@ func Plan(in Input) []Step {
 // memoryDir is where each worker of a SlurmCluster has a tmpfs. It was not asked for, and a jail that was not filled by us may lack it.
 const memoryDir = "/mnt/memory"
 
-// uppers are the mounts below Upper, parents first. What is mounted below one of them comes with it.
+// uppers returns the mounts below Upper, parents first. What is mounted below one of them comes with it.
 func uppers(in Input) []Step {
 	var steps []Step
 	points := slices.Clone(in.MountPoints)

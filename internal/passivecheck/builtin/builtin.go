@@ -43,7 +43,7 @@ func Find(name string) Check { return all()[name] }
 // Known reports whether there is a check with a name.
 func Known(name string) bool { return Find(name) != nil }
 
-// Names are those of all checks.
+// Names returns those of all checks.
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
 func passed(format string, args ...any) (passivecheck.Result, error) {
@@ -62,5 +62,5 @@ func notInstalled(what string) (passivecheck.Result, error) {
 	return passivecheck.Result{State: passivecheck.Unavailable, Details: what + " is not installed"}, nil
 }
 
-// withoutJob is the answer of a check that is about a job, where there is none.
+// withoutJob returns the answer of a check that is about a job, where there is none.
 func withoutJob() (passivecheck.Result, error) { return skipped("there is no job") }

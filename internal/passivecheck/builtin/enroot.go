@@ -59,7 +59,7 @@ func cleanupEnroot(_ context.Context, m *machine.Machine) (passivecheck.Result, 
 	return passed("%d containers were removed", count)
 }
 
-// enrootDataPath is the directory with the containers of a user, as enroot.conf names it; empty when it does not. enroot has a shell
+// enrootDataPath returns the directory with the containers of a user, as enroot.conf names it; empty when it does not. enroot has a shell
 // expand it: what stands for the user's id is known here, and nothing else is evaluated.
 func enrootDataPath(config string, uid int) (string, error) {
 	dir := ""

@@ -89,7 +89,7 @@ func gpuHealth(ctx context.Context, m *machine.Machine) (passivecheck.Result, er
 	return passed("health-checker finds nothing")
 }
 
-// healthProgram is the path of health-checker in the jail; empty when it is not there.
+// healthProgram returns the path of health-checker in the jail; empty when it is not there.
 func healthProgram(m *machine.Machine) string {
 	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin"} {
 		program := path.Join(dir, healthChecker)
@@ -109,7 +109,7 @@ func healthProgram(m *machine.Machine) string {
 // maxDepth is how deep the answer of health-checker may be nested.
 const maxDepth = 32
 
-// failedTests are the named checks with status FAIL, as <test>.<check>: <error>. Status ERROR and a FAIL without a name do not count.
+// failedTests returns the named checks with status FAIL, as <test>.<check>: <error>. Status ERROR and a FAIL without a name do not count.
 func failedTests(answer []byte) ([]string, error) {
 	var root any
 	if err := json.Unmarshal(answer, &root); err != nil {
@@ -153,7 +153,7 @@ func walkTests(value any, names []string, out *[]string) bool {
 	return false
 }
 
-// verdict is the status and the error of an object, which may have them in an object "state".
+// verdict returns the status and the error of an object, which may have them in an object "state".
 func verdict(object map[string]any) (status, message string) {
 	for _, from := range []any{object, object["state"]} {
 		if from, ok := from.(map[string]any); ok {

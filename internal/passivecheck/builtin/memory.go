@@ -60,7 +60,7 @@ func allocMemoryUsed(ctx context.Context, m *machine.Machine) (passivecheck.Resu
 	return compareMemory(memory, wanted, "allocated to the job")
 }
 
-// idleMemoryUsed is the same for a node without jobs: something else uses the memory then.
+// idleMemoryUsed returns the same for a node without jobs: something else uses the memory then.
 func idleMemoryUsed(ctx context.Context, m *machine.Machine) (passivecheck.Result, error) {
 	if m.Job != nil || len(m.StepJobs()) > 0 {
 		return skipped("the node has jobs")

@@ -146,7 +146,7 @@ func mountProblem(m *machine.Machine, at mount) (string, error) {
 	return "", nil
 }
 
-// cause is the innermost error, which is the kernel's.
+// cause returns the innermost error, which is the kernel's.
 func cause(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

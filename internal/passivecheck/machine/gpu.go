@@ -25,7 +25,7 @@ const nvidiaSMI = "/usr/bin/nvidia-smi"
 // HasNvidiaSMI reports whether nvidia-smi is installed.
 func (m *Machine) HasNvidiaSMI() bool { return m.driver() != "" || m.Program("nvidia-smi") != "" }
 
-// driver is the root directory for nvidia-smi; empty for that of the container.
+// driver returns the root directory for nvidia-smi; empty for that of the container.
 func (m *Machine) driver() string {
 	if _, err := os.Stat(m.Path(driverRoot + nvidiaSMI)); err != nil {
 		return ""
@@ -46,7 +46,7 @@ func (m *Machine) NvidiaSMI(ctx context.Context, args ...string) (string, error)
 	return m.Output(ctx, command)
 }
 
-// Platform is which GPUs the node has. The driver shows them in /proc, which takes no time; nvidia-smi is asked where it does not.
+// Platform returns which GPUs the node has. The driver shows them in /proc, which takes no time; nvidia-smi is asked where it does not.
 func (m *Machine) Platform(ctx context.Context) (passivecheck.Platform, error) {
 	return m.platform.get(func() (passivecheck.Platform, error) {
 		models, err := m.models(ctx)

@@ -101,7 +101,7 @@ func (m *Machine) Close() error { return m.Files.Close() }
 // Path is that of a file of the container.
 func (m *Machine) Path(path string) string { return filepath.Join(m.Root, path) }
 
-// JailRoot is the directory that is the root of the jail, and of jobs; empty without a jail.
+// JailRoot returns the directory that is the root of the jail, and of jobs; empty without a jail.
 func (m *Machine) JailRoot() string {
 	if !m.jailed {
 		return ""
@@ -109,7 +109,7 @@ func (m *Machine) JailRoot() string {
 	return filepath.Join(m.Root, m.Jail)
 }
 
-// Environ is the environment for programs, with a search path.
+// Environ returns the environment for programs, with a search path.
 func (m *Machine) Environ() []string {
 	environ := make([]string, 0, len(m.Environment)+1)
 	for name, value := range m.Environment {

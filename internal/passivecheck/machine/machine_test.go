@@ -37,7 +37,7 @@ func open(t *testing.T, files map[string]string) *Machine {
 	return m
 }
 
-// calls are the arguments that a program which appends them to $CALLS got.
+// calls returns the arguments that a program which appends them to $CALLS got.
 func calls(t *testing.T, m *Machine) string {
 	t.Helper()
 	content, err := os.ReadFile(m.Environment["CALLS"])

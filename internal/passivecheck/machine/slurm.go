@@ -115,7 +115,8 @@ func (m *Machine) JobMemory(ctx context.Context) (int64, error) {
 	})
 }
 
-// jobCgroups are the directories of a job, or of all for "*", which slurmstepd has made. Slurm 25.05 and later name the scope after the node.
+// jobCgroups returns the directories of a job, or of all for "*", which slurmstepd has made. Slurm 25.05 and later name the scope after the
+// node.
 func (m *Machine) jobCgroups(id string) []string {
 	var out []string
 	for _, pattern := range []string{"*slurmstepd.scope", "*/*slurmstepd.scope"} {

@@ -42,7 +42,7 @@ func Load(config string) ([]passivecheck.Check, error) {
 	return checks, errors.Join(mistakes...)
 }
 
-// filesIn are the files of a directory that have a check, sorted.
+// filesIn returns the files of a directory that have a check, sorted.
 func filesIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

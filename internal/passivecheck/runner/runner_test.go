@@ -56,7 +56,7 @@ func (n *node) write(name, content string) {
 	}
 }
 
-// read is the content of a file, empty when there is none.
+// read returns the content of a file, empty when there is none.
 func (n *node) read(name string) string {
 	n.t.Helper()
 	content, err := os.ReadFile(n.path(name))
@@ -87,7 +87,7 @@ func (n *node) run(ctx context.Context, in passivecheck.Context, job *passiveche
 	return r.Run(ctx)
 }
 
-// output is what a check of a context wrote.
+// output returns what a check of a context wrote.
 func (n *node) output(check string) string {
 	return n.read("mnt/jail/opt/soperator-outputs/slurm_scripts/worker-0." + check + ".out")
 }

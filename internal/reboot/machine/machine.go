@@ -26,7 +26,7 @@ type Machine struct {
 // bootID is how the kernel writes one, see proc_sys_kernel(5) random/boot_id.
 var bootID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Boot is the id of the boot that runs. No two boots of any machine have the same.
+// Boot returns the id of the boot that runs. No two boots of any machine have the same.
 func (m Machine) Boot() (string, error) {
 	text, err := os.ReadFile(filepath.Join(m.Proc, "sys", "kernel", "random", "boot_id"))
 	if err != nil {

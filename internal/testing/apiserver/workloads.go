@@ -69,7 +69,7 @@ func (s *Server) Scheduler(t testing.TB) {
 	t.Cleanup(p.stop)
 }
 
-// CPU is the processor time that kube-apiserver and etcd have used.
+// CPU returns the processor time that kube-apiserver and etcd have used.
 func (s *Server) CPU(t testing.TB) time.Duration {
 	t.Helper()
 	var sum time.Duration
@@ -83,7 +83,7 @@ func (s *Server) CPU(t testing.TB) time.Duration {
 	return sum
 }
 
-// CPUOf is the processor time that a process has used.
+// CPUOf returns the processor time that a process has used.
 func CPUOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

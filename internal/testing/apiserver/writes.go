@@ -22,7 +22,7 @@ type Write struct {
 	Code int
 }
 
-// String is the write on one line.
+// String returns the write on one line.
 func (w Write) String() string { return fmt.Sprintf("%s %s (%d)", w.Method, w.Path, w.Code) }
 
 // Writes counts changing requests. Leases and Events are kept apart from the rest, since neither changes what the
@@ -69,7 +69,7 @@ func (w *Writes) filter(keep func(Write) bool) []Write {
 	return slices.DeleteFunc(slices.Clone(w.seen), func(x Write) bool { return !keep(x) })
 }
 
-// wrap is a transport that counts.
+// wrap returns a transport that counts.
 func (w *Writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)

@@ -37,7 +37,7 @@ func Render(t testing.TB, chart, namespace string, args ...string) []byte {
 	return out
 }
 
-// Documents are the objects of a stream of YAML documents, without the empty ones.
+// Documents returns the objects of a stream of YAML documents, without the empty ones.
 func Documents(stream []byte) [][]byte {
 	var out [][]byte
 	for document := range bytes.SplitSeq(stream, []byte("\n---\n")) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Dir is the root of the repository: the nearest directory with a go.mod, from the working directory upwards.
+// Dir returns the root of the repository: the nearest directory with a go.mod, from the working directory upwards.
 func Dir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -67,7 +67,7 @@ func bases() (string, error) {
 	return filepath.Join(dir, "config", "crd", "bases"), nil
 }
 
-// Problems is what the API server has against the definition: its structure, its defaults, rules that do not compile or
+// Problems returns what the API server has against the definition: its structure, its defaults, rules that do not compile or
 // that it estimates to be too expensive.
 func (c *CRD) Problems(ctx context.Context) field.ErrorList {
 	internal := c.Internal.DeepCopy()
@@ -75,7 +75,7 @@ func (c *CRD) Problems(ctx context.Context) field.ErrorList {
 	return crdvalidation.ValidateCustomResourceDefinition(ctx, internal)
 }
 
-// Columns are what "kubectl get" prints, as "NAME path"; those that it prints with "-o wide" only are left out.
+// Columns returns what "kubectl get" prints, as "NAME path"; those that it prints with "-o wide" only are left out.
 func (c *CRD) Columns() []string {
 	columns := c.Internal.Spec.AdditionalPrinterColumns // where conversion puts those of a single version
 	if len(columns) == 0 {
@@ -90,7 +90,7 @@ func (c *CRD) Columns() []string {
 	return out
 }
 
-// JSON is the definition as client-side "kubectl apply" keeps it in an annotation. Annotations end at 256 KiB.
+// JSON returns the definition as client-side "kubectl apply" keeps it in an annotation. Annotations end at 256 KiB.
 func (c *CRD) JSON(t testing.TB) []byte {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON(c.written)

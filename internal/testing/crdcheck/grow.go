@@ -25,7 +25,7 @@ type Place struct {
 	Depth int
 }
 
-// Places are the properties of a value by its schema, also those that are not set, in the order of their paths. Of a list
+// Places returns the properties of a value by its schema, also those that are not set, in the order of their paths. Of a list
 // and of a map they are those of the first item.
 func Places(path string, value any, s *apiextensions.JSONSchemaProps, depth int) []Place {
 	var out []Place
@@ -122,7 +122,7 @@ func (c *CRD) LeaveOut(ctx context.Context, object map[string]any, depth int) []
 	return out
 }
 
-// Null are the paths of all properties of the spec that nothing needs: those that may be null, or get a default in its place,
+// Null returns the paths of all properties of the spec that nothing needs: those that may be null, or get a default in its place,
 // and those that may not.
 func (c *CRD) Null() (allowed, refused []string) {
 	spec := c.Schema.Properties["spec"]
@@ -154,7 +154,7 @@ func optional(path string, s *apiextensions.JSONSchemaProps) []Place {
 	return out
 }
 
-// Object is an object of the kind without a spec.
+// Object returns an object of the kind without a spec.
 func (c *CRD) Object() map[string]any {
 	return map[string]any{
 		"apiVersion": c.Internal.Spec.Group + "/" + c.Version(), "kind": c.Internal.Spec.Names.Kind, "metadata": map[string]any{"name": "it"},
@@ -193,7 +193,7 @@ func candidates(s *apiextensions.JSONSchemaProps) []any {
 	return out
 }
 
-// objects are an object with what it needs, as far as that is of one form, and one for each property besides.
+// objects returns an object with what it needs, as far as that is of one form, and one for each property besides.
 func objects(s *apiextensions.JSONSchemaProps) []any {
 	needed := map[string]any{}
 	for _, name := range s.Required {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Archive is where images/build keeps a group of images ("slurm", "operator") of a tag.
+// Archive returns where images/build keeps a group of images ("slurm", "operator") of a tag.
 func Archive(group, tag string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -113,7 +113,7 @@ func (r *request) selects(obj *unstructured.Unstructured) bool {
 		r.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace(), "spec.nodeName": node})
 }
 
-// shown is the object in the form that the client asked for.
+// shown returns the object in the form that the client asked for.
 func (r *request) shown(obj *unstructured.Unstructured) any {
 	if !r.metadata {
 		return obj.Object
@@ -174,7 +174,7 @@ func reply(status int, body any) *http.Response {
 	}
 }
 
-// refusal is an error in the form of Kubernetes.
+// refusal returns an error in the form of Kubernetes.
 func refusal(err error) *http.Response {
 	status := apierrors.NewInternalError(err).Status()
 	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {

@@ -285,7 +285,7 @@ func (s *Server) Restore(d Dump) {
 	}
 }
 
-// Version is the resource version of the last change.
+// Version returns the resource version of the last change.
 func (s *Server) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func Parse[T any](t testing.TB, text string) *T {
 	return out
 }
 
-// YAML is the objects as one stream of documents, keys sorted. Core types get their apiVersion and kind.
+// YAML returns the objects as one stream of documents, keys sorted. Core types get their apiVersion and kind.
 func YAML[T runtime.Object](t testing.TB, objects ...T) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -93,7 +93,7 @@ func (o *Operator) ExpectReady() {
 	ExpectCondition[slinkyv1beta1.NodeSet](o, "demo-gpu", "Ready", metav1.ConditionTrue, "Available")
 }
 
-// Ours are the objects that the operator has made.
+// Ours returns the objects that the operator has made.
 func (o *Operator) Ours() []client.Object {
 	o.t.Helper()
 	return slices.DeleteFunc(o.ObjectsOf(
@@ -151,7 +151,7 @@ func (o *Operator) ExpectToken(secret string, key *slurmtoken.Key, before string
 	return token
 }
 
-// HS256 is a key for tokens, made of a secret.
+// HS256 returns a key for tokens, made of a secret.
 func HS256(t testing.TB, secret string) *slurmtoken.Key {
 	t.Helper()
 	key, err := slurmtoken.NewHS256([]byte(secret))

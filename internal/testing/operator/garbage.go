@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
-// KindsOfACluster are all that a cluster may be made of.
+// KindsOfACluster returns all that a cluster may be made of.
 func KindsOfACluster() []client.ObjectList {
 	return []client.ObjectList{
 		&slinkyv1beta1.AccountingList{}, &slinkyv1beta1.ControllerList{}, &slinkyv1beta1.RestApiList{}, &slinkyv1beta1.LoginSetList{},

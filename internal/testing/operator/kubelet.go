@@ -96,7 +96,7 @@ func (o *Operator) RunWorkers() {
 // machineMemory is what the machines below workers have, in MiB.
 const machineMemory = 24000
 
-// registration is what the slurmd of a pod registers with: the weight and the features of its --conf, and the memory that the
+// registration returns what the slurmd of a pod registers with: the weight and the features of its --conf, and the memory that the
 // image leaves it.
 func registration(p *corev1.Pod) fake.Node {
 	n := fake.Node{Name: p.Spec.Hostname, CPUs: 4, RealMemory: machineMemory}

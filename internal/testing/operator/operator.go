@@ -295,7 +295,7 @@ func (o *Operator) Settle() int {
 	}
 }
 
-// asked is how often Slurm was asked for its nodes.
+// asked returns how often Slurm was asked for its nodes.
 func (o *Operator) asked() int { return o.Slurm.Counters().Calls["GET nodes"] }
 
 // linked reports whether the operator has a working link, and so will ask Slurm again.

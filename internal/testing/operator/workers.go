@@ -62,7 +62,7 @@ func createWorkers(t testing.TB, replicas int, spec string) *Operator {
 	return o
 }
 
-// WorkerNames are the names of the workers of StartWorkers.
+// WorkerNames returns the names of the workers of StartWorkers.
 func WorkerNames(n int) []string {
 	var out []string
 	for i := range n {
@@ -78,7 +78,7 @@ func (o *Operator) Scale(replicas int32) {
 	Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.Replicas = &replicas })
 }
 
-// NodeState is what slurmctld has on a node: its state and its reason.
+// NodeState returns what slurmctld has on a node: its state and its reason.
 func (o *Operator) NodeState(name string) string {
 	o.t.Helper()
 	n, _ := o.Slurm.Node(name)

@@ -122,7 +122,7 @@ func (s *Server) ask(ctx context.Context, path string, parameters url.Values, da
 	return nil
 }
 
-// Query is what a query gives now: the labels of each series.
+// Query returns what a query gives now: the labels of each series.
 func (s *Server) Query(ctx context.Context, expr string) ([]map[string]string, error) {
 	var data struct {
 		Result []struct{ Metric map[string]string }
@@ -147,7 +147,7 @@ type Rule struct {
 	}
 }
 
-// Rules are all rules, in their order.
+// Rules returns all rules, in their order.
 func (s *Server) Rules(ctx context.Context) ([]Rule, error) {
 	var data struct {
 		Groups []struct{ Rules []Rule }

@@ -56,7 +56,7 @@ const (
 	drains       = `failureReactions: {drainSlurmNode: {drainReasonPrefix: "[node_problem]"}, addReservation: {prefix: suspicious}}, successReactions: {removeReservation: {prefix: suspicious}}`
 )
 
-// submissions are the jobs that were submitted: "name on nodes".
+// submissions returns the jobs that were submitted: "name on nodes".
 func submissions(o *operator.Operator) (out []string) {
 	for _, w := range o.Slurm.Writes() {
 		if w.Verb == "submit" {

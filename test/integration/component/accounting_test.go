@@ -25,7 +25,7 @@ func conf(o *operator.Operator) string {
 	return string(s.Data["slurmdbd.conf"])
 }
 
-// template is the annotations of slurmdbd's pods, or nil while there is no StatefulSet.
+// template returns the annotations of slurmdbd's pods, or nil while there is no StatefulSet.
 func template(o *operator.Operator) map[string]string {
 	s, _ := operator.Find[appsv1.StatefulSet](o, "demo-accounting")
 	return s.Spec.Template.Annotations

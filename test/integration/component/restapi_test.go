@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// connection is the digest of what slurmrestd's pods were started with.
+// connection returns the digest of what slurmrestd's pods were started with.
 func connection(o *operator.Operator) string {
 	d, _ := operator.Find[appsv1.Deployment](o, "demo-restapi")
 	return d.Spec.Template.Annotations[slinkyv1beta1.AnnotationSlurmConnectionHash]

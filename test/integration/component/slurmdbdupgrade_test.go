@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// imageOf is the image of the daemon of a StatefulSet, empty while there is none.
+// imageOf returns the image of the daemon of a StatefulSet, empty while there is none.
 func imageOf(o *operator.Operator, name string) string {
 	if s, err := operator.Find[appsv1.StatefulSet](o, name); err == nil {
 		return s.Spec.Template.Spec.Containers[0].Image

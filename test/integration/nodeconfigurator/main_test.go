@@ -161,7 +161,7 @@ func (s *scene) restart(boot string) {
 	s.run()
 }
 
-// goDown is what a machine does.
+// goDown counts a reboot of the machine.
 func (s *scene) goDown() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

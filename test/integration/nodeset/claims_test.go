@@ -42,7 +42,7 @@ func claimsOf(t *testing.T, policy string) *operator.Operator {
 		persistentVolumeClaimRetentionPolicy: {`+policy+`}`)
 }
 
-// ownersOf are the kinds and names of the owners of a claim.
+// ownersOf returns the kinds and names of the owners of a claim.
 func ownersOf(o *operator.Operator, name string) string {
 	claim, err := operator.Find[corev1.PersistentVolumeClaim](o, name)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// soon is when a maintenance begins for which a slow machine has the time to make its reservation.
+// soon returns when a maintenance begins for which a slow machine has the time to make its reservation.
 func soon() time.Time { return time.Now().Add(10 * time.Second).Truncate(time.Second) }
 
 // schedule changes the workers, and asks for the change to be made in a maintenance of an hour.

@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// complete is a cluster with a Token.
+// complete returns a cluster with a Token.
 func complete(t *testing.T) *operator.Operator {
 	t.Helper()
 	o := operator.StartCluster(t)
@@ -31,7 +31,7 @@ func complete(t *testing.T) *operator.Operator {
 	return o
 }
 
-// parts are what a user has made for a complete cluster, each of which can be the first or the last to be deleted.
+// parts returns what a user has made for a complete cluster, each of which can be the first or the last to be deleted.
 func parts() map[string]client.Object {
 	named := func(o client.Object, name string) client.Object {
 		o.SetName(name)

@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// as is a client of an account that has every right, so that what is refused is refused by a policy.
+// as returns a client of an account that has every right, so that what is refused is refused by a policy.
 func as(t *testing.T, config *rest.Config, user string) client.Client {
 	t.Helper()
 	config = rest.CopyConfig(config)

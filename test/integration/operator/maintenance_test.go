@@ -57,7 +57,7 @@ func (a *around) until(ok func() error) {
 	})
 }
 
-// replicas are those of all workloads, by name.
+// replicas returns those of all workloads, by name.
 func replicas(t *testing.T, o *operator.Operator) map[string]int32 {
 	t.Helper()
 	out := map[string]int32{}
@@ -75,7 +75,7 @@ func replicas(t *testing.T, o *operator.Operator) map[string]int32 {
 	return out
 }
 
-// keys are the UIDs of all Secrets that hold generated keys, by name.
+// keys returns the UIDs of all Secrets that hold generated keys, by name.
 func keys(t *testing.T, o *operator.Operator) map[string]types.UID {
 	t.Helper()
 	var list corev1.SecretList

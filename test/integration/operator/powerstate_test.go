@@ -26,7 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// bursting is a SlurmCluster with NodeSet burst of three nodes that Slurm powers up and down, one of which runs at first.
+// bursting returns a SlurmCluster with NodeSet burst of three nodes that Slurm powers up and down, one of which runs at first.
 func bursting(t *testing.T) *around {
 	t.Helper()
 	a := &around{Operator: operator.Start(t), t: t}

@@ -157,7 +157,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip is part of http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// object is an empty object of a kind of others.
+// object returns an empty object of a kind of others.
 func (w *world) object(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
