@@ -87,7 +87,7 @@ func (f field) count() int {
 	return n
 }
 
-// fields returns those of an object, in the order of the Go type. Its name below the path is that in JSON.
+// fields returns the fields of an object, in the order of the Go type. Its name below the path is that in JSON.
 func fields(t *testing.T, path string, object apiextensionsv1.JSONSchemaProps, goType reflect.Type) []field {
 	t.Helper()
 	var out []field

@@ -40,7 +40,7 @@ func rights(t *testing.T) map[string]string {
 	return out
 }
 
-// told returns those of the table in security.md.
+// told returns the rights in the table of security.md.
 func told(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("administrators/security.md")

@@ -31,7 +31,7 @@ const (
 	// usersConfig and usersDir are the two forms of the configuration of Soperator's charts, from a ConfigMap.
 	usersConfig = "/opt/slurm_scripts/checks.json"
 	usersDir    = "/opt/slurm_scripts"
-	// ownConfig is that of the image.
+	// ownConfig is the configuration of the image.
 	ownConfig  = "/usr/local/lib/coxswain/checks/checks.json"
 	outputsDir = "/opt/soperator-outputs"
 	jailDir    = "/mnt/jail"

@@ -168,7 +168,7 @@ func (o *options) jobs() (err error) {
 	return fmt.Errorf("--job-source is %q: it must be controller or accounting", o.jobSource)
 }
 
-// duration reads a duration of Go ("1m30s") or of Prometheus ("1d", "2w"); it has to be more than zero.
+// duration reads a duration of Go ("1m30s") or of Prometheus ("1d", "2w"); it must be more than zero.
 func duration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {

@@ -30,7 +30,7 @@ type populateOptions struct {
 	interval                                         time.Duration
 }
 
-// snapshot is where the root file system is mounted that is to be used instead of the image's.
+// snapshot is where a root file system is mounted to be used instead of the image's.
 const snapshot = "/jail"
 
 func runPopulate(ctx context.Context, args []string, output io.Writer) error {
@@ -88,7 +88,7 @@ func fill(ctx context.Context, o populateOptions, log *slog.Logger) error {
 // jailPatience is how long a run waits for the end of another one: the 30 s that a pod has to end, and a kubelet that has much to do.
 const jailPatience = 2 * time.Minute
 
-// populateInput finds out what there is to copy.
+// populateInput finds out what to copy.
 func populateInput(o populateOptions) (populate.Options, error) {
 	in := populate.Options{
 		Source: o.source, Jail: o.root, Overwrite: o.overwrite, MountPoints: o.mountPoints, Workers: o.workers,

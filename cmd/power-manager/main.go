@@ -140,7 +140,7 @@ func parse(args []string, output io.Writer) (command string, o options, err erro
 	return args[0], o, nil
 }
 
-// ownNamespace is that of the pod.
+// ownNamespace is the namespace of the pod.
 func ownNamespace(file string) (string, error) {
 	content, err := os.ReadFile(file) //nolint:gosec // a constant path
 	if err != nil {

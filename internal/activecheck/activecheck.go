@@ -40,7 +40,7 @@ type Input struct {
 	Workers     []Worker
 }
 
-// Output is what a check is to be made of.
+// Output is what a check is made of.
 type Output struct {
 	render.Output
 	// Gate is whether the check may run.
@@ -92,7 +92,7 @@ func runsFirst(in Input) bool {
 	return (wanted == nil || *wanted) && in.Check.Status.K8sJobsStatus == nil && in.Check.Status.SlurmJobsStatus == nil && len(in.Jobs) == 0
 }
 
-// name is that of the check's container, and the beginning of the name of its first Job.
+// name is the name of the check's container, and the beginning of the name of its first Job.
 func name(check *nebiusv1alpha1.ActiveCheck) string { return cmp.Or(check.Spec.Name, check.Name) }
 
 // InitialRunName returns the name of the Job that runs after creation.

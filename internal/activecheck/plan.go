@@ -35,7 +35,7 @@ type EndedJob struct {
 	Reason string
 }
 
-// RunPlan is what is to be done next about a run.
+// RunPlan is the next step of a run.
 type RunPlan struct {
 	Job *batchv1.Job
 	// Step is the kind of it.
@@ -51,7 +51,7 @@ type RunPlan struct {
 // Conclusion is what follows from the end of one job.
 type Conclusion struct {
 	Job EndedJob
-	// Reactions are what is to be done about its nodes.
+	// Reactions are what to do about its nodes.
 	Reactions []NodeReaction
 	// Left are the reasons why nodes are not drained.
 	Left []string

@@ -26,7 +26,7 @@ type CheckedJob struct {
 	Nodes []string
 }
 
-// NodeReaction is what is to be done about one node after a job of a check.
+// NodeReaction is what to do about one node after a job of a check.
 type NodeReaction struct {
 	Node string
 	// Drain is the reason to drain the node with; empty is no drain.
@@ -39,7 +39,7 @@ type NodeReaction struct {
 	AddReservation, RemoveReservation string
 }
 
-// ReactTo returns what is to be done about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
+// ReactTo returns what to do about the nodes of a job that has ended, by node name. A job that has FAILED leads to the failure
 // reactions, one that is COMPLETED to the success reactions, and any other end to nothing: it proves nothing about the node.
 func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction, problem.List) {
 	var each NodeReaction
@@ -67,8 +67,8 @@ func ReactTo(check *nebiusv1alpha1.ActiveCheck, job CheckedJob) ([]NodeReaction,
 	return out, problems
 }
 
-// reactionsTo returns those to a state, and where they stand in the spec. failureReactions win over the deprecated reactions as a whole, so
-// that taking a switch away there does not bring that of the other block back.
+// reactionsTo returns the reactions to a state, and where they stand in the spec. failureReactions win over the deprecated reactions as a
+// whole, so that removing a setting there does not bring back the one of the other block.
 func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1alpha1.Reactions, string) {
 	switch {
 	case state == "COMPLETED":
@@ -82,7 +82,7 @@ func reactionsTo(spec *nebiusv1alpha1.ActiveCheckSpec, state string) (*nebiusv1a
 	}
 }
 
-// textOf returns what the reason of a drain says of a job.
+// textOf returns the part of a drain's reason about a job.
 func textOf(check string, job CheckedJob) string {
 	how := failed
 	if job.State == "COMPLETED" {
@@ -116,7 +116,7 @@ func CommentsOn(check, comment string) bool { return strings.Contains(comment, f
 // failed is how the text about a failed job begins.
 const failed = "Failed "
 
-// drainReason returns the reason of a drain, empty if none is asked for. A prefix of the spec wins over that of setCondition.
+// drainReason returns the reason of a drain, empty if none is asked for. A prefix of the spec wins over setCondition.
 func drainReason(r *nebiusv1alpha1.Reactions, path, text string) (reason string, problems problem.List) {
 	drains, err := r.DrainSlurmNode.Decode()
 	if err != nil {

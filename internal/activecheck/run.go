@@ -133,7 +133,7 @@ func isWordRune(r rune) bool {
 	return r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
 }
 
-// A Step is what is to be done next about a run.
+// A Step is the next step of a run.
 type Step string
 
 // The steps of a run.

@@ -181,7 +181,7 @@ func newestRun(jobs []batchv1.Job) (last *batchv1.Job) {
 }
 
 // earlier reports whether a run, with a begin and a first Slurm job, is earlier than another one. Times are in seconds, in which several
-// runs may begin. Then that of the lower number is earlier, if both have one.
+// runs may begin. Then the run with the lower number is earlier, if both have one.
 func earlier(at *metav1.Time, first string, than *metav1.Time, thanFirst string) bool {
 	if !at.Equal(than) {
 		return at.Before(than)

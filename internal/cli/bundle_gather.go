@@ -40,7 +40,7 @@ type bundle struct {
 	progress  progress
 	// problems are what could not be read, a line each.
 	problems []string
-	// pods are those of the namespace.
+	// pods are the pods of the namespace.
 	pods []corev1.Pod
 }
 
@@ -222,7 +222,7 @@ func (b *bundle) events(ctx context.Context) error {
 	return b.add("events.txt", out.Bytes())
 }
 
-// versions returns those of the programs.
+// versions adds the versions of the programs.
 func (b *bundle) versions(context.Context) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "kubectl-slurm  %s\n", b.Version)

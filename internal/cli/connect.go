@@ -20,9 +20,9 @@ import (
 // connection reaches the API server by the kubeconfig and the flags.
 type connection struct {
 	client.WithWatch
-	// config is that of the kubeconfig and the flags.
+	// config is from the kubeconfig and the flags.
 	config *rest.Config
-	// namespace is that of --namespace, or else of the context.
+	// namespace is from --namespace, or else from the context.
 	namespace string
 }
 

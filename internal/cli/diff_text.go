@@ -82,7 +82,7 @@ func texts(before, after *unstructured.Unstructured) (was, is string, err error)
 	return out[0], out[1], nil
 }
 
-// hideSecrets hides the values of a Secret before and after a change, and tells those that differ apart.
+// hideSecrets hides the values of a Secret before and after a change, and marks those that differ.
 func hideSecrets(before, after *unstructured.Unstructured) {
 	var differ []string
 	if before != nil && after != nil && before.GetKind() == "Secret" {
@@ -105,7 +105,7 @@ func hideSecrets(before, after *unstructured.Unstructured) {
 	}
 }
 
-// lines returns those of a text, each with its line break.
+// lines returns the lines of a text, each with its line break.
 func lines(text string) []string {
 	out := strings.SplitAfter(text, "\n")
 	if out[len(out)-1] == "" {

@@ -18,7 +18,7 @@ import (
 type WaitingEdit struct {
 	Namespace  string `json:"namespace"`
 	Controller string `json:"controller"`
-	// Message is that of condition EditWaits.
+	// Message is the message of condition EditWaits.
 	Message string `json:"message"`
 }
 

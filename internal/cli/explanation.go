@@ -18,7 +18,7 @@ import (
 
 // Explanation is why a worker is there, drained or not deleted.
 type Explanation struct {
-	// Pod and Namespace are those of the worker pod.
+	// Pod and Namespace are the name and the namespace of the worker pod.
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
 	// SlurmNode is the name of its node in Slurm.

@@ -16,11 +16,11 @@ import (
 
 // Finding is the content of a condition.
 type Finding struct {
-	// Type is that of the condition.
+	// Type is the type of the condition.
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status metav1.ConditionStatus `json:"status"`
-	// Reason and Message are those of the condition.
+	// Reason and Message are the reason and message of the condition.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Since is when the status changed last; nil when that is not known.

@@ -64,7 +64,7 @@ func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 // releasePattern is a release of Slurm, with or without its patch level.
 var releasePattern = regexp.MustCompile(`^\d{2}\.\d{2}(\.\d+)?$`)
 
-// lintNamespace is that of objects without one: --namespace, as with kubectl apply, but no kubeconfig is needed.
+// lintNamespace is the namespace of objects without one: --namespace, as with kubectl apply, but no kubeconfig is needed.
 func (s *session) lintNamespace() string {
 	if s.flags.Namespace != nil && *s.flags.Namespace != "" {
 		return *s.flags.Namespace

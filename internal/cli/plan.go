@@ -65,7 +65,7 @@ func (s *session) planCommand(ctx context.Context) *cobra.Command {
 type planner struct {
 	*session
 	*connection
-	// name is that of the only NodeSet to show; empty for all.
+	// name is the name of the only NodeSet to show; empty for all.
 	name   string
 	output format
 	// printed is what was printed last.

@@ -21,7 +21,7 @@ import (
 type Program struct {
 	// Description is the beginning of --help.
 	Description string
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
 	// Streams are the standard input and outputs.
 	Streams genericiooptions.IOStreams

@@ -50,7 +50,7 @@ func openTerminal(ctx context.Context, stream io.Reader) (*terminal, error) {
 	return t, nil
 }
 
-// Next waits for the next size of the terminal, and returns nil when it is closed. The first is that of now.
+// Next waits for the next size of the terminal, and returns nil when it is closed. The first is the present size.
 func (t *terminal) Next() *remotecommand.TerminalSize {
 	if t.asked {
 		select {

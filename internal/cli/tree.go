@@ -22,7 +22,7 @@ type Tree struct {
 
 // Object is a SlurmCluster or a component.
 type Object struct {
-	// Kind, Namespace and Name are those of the object.
+	// Kind, Namespace and Name are the kind, namespace and name of the object.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -89,7 +89,7 @@ func (j Job) nodes() []string {
 	return names
 }
 
-// squeueFormat is that of parseJobs, behind a mark. The name comes last: it may have any character.
+// squeueFormat is the output format of squeue that parseJobs reads, behind a mark. The name comes last: it may have any character.
 const squeueFormat = "%i|%P|%u|%T|%M|%l|%D|%N|%r|%j"
 
 // parseJobs reads what squeue prints by squeueFormat. Each line of a job begins with the mark, which no user knows: a line without is

@@ -16,7 +16,7 @@ import (
 
 // Program is a program that takes flags and nothing else.
 type Program struct {
-	// Name is that of the program, and About what --help says before the flags.
+	// Name is the name of the program, and About is what --help prints before the flags.
 	Name, About string
 	// Ignored are the predecessors' flags that have no meaning here, each with the reason; several lists count as one.
 	Ignored []map[string]string

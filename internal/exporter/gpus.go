@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/tres"
 )
 
-// gpus returns those of a node. They are trackable resources where AccountingStorageTRES names gres/gpu, and generic ones always.
+// gpus returns the number of GPUs of a node. They are trackable resources where AccountingStorageTRES names gres/gpu, and generic ones
+// always.
 func gpus(n *rest.Node) float64 {
 	if tracked := tres.Amount(n.TRES, "gres/gpu"); tracked > 0 {
 		return tracked

@@ -41,7 +41,7 @@ type failure struct {
 const (
 	// maxUnseen is how long a node may not be seen in between, and yet have been in the same state all the time.
 	maxUnseen = 5 * time.Minute
-	// maxReasons bounds the reasons of one node that are told apart. They are free text, and some have a time in them.
+	// maxReasons bounds the reasons of one node that are counted separately. They are free text, and some have a time in them.
 	maxReasons = 32
 	// otherReason stands for the others.
 	otherReason = "(other)"

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// contentType is that of Prometheus' text format.
+// contentType is the content type of Prometheus' text format.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // Metrics serves the metrics of the cluster at /metrics, and at /health whether they are any good. A scrape gets what was collected

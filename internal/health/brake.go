@@ -57,7 +57,7 @@ func (l DrainLimit) Of(workers int) int {
 	return max(1, l.Number)
 }
 
-// OutForCheck reports whether a check has taken a Slurm node out of service: it is drained, and the reason is that of a check. Maintenance,
+// OutForCheck reports whether a check has taken a Slurm node out of service: it is drained, and the reason is a check's. Maintenance,
 // cordons and persons have other reasons.
 func OutForCheck(state node.State, reason node.Reason) bool {
 	return state.Drain() == node.Yes && reason.OfCheck()

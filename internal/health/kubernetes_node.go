@@ -151,7 +151,7 @@ type Worker struct {
 
 // Step is what to do about a Kubernetes node next. The zero value is nothing.
 type Step struct {
-	// Degraded, Reboot, Maintained, Drain, NotReady and Suspected are the conditions as they are to be; nil leaves one as it is.
+	// Degraded, Reboot, Maintained, Drain, NotReady and Suspected are the wanted conditions; nil leaves one as it is.
 	Degraded, Reboot, Maintained, Drain, NotReady, Suspected *Condition
 	// Delete is true if the Node object is to be deleted, after a last look at Slurm.
 	Delete bool
@@ -180,7 +180,7 @@ func (s Step) conditions() []wanted {
 	}
 }
 
-// Writes reports whether conditions are to be written.
+// Writes reports whether there are conditions to write.
 func (s Step) Writes() bool {
 	return slices.ContainsFunc(s.conditions(), func(w wanted) bool { return w.to != nil })
 }

@@ -66,8 +66,8 @@ func (c Conditions) announces(kind string) bool {
 // Maintenance is what the conditions of a Kubernetes node announce about its replacement. The zero value is nothing. It can be
 // compared.
 type Maintenance struct {
-	// Type, Reason and Message are those of the condition that announces that the machine is replaced, of several the first by type, and
-	// NodeNotReady after all others; Type is empty for none.
+	// Type, Reason and Message are the type, reason and message of the condition that announces that the machine is replaced, of several the
+	// first by type, and NodeNotReady after all others; Type is empty for none.
 	Type, Reason, Message string
 	// Suspected is true if the hardware is suspected because of a check in Slurm.
 	Suspected bool

@@ -56,7 +56,7 @@ import (
 
 // Options are what the controllers work with.
 type Options struct {
-	// Namespace is that of the operator's own pods; empty when it runs outside of the cluster.
+	// Namespace is the namespace of the operator's own pods; empty when it runs outside of the cluster.
 	Namespace string
 	// Namespaces are those to watch; none, or one that is *, means all.
 	Namespaces []string
@@ -78,7 +78,7 @@ type Options struct {
 	DrainLimit health.DrainLimit
 	// Storage is how the ephemeral storage of workers is measured; nil is not at all.
 	Storage *podstorage.Options
-	// TopologyLabelPrefix is that of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
+	// TopologyLabelPrefix is the prefix of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
 	// Links are the options of the links to Slurm.
 	Links link.Options

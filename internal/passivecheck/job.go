@@ -14,9 +14,9 @@ import (
 type Job struct {
 	// ID is SLURM_JOB_ID.
 	ID int64
-	// UID and GID are those of the user.
+	// UID and GID are the UID and GID of the user.
 	UID, GID int
-	// Comment is that of the job.
+	// Comment is the comment of the job.
 	Comment string
 	// GPUs are the indices of the job's GPUs on this node.
 	GPUs []int

@@ -25,7 +25,7 @@ type Node struct {
 	Reason, Comment string
 	// Address is from where the slurmd of the node registered with slurmctld, or a name where that is not known.
 	Address string
-	// RealMemory is that of the node, AllocMemory what jobs have of it, SpecMemory what jobs never get, all in MiB.
+	// RealMemory is the memory of the node, AllocMemory what jobs have of it, SpecMemory what jobs never get, all in MiB.
 	RealMemory, AllocMemory, SpecMemory int64
 }
 

@@ -53,7 +53,7 @@ type Action struct {
 	Text string
 	// Why nothing is done, where something was asked for.
 	Why string
-	// Need is to be found out before the same question is asked again.
+	// Need is what to find out before React is called again.
 	Need Need
 }
 

@@ -32,7 +32,7 @@ type Selection struct {
 	Run bool
 	// Why it does not run, or what it waits for.
 	Why string
-	// Need is to be found out before the same question is asked again.
+	// Need is what to find out before Select is called again.
 	Need Need
 }
 

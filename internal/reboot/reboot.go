@@ -120,9 +120,9 @@ const (
 // Next is the next step. After it, everything is looked at anew.
 type Next struct {
 	Action Action
-	// Drain and Reboot are the conditions as they are to be; nil leaves one as it is.
+	// Drain and Reboot are the wanted conditions; nil leaves one as it is.
 	Drain, Reboot *Condition
-	// Marks are those that the node is to have.
+	// Marks are the wanted marks of the node.
 	Marks Marks
 	// Evict are the pods to evict now.
 	Evict []Pod

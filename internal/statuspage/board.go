@@ -83,7 +83,7 @@ func (b *board) position() string { return fmt.Sprintf("%s-%d", b.epoch, b.versi
 type update struct {
 	// fragments are the contents of elements, by their names; none if nothing is lacking.
 	fragments map[string]string
-	// position is that of the version that they lead to.
+	// position is the position of the version that they lead to.
 	position string
 	// next is closed when there is more.
 	next <-chan struct{}

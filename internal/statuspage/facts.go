@@ -25,7 +25,7 @@ type Facts struct {
 	Slurm   Slurm
 	// Objects are the Controller, the SlurmCluster of its name and its NodeSets, in the order in which the page shows them.
 	Objects []Object
-	// NodeSets are those of the cluster, by name.
+	// NodeSets are the NodeSets of the cluster, by name.
 	NodeSets []NodeSet
 	// Nodes are the workers, and the Slurm nodes behind which there is none, in any order.
 	Nodes []Node
@@ -39,7 +39,7 @@ type Facts struct {
 type Slurm struct {
 	// Linked is true if there is a link; without one the rest is empty.
 	Linked bool
-	// Trust, Since, Taken and Why are those of the snapshot.
+	// Trust, Since, Taken and Why are the fields of the snapshot.
 	Trust link.Trust
 	Since time.Time
 	Taken time.Time
@@ -79,7 +79,7 @@ type NodeSet struct {
 
 // Node is a worker, or a Slurm node without one.
 type Node struct {
-	// Name is that of the Slurm node.
+	// Name is the name of the Slurm node.
 	Name string
 	// NodeSet is empty when no worker stands behind the node.
 	NodeSet string

@@ -34,7 +34,7 @@ type Head struct {
 	Slurm string
 	// Trust is Fresh, Stale, Suspect or "No link".
 	Trust string
-	// Class is that of the element with the trust.
+	// Class is the class of the element with the trust.
 	Class string
 	// Since is since when the trust is what it is, Age how old the states are, Why why they are not fresh.
 	Since string

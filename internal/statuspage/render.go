@@ -16,7 +16,7 @@ import (
 //go:embed web
 var web embed.FS
 
-// templates are those of all pages and fragments.
+// templates are the templates of all pages and fragments.
 type templates struct{ all *template.Template }
 
 func newTemplates() templates {
@@ -25,7 +25,7 @@ func newTemplates() templates {
 
 // fragment is a part of the page of a cluster that is replaced as a whole.
 type fragment struct {
-	// id is that of the element whose content it is.
+	// id is the id of the element whose content it is.
 	id   string
 	html string
 	// cells are those that it was made of; nil for what is not a part of a grid.

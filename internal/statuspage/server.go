@@ -72,7 +72,7 @@ type Server struct {
 	ended  sync.WaitGroup
 }
 
-// limits are those of a server; tests have shorter ones.
+// limits are the limits of a server; tests have shorter ones.
 type limits struct {
 	update, age, alive, write, stream, unused, queue time.Duration
 	streams                                          int

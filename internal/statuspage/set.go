@@ -25,7 +25,7 @@ const maxLine = 300
 
 // Set is the grid of a NodeSet, or of the nodes without one.
 type Set struct {
-	// Name is that of the NodeSet; empty for nodes without one.
+	// Name is the name of the NodeSet; empty for nodes without one.
 	Name string
 	// Workers is in one line how many there are; empty for nodes without one.
 	Workers string

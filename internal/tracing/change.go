@@ -23,7 +23,7 @@ const (
 	maxAgeOfNew = time.Minute
 )
 
-// name is that of an object that changes.
+// name is the name of an object that changes.
 type name struct {
 	kind schema.GroupKind
 	types.NamespacedName

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Endpoint is the URL of a receiver of OTLP over HTTP, such as "http://collector:4318"; empty is that of the environment.
 	Endpoint string
-	// Service and Version are those of the program that sends them.
+	// Service and Version are the service and version of the program that sends them.
 	Service, Version string
 	Log              logr.Logger
 }

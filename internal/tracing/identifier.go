@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// identifiers are those of the trace of a change, and of its first span.
+// identifiers are the identifiers of the trace of a change, and of its first span.
 type identifiers struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -28,7 +28,7 @@ func of(uid types.UID, generation int64) identifiers {
 	return out
 }
 
-// wantedKey is that of the identifiers in the context of the first span of a change.
+// wantedKey is the key of the identifiers in the context of the first span of a change.
 type wantedKey struct{}
 
 // generator gives the first span of a change its identifiers, and every other one random ones.

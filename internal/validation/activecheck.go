@@ -69,7 +69,7 @@ func (l lookup) checksBeside(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	return out, nil
 }
 
-// podTemplate reads the PodTemplate that a check names into in. It returns false where there is none of that name yet.
+// podTemplate reads the PodTemplate that a check names into in. It returns false when none has that name yet.
 func (l lookup) podTemplate(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, in *checks.Input) (found bool, err error) {
 	name := check.Spec.PodTemplateNameRef
 	if name == "" {

@@ -33,7 +33,7 @@ import (
 type lookup struct {
 	live    client.Reader
 	release string
-	// nodeSets are those of slinky.slurm.net in the namespace of the object, listed at the first call.
+	// nodeSets are the NodeSets of slinky.slurm.net in the namespace of the object, listed at the first call.
 	nodeSets func() ([]slinkyv1beta1.NodeSet, error)
 }
 

@@ -24,7 +24,7 @@ type Certificates struct {
 	Secret types.NamespacedName
 	// Service is the name of the Service in front of the server, in the namespace of Secret.
 	Service string
-	// Hosts are further names by which the server is called: for one outside of the cluster, that of its machine.
+	// Hosts are further names of the server: outside of the cluster, the name of its machine.
 	Hosts []string
 	// Validating and Mutating are the names of the webhook configurations that get the CA; empty: there is none.
 	Validating, Mutating string

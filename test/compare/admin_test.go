@@ -151,7 +151,7 @@ func asksAbout(name string) func(s *system) string {
 	}
 }
 
-// A node whose slurmd answers is DOWN only until that does so next, which is at a time of slurmctld's (ReturnToService=2): it is set
+// A node whose slurmd answers is DOWN only until its next answer, at a time that slurmctld chooses (ReturnToService=2): it is set
 // DOWN in the same step in which it stops being so. The scenario of lost slurmds has what stays down.
 func listing() scenario {
 	return scenario{name: "lists and rights", steps: []step{

@@ -77,7 +77,7 @@ func doneOrRefused(err error) string {
 	return "done"
 }
 
-// words returns those of a comma separated list, which may be empty.
+// words returns the entries of a comma separated list, which may be empty.
 func words(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(word string) bool { return word == "" })
 }

@@ -20,7 +20,7 @@ SuspendTimeout=1
 `
 )
 
-// boots is a slurmd that takes its own start for that of the machine, as one in a pod has to.
+// boots makes the slurmd take its own start for the machine's, as one in a pod must.
 func boots(n *fake.Node) { n.Boot = true }
 
 func powers(nodes, state string) func(*system) string {

@@ -62,7 +62,7 @@ type system struct {
 	http   http.Client
 	issuer token.Issuer
 
-	// times are those of the reasons, as they were seen last, and set the steps in which they changed.
+	// times are the times of the reasons, as they were seen last, and set the steps in which they changed.
 	times map[string]int64
 	set   map[string]int
 	step  int
@@ -213,7 +213,7 @@ func (s *system) look() (string, error) {
 		out.WriteString("\n")
 	}
 	for _, j := range jobs.Jobs {
-		// 26.05 names the nodes of a job in the order in which it took them, which is nothing to us.
+		// 26.05 names the nodes of a job in the order in which it took them, which does not matter here.
 		nodes, err := hostlist.Expand(j.Nodes, 10)
 		if err != nil {
 			return "", err

@@ -100,7 +100,7 @@ func accounted(t *testing.T, endpoint string, key []byte) map[int64]rest.JobReco
 	return out
 }
 
-// facts returns those of a job that do not depend on the cluster.
+// facts returns the facts of a job that do not depend on the cluster.
 func facts(j rest.JobRecord) map[string]any {
 	return map[string]any{
 		"state": j.State, "reason": j.Reason, "uid": j.UserID, "cpus": j.CPUs, "has nodes": j.Nodes != "", "has TRES": j.TRES != "",

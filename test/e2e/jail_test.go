@@ -73,7 +73,7 @@ func TestJail(t *testing.T) {
 }
 
 // seesRanks runs a task for MPI on each of the nodes. variable is where this kind of MPI gives a task its rank. Which node has the first
-// one is Slurm's business: it counts nodes in the order in which they registered.
+// one is up to Slurm: it counts nodes in the order in which they registered.
 func (u *user) seesRanks(t *testing.T, kind, variable string, nodes ...string) {
 	t.Helper()
 	command := fmt.Sprintf("srun --chdir=/ --mpi=%s --nodes=%d --nodelist=%s sh -c 'echo $%s $(hostname)'",

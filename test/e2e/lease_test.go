@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
-// What the API server does first for the operator is to renew its Lease.
+// The renewal of the operator's Lease comes before its other requests to the API server.
 func TestTheLeaseOfTheOperatorDoesNotWaitForItsOtherWork(t *testing.T) {
 	t.Parallel()
 	if stage.skip != "" {

@@ -29,7 +29,7 @@ func TestKubernetesNodes(t *testing.T) {
 	if !s.Local {
 		t.Skip("only of a local Kubernetes can a kubelet be stopped")
 	}
-	// All at once: every upgrade takes seconds, in which nothing else is tested.
+	// All at once: every upgrade takes seconds without any test.
 	s.sets(t, "nodeReplacement.enabled=true,"+s.rebooters("nc-rebooter"), "nodeReplacement.enabled=false,"+s.rebooters())
 	n := s.stageNodes(t)
 	s.components(t, "nodes.yaml")

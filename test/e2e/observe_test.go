@@ -146,7 +146,7 @@ func (s *scene) monitors(ctx context.Context, kind string) ([]unstructured.Unstr
 	return list.Items, err
 }
 
-// scrapeConfigs returns those of the endpoints of a monitor.
+// scrapeConfigs returns the scrape configurations of the endpoints of a monitor.
 func (s *scene) scrapeConfigs(t *testing.T, monitor *unstructured.Unstructured) (configs []any) {
 	t.Helper()
 	field := "endpoints"

@@ -85,7 +85,7 @@ func (s *scene) inSlurm(t *testing.T, command ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// awaitPoweredDown waits until Slurm has powered down these nodes, which are all that there are, and they have no pods.
+// awaitPoweredDown waits until Slurm has powered down these nodes, which are all nodes, and they have no pods.
 func (s *scene) awaitPoweredDown(t *testing.T, names ...string) {
 	t.Helper()
 	eventually(t, patient, "the nodes to be powered down", func(ctx context.Context) error {

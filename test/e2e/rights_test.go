@@ -32,7 +32,7 @@ type rights struct {
 	gains, unfiltered bool
 }
 
-// add makes them those of the mightiest of several processes.
+// add makes them the union with another process's rights.
 func (r *rights) add(other rights) {
 	r.bounding |= other.bounding
 	r.root = r.root || other.root

@@ -33,7 +33,7 @@ const (
 	often = 250 * time.Millisecond
 )
 
-// scene is a namespace in which a test plays.
+// scene is the namespace of a test.
 type scene struct {
 	*walk.Kubernetes
 	namespace string

@@ -70,7 +70,7 @@ func (g *group) change(t *testing.T, version int) {
 	}
 }
 
-// content is that of a file in a version.
+// content is the content of a file in a version.
 func content(file, version int) string {
 	return strings.Repeat(fmt.Sprintf("line of file %d in version %d\n", file, version), 15)
 }

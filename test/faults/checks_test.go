@@ -31,7 +31,7 @@ const (
 	checkRuns = 20 * time.Second
 	// checkFailed is how the reason of a drain for the failed check begins.
 	checkFailed = "[hardware_problem] Failed gpu: job "
-	// foreignReason is that of a person.
+	// foreignReason is the reason of a person's drain.
 	foreignReason = "bad disk"
 	// submission is the path of the write by which a job is submitted.
 	submission = "job/submit"

@@ -37,7 +37,7 @@ type fault struct {
 	otherEnd, moreActions bool
 }
 
-// lie is how long Slurm does not tell the truth, and stale how long nothing new is seen.
+// lie is how long Slurm answers wrongly, and stale how long nothing new is seen.
 const (
 	lie   = time.Minute
 	stale = 30 * time.Second

@@ -109,7 +109,7 @@ func (w *world) jailedConfig(name, group string) {
 		name, labels, name, modeInJail, actions, strings.Join(items, ", ")))
 }
 
-// slurmrestd is that of the Slurm that reads the files, for a process.
+// slurmrestd returns a client of the Slurm that reads the files, for a process.
 func (w *world) slurmrestd(p *process) (*rest.Client, error) {
 	issuer, err := token.NewSigned([]byte("0123456789abcdef0123456789abcdef"), "slurm", 0)
 	if err != nil {

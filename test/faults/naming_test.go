@@ -70,7 +70,7 @@ func TestNoEditEndsAJobThatNamesAWorkerThatIsReplaced(t *testing.T) {
 	}
 }
 
-// What the fake does not do by itself is to drain the node when slurmctld reads its line.
+// The fake does not by itself drain the node when slurmctld reads its line.
 func TestTheLineOfANodeStaysUntilNoJobNeedsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

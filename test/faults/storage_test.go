@@ -32,7 +32,7 @@ type storage struct {
 	silent bool
 }
 
-// options returns those of the operator.
+// options returns the options of the operator.
 func (s *storage) options() *podstorage.Options {
 	if s == nil {
 		return nil

@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 // beginning is where a scenario starts from.
 type beginning struct {
 	dump kubesim.Dump
-	// comments are those of Slurm's nodes.
+	// comments are the comments of Slurm's nodes.
 	comments map[string]string
 	at       time.Duration
 }

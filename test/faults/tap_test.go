@@ -89,7 +89,7 @@ type tap struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip passes a request on, unless something is to go wrong with it.
+// RoundTrip passes a request on, unless a fault is wanted.
 func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.process.ctx.Err() != nil {
 		return nil, errDead
@@ -220,7 +220,7 @@ func (t *tap) write(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// announce counts a write and asks what is to become of it.
+// announce counts a write and asks what shall become of it.
 func (t *tap) announce(r *http.Request) (call, verdict, error) {
 	c := call{process: t.process, to: t.to, method: r.Method, path: short(r.URL.Path), at: time.Since(t.world.start)}
 	if r.Body != nil {

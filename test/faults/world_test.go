@@ -54,7 +54,7 @@ type world struct {
 	others map[string]*fake.Slurm
 	// jail is where files are written; nil where the program is the operator, which writes none.
 	jail *jailed
-	// rebooters are those of Kubernetes nodes, by name; nil in most scenarios. Only the surroundings change them.
+	// rebooters are the rebooters of Kubernetes nodes, by name; nil in most scenarios. Only the surroundings change them.
 	rebooters map[string]*rebooter
 	// cloud replaces machines; nil in most scenarios. Only the surroundings change it.
 	cloud *cloud
@@ -64,7 +64,8 @@ type world struct {
 	limit health.DrainLimit
 	// broken has the names of the Slurm nodes on which checks fail. It has a lock of its own: Slurm asks while it holds its own.
 	broken sync.Map
-	// registersAs are the names by which slurmds register, by those of the Slurm nodes that they should have; an empty one never registers.
+	// registersAs are the names by which slurmds register, by the names of the Slurm nodes that they should have; an empty one never
+	// registers.
 	registersAs map[string]string
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time

@@ -18,7 +18,7 @@ const pollInterval = 500 * time.Millisecond
 type Batch struct {
 	// Script is the shell script without its first line.
 	Script string
-	// Options are those of sbatch, such as --array=1-4.
+	// Options are the options of sbatch, such as --array=1-4.
 	Options []string
 }
 

@@ -3,7 +3,7 @@
 
 package mutants
 
-// healths are bugs by which a worker stays in service that is broken, or goes out of service, or comes back, that is not to. Soperator has
+// healths returns bugs by which a broken worker stays in service, or a worker wrongly goes out of service or comes back. Soperator has
 // had the first of each: contract soperator.md §6.2, §6.4 and §6.7.
 func healths() []mutation {
 	const (

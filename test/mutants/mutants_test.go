@@ -112,7 +112,7 @@ func theirs() []mutation {
 	}
 }
 
-// ours are bugs that this operator has had, or that its tests are to keep away.
+// ours returns bugs that this operator has had, or that its tests should catch.
 func ours() []mutation {
 	const gather, drive = "internal/controller/worker/gather.go", "internal/controller/worker/drive.go"
 	return []mutation{

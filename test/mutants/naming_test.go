@@ -3,7 +3,7 @@
 
 package mutants
 
-// naming are bugs by which a job ends because slurmctld reads its configuration without a node that the job names.
+// naming returns bugs by which a job ends because slurmctld reads its configuration without a node that the job names.
 func naming() []mutation {
 	const reading, named = "internal/link/reading.go", "TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay"
 	return []mutation{

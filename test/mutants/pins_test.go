@@ -3,7 +3,7 @@
 
 package mutants
 
-// pins are bugs about the Kubernetes nodes to which workers come back.
+// pins returns bugs about the Kubernetes nodes to which workers come back.
 func pins() []mutation {
 	return []mutation{
 		{

@@ -3,7 +3,7 @@
 
 package mutants
 
-// retirements are bugs by which a worker goes that still has, or may have, a job.
+// retirements returns bugs by which a worker is deleted that still has, or may have, a job.
 func retirements() []mutation {
 	const gather, end, stateChange = "internal/controller/worker/gather.go", "internal/worker/end.go", "internal/worker/state_change.go"
 	return []mutation{

@@ -17,7 +17,7 @@ type Options struct {
 	NodeNames []string
 }
 
-// Bring goes the part of the walk that happens once per machine: it returns a Kubernetes in which the operator runs.
+// Bring takes the part of the walk that happens once per machine: it returns a Kubernetes in which the operator runs.
 func Bring(ctx context.Context, p *Progress, o Options) (*Kubernetes, error) {
 	local := o.Kubeconfig == ""
 	err := p.Step(ctx, "Programs: building them where they are not current", func(ctx context.Context) error {

@@ -28,7 +28,7 @@ const (
 	width = 100
 )
 
-// Progress prints what is going on: one line for whatever has been done, with the time since the start. On a terminal the
+// Progress prints what is going on: one line for each thing done, with the time since the start. On a terminal the
 // last line shows what is being waited for; elsewhere such a line appears every 15 s. Steps that are taken at the same time
 // have a Progress each, on one page.
 type Progress struct {
@@ -57,7 +57,7 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{page: &page{w: w, terminal: isFile && term.IsTerminal(int(f.Fd())), start: now, spoken: now}}
 }
 
-// Together takes steps at the same time. When one fails the others are cancelled, and the error is that of all.
+// Together takes steps at the same time. When one fails the others are cancelled, and their errors are joined.
 func (p *Progress) Together(ctx context.Context, steps ...func(context.Context, *Progress) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

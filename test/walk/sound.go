@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Restarts is how often containers had been restarted at some time. The zero value is that of a time before all pods.
+// Restarts is how often containers had been restarted at some time. The zero value is from before all pods.
 type Restarts map[containerKey]int32
 
 type containerKey struct {

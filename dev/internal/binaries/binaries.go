@@ -281,12 +281,12 @@ func kubernetesVersion(source string) (string, error) {
 	return "", errors.New("reading go.mod: it does not require k8s.io/kubernetes")
 }
 
-// compileFlags returns those of the Makefile, so that Go's cache has the packages once that the operator has as well.
+// compileFlags returns the compiler flags of the Makefile, so that Go's cache has the packages once that the operator has as well.
 func compileFlags() []string {
 	return []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 }
 
-// flags returns those of "go build". Those of the linker set what "kubectl version" and the kubelet report; built without
+// flags returns the flags of "go build". Those of the linker set what "kubectl version" and the kubelet report; built without
 // them, Kubernetes calls itself v0.0.0-master and refuses its own peers.
 func flags(version string) []string {
 	link := []string{"-s", "-w"}

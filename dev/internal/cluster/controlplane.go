@@ -136,7 +136,7 @@ func etcdFlags(l layout.Cluster, s state.State) []string {
 		"--peer-trusted-ca-file=" + key("etcd-ca.crt"),
 		"--peer-cert-file=" + key("etcd.crt"),
 		"--peer-key-file=" + key("etcd.key"),
-		// Data survive the end of the process, not that of the machine.
+		// Data survive the end of the process, not a crash of the machine.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",

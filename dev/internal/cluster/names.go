@@ -43,7 +43,7 @@ func withNames(s state.State, there int, names []string) (state.State, error) {
 	if s.Nodes > state.MaxNodes {
 		return s, fmt.Errorf("--node-names: with %d more nodes there are more than %d", len(missing), state.MaxNodes)
 	}
-	// The state that there is stays as it was until the new one is saved.
+	// The old state stays as it was until the new one is saved.
 	all := map[int]string{}
 	maps.Copy(all, s.Names)
 	for i, name := range missing {

@@ -249,7 +249,7 @@ func (c *Cluster) waitForNode(ctx context.Context, i int, init nodeInit) error {
 // of the pods.
 func (c *Cluster) nodeCgroup(name string) string { return c.cgroupParent() + "/" + name }
 
-// daemonsCgroup is that of the node's own processes.
+// daemonsCgroup is the control group of the node's own processes.
 func daemonsCgroup(nodeCgroup string) string { return nodeCgroup + "/daemons" }
 
 // eachNode calls do for all nodes at the same time.

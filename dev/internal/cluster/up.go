@@ -26,10 +26,10 @@ const DefaultNodes = 2
 
 // UpOptions are the wishes of the user.
 type UpOptions struct {
-	// Nodes is the number of nodes; 0 is that of the existing cluster, or
+	// Nodes is the number of nodes; 0 is the number of the existing cluster, or
 	// DefaultNodes.
 	Nodes int
-	// Names are of nodes that there are to be, each with a domain. Those that
+	// Names are names of wanted nodes, each with a domain. Those that
 	// are not there take the highest numbers, above the nodes that are.
 	Names []string
 	// ControlPlaneOnly asks for a cluster without nodes.
@@ -144,7 +144,7 @@ func (c *Cluster) preflight(ctx context.Context, want state.State, built bool) e
 	return errors.Join(errs...)
 }
 
-// decide returns the state to reach from the wishes and what there is.
+// decide returns the state to reach, from the options and the present state.
 func decide(name string, o UpOptions, old *state.State) (state.State, error) {
 	if o.Nodes < 0 || o.Nodes > state.MaxNodes {
 		return state.State{}, fmt.Errorf("--nodes %d: want 1 to %d", o.Nodes, state.MaxNodes)

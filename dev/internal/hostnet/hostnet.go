@@ -67,7 +67,7 @@ func EnsureSwitch(ctx context.Context, id string, holder int, n state.Network) e
 // EnsureNode connects the network namespace of process node to the switch as
 // the i-th of count nodes, with routes to the pods of the others.
 func EnsureNode(ctx context.Context, id string, holder, node, i, count int, n state.Network) error {
-	// Not the node's name: that of a link has at most 15 characters.
+	// Not the node's name: a link's name has at most 15 characters.
 	port := fmt.Sprintf("node-%d", i)
 	if !exists(ctx, holder, port) || !exists(ctx, node, "eth0") {
 		if err := remove(ctx, holder, port); err != nil {

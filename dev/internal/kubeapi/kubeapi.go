@@ -58,7 +58,7 @@ func newClient(server, dir, user string) (*Client, error) {
 	return &Client{http: &http.Client{Transport: transport, Timeout: 20 * time.Second}, server: server}, nil
 }
 
-// Ready returns nil when the apiserver says that it is ready to serve.
+// Ready returns nil when the apiserver reports that it is ready to serve.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodGet, "/readyz", "", nil)
 	return err

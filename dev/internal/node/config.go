@@ -34,7 +34,7 @@ type Config struct {
 	CgroupRoot string
 	// Host is the host's address, DNS the cluster IP of the DNS service.
 	Host, DNS netip.Addr
-	// NodePods is the node's pod subnet, Pods that of all nodes.
+	// NodePods is the pod subnet of the node, Pods is that of all nodes.
 	NodePods, Pods netip.Prefix
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/definition"
 )
 
-// Definitions are those of the kinds of both API groups. A definition is read when an object needs it: its rules
+// Definitions are the definitions of the kinds of both API groups. A definition is read when an object needs it: its rules
 // take long to compile.
 type Definitions struct {
 	files map[schema.GroupVersionKind][]byte

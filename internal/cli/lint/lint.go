@@ -46,7 +46,7 @@ type Source struct {
 // Problem is what is wrong with an object of a file.
 type Problem struct {
 	File string `json:"file"`
-	// Kind and Name are those of the object; empty when the file cannot be read.
+	// Kind and Name are the kind and name of the object; empty when the file cannot be read.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Field is the path of the field; empty where the message has it, or where it is about the whole object.

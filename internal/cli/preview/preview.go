@@ -38,9 +38,9 @@ const Hidden = "***"
 
 // Input is what to make objects of.
 type Input struct {
-	// Objects are those of both API groups with their defaults, and the ConfigMaps that they refer to.
+	// Objects are the objects of both API groups with their defaults, and the ConfigMaps that they refer to.
 	Objects []client.Object
-	// Registry and Tag are those of the images where an object names none.
+	// Registry and Tag are the registry and tag of the images where an object names none.
 	Registry, Tag string
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string

@@ -136,7 +136,7 @@ func (r *run) placeOver(s *step) error {
 	return err
 }
 
-// copyOld is for a file that may have no second name: that of another user, or on a file system without hard links.
+// copyOld is for a file that cannot have a second name: it belongs to another user, or the file system has no hard links.
 func (r *run) copyOld(from, to string) error {
 	info, err := r.Tree.Lstat(from)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *run) syncDirectories() error {
 	return nil
 }
 
-// directories returns those of the files that change.
+// directories returns the directories of the files that change.
 func (r *run) directories() []string {
 	files := make([]File, len(r.steps))
 	for i, s := range r.steps {

@@ -23,9 +23,9 @@ import (
 const (
 	// skeleton is the directory of the jail whose files a new home has, see useradd(8).
 	skeleton = "/etc/skel"
-	// homeMode is that of a new home, HOME_MODE of Debian's login.defs(5).
+	// homeMode is the mode of a new home, HOME_MODE of Debian's login.defs(5).
 	homeMode = 0o700
-	// unfinishedMode is that of a home while it is made: closed, and with a sticky bit, which distinguishes it from one that an
+	// unfinishedMode is the mode of a home while it is made: closed, and with a sticky bit, which distinguishes it from one that an
 	// administrator has closed to its user.
 	unfinishedMode = fs.ModeSticky | homeMode
 	// maxFiles and maxFileSize are how many files of the skeleton are copied, and how large each is at most.
@@ -58,7 +58,7 @@ func Make(root *jail.Root, a Account) (bool, error) {
 	}
 	defer func() { _ = within.Close() }()
 	m := &maker{jail: root, home: within.WithoutLinks(), account: a, left: maxFiles}
-	// The owner is changed last, so that a home whose maker is interrupted can be told from a finished one.
+	// The owner is changed last, so that a home whose maker is interrupted can be distinguished from a finished one.
 	if err := m.copyDir("/"); err != nil {
 		return false, err
 	}

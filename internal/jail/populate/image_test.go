@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image makes a small root file system with everything that there is in one.
+// image makes a small root file system with everything that one can have.
 func image(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -72,7 +72,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// tree describes everything below a directory, a line for each path. Times of directories are those of who wrote last in them.
+// tree describes everything below a directory, a line for each path. Times of directories are those of the last write in them.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out, inodes := map[string]string{}, map[uint64]string{}

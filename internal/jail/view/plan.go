@@ -16,7 +16,7 @@ import (
 type Input struct {
 	// Upper is the directory below which the container has what belongs into the jail: a mount at Upper/data appears at /data.
 	Upper string
-	// MountPoints are those of the container.
+	// MountPoints are the mount points of the container.
 	MountPoints []string
 	// Run is the directory of the pod that is /run of the view.
 	Run string

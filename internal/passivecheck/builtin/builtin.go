@@ -43,7 +43,7 @@ func Find(name string) Check { return all()[name] }
 // Known reports whether there is a check with a name.
 func Known(name string) bool { return Find(name) != nil }
 
-// Names returns those of all checks.
+// Names returns the names of all checks.
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
 func passed(format string, args ...any) (passivecheck.Result, error) {

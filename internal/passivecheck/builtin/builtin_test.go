@@ -23,7 +23,7 @@ import (
 type world struct {
 	t   *testing.T
 	dir string
-	// environment is that of slurmd's script.
+	// environment is the environment of slurmd's script.
 	environment map[string]string
 }
 

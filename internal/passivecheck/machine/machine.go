@@ -23,7 +23,7 @@ import (
 // defaultPath is the search path: slurmd gives its scripts none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// programTimeout is how long a program of the system may take to answer. slurmd waits for a script as long as PrologEpilogTimeout says.
+// programTimeout is how long a program of the system may take to answer. slurmd waits for a script for PrologEpilogTimeout.
 const programTimeout = 30 * time.Second
 
 // waitTimeout is how long the output of a program is waited for after its end, which a child of it may hold open.
@@ -33,7 +33,7 @@ const waitTimeout = time.Second
 type Options struct {
 	// Root is where the files of the worker's container are, and Jail the path of the jail below it.
 	Root, Jail string
-	// Environment is that of the Prolog, Epilog or HealthCheckProgram.
+	// Environment is the environment of the Prolog, Epilog or HealthCheckProgram.
 	Environment map[string]string
 	Context     passivecheck.Context
 	// Job is nil where the context has none.
@@ -45,9 +45,9 @@ type Options struct {
 // Machine is a node. It is used by one goroutine.
 type Machine struct {
 	Options
-	// Files are those of the jail, or of the container where there is no jail. Users can change what is there.
+	// Files are the files of the jail, or of the container where there is no jail. Users can change what is there.
 	Files *jail.Root
-	// Name is that of the node in Slurm.
+	// Name is the name of the node in Slurm.
 	Name string
 
 	jailed   bool
@@ -98,7 +98,7 @@ func Open(o Options) (*Machine, error) {
 // Close closes the files.
 func (m *Machine) Close() error { return m.Files.Close() }
 
-// Path is that of a file of the container.
+// Path is the path of a file of the container.
 func (m *Machine) Path(path string) string { return filepath.Join(m.Root, path) }
 
 // JailRoot returns the directory that is the root of the jail, and of jobs; empty without a jail.

@@ -23,7 +23,7 @@ import (
 var ErrNoNode = errors.New("slurmctld does not have the node")
 
 // ErrElsewhere means that another machine has registered under the name of this one: a pod whose Kubernetes node was lost goes on, or comes
-// back, and has been replaced. What is found here is nothing that the other one is to be drained for.
+// back, and has been replaced. The other one must not be drained for what is found here.
 var ErrElsewhere = errors.New("another machine is that node now")
 
 // Node returns what slurmctld reports about the node.

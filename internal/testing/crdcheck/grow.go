@@ -15,7 +15,7 @@ import (
 
 // Place is a property that an object has or may have.
 type Place struct {
-	// Path is that of the property, such as "spec.users[].name".
+	// Path is the path of the property, such as "spec.users[].name".
 	Path   string
 	Schema *apiextensions.JSONSchemaProps
 	// Parent is the object that holds it, and Name its key there.

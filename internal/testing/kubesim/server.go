@@ -181,7 +181,7 @@ func (s *Server) Edit(gvk schema.GroupVersionKind, namespace, name string, edit 
 	return err
 }
 
-// finish takes an object out that is to be deleted and that no finalizer keeps any more; a pod is its kubelet's. The caller
+// finish removes an object that is being deleted and that no finalizer keeps; a pod is removed by its kubelet. The caller
 // holds the lock.
 func (s *Server) finish(r *resource, obj *unstructured.Unstructured) {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && obj.GetKind() != "Pod" {

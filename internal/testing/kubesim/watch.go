@@ -28,7 +28,7 @@ type watch struct {
 	request  *request
 	from     int // the first entry of the log that it has not sent
 	pending  []message
-	// expired and disconnected are those of the resource when the watch was opened.
+	// expired and disconnected are the counters of the resource when the watch was opened.
 	expired, disconnected int
 }
 
@@ -84,7 +84,7 @@ func (w *watch) run(ctx context.Context, out *io.PipeWriter) {
 	}
 }
 
-// next returns what is to be sent now, what is closed when there may be more, and whether that was all.
+// next returns what to send now, what is closed when there may be more, and whether that was all.
 func (w *watch) next() (messages []message, changed <-chan struct{}, ended bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()

@@ -213,7 +213,7 @@ func (s *Server) apply(r *request, res *resource, live *unstructured.Unstructure
 	return s.keep(r, res, live, obj)
 }
 
-// preconditions returns those that a client puts into an object or into the options of a deletion.
+// preconditions checks those that a client puts into an object or into the options of a deletion.
 func (r *request) preconditions(live *unstructured.Unstructured, uid types.UID, version string) error {
 	switch {
 	case live == nil && (uid != "" || version != ""):

@@ -91,7 +91,7 @@ func TestWhatIsDeletedByHandComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// contents returns those of the ConfigMaps and Secrets that the operator has made, and the templates of its workloads.
+// contents returns the contents of the ConfigMaps and Secrets that the operator has made, and the templates of its workloads.
 func contents(t *testing.T, o *operator.Operator) map[string]any {
 	t.Helper()
 	out := map[string]any{}

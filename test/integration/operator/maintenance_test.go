@@ -57,7 +57,7 @@ func (a *around) until(ok func() error) {
 	})
 }
 
-// replicas returns those of all workloads, by name.
+// replicas returns the replicas of all workloads, by name.
 func replicas(t *testing.T, o *operator.Operator) map[string]int32 {
 	t.Helper()
 	out := map[string]int32{}

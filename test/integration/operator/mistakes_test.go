@@ -27,7 +27,7 @@ type mistake struct {
 	name string
 	// object is called demo unless it has another name.
 	object reconcile.Object
-	// others are what there is beside it.
+	// others are the objects beside it.
 	others []client.Object
 	// want is "Stalled reason: message" where a user has to change something, and "Ready reason: message" of a Ready that
 	// is False where it heals by itself.

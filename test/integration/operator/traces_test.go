@@ -33,7 +33,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
-// attributes returns those of a span, as text.
+// attributes returns the attributes of a span, as text.
 func attributes(s tracetest.SpanStub) map[string]string {
 	out := map[string]string{}
 	for _, a := range s.Attributes {
