@@ -20,8 +20,8 @@ import (
 type Piece[T any] struct {
 	// Value is the piece as its type; nil when nothing is written. A field that is to be deleted is not there.
 	Value *T
-	// Fields are the same by their names, as a patch needs them. A field that is to be deleted says so, see Deletes. Whoever
-	// reads a piece may change them.
+	// Fields are the same by their names, as a patch needs them. A field that is to be deleted is marked, see Deletes. The
+	// reader of a piece may change them.
 	Fields map[string]any
 }
 
@@ -46,7 +46,7 @@ func read[T any](raw []byte) (Piece[T], error) {
 	return Piece[T]{Value: value, Fields: fields}, nil
 }
 
-// decode is read for those who need no more than the value.
+// decode is read for callers that only need the value.
 func decode[T any](raw []byte) (*T, error) {
 	piece, err := read[T](raw)
 	return piece.Value, err

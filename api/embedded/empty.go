@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WithoutEmpty removes from a piece of type T, decoded from JSON, what clients write who mean nothing by it. Programs with Go
+// WithoutEmpty removes from a piece of type T, decoded from JSON, what clients write without a meaning. Programs with Go
 // types and charts write null, "", 0, [] and {} for fields that nobody has filled in. The piece then means the same as one
 // without these fields. What is empty on purpose stays: items of lists, values of maps and variables, and the objects and
-// texts of meantEmpty. So does a zero that T tells from an absent one, which is one behind a pointer.
+// texts of meantEmpty. So does a zero that T distinguishes from an absent one: one behind a pointer.
 func WithoutEmpty[T any](written map[string]any) {
 	clean(written, reflect.TypeFor[T](), reflect.Value{})
 }
 
-// Deletes says whether the value of a field asks for the generated one to be deleted: {"$patch": "delete"}, as in a
+// Deletes reports whether the value of a field asks for the generated one to be deleted: {"$patch": "delete"}, as in a
 // strategic merge patch. It is for objects outside of lists: probes, a lifecycle, a security context.
 func Deletes(value any) bool {
 	object, ok := value.(map[string]any)
@@ -119,7 +119,7 @@ func cleanMap(written map[string]any, t reflect.Type, decoded reflect.Value) {
 	}
 }
 
-// saysNothing says whether a value of a field of type t is what an absent field is.
+// saysNothing reports whether a value of a field of type t means the same as an absent field.
 func saysNothing(value any, t reflect.Type) bool {
 	switch value := value.(type) {
 	case nil:
@@ -142,8 +142,8 @@ func saysNothing(value any, t reflect.Type) bool {
 	}
 }
 
-// meantEmpty says whether an empty value of a field is another one than none. A source of a volume or of a variable, and the
-// handler of a probe, say by being there which one it is. A selector without terms selects everything. A variable may be
+// meantEmpty reports whether an empty value of a field differs from none. A source of a volume or of a variable, and the
+// handler of a probe, are chosen by being there. A selector without terms selects everything. A variable may be
 // empty, and a claim of no storage class is not one of the default class.
 func meantEmpty(owner reflect.Type, field reflect.StructField, value any) bool {
 	switch value.(type) {

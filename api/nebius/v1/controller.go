@@ -40,7 +40,7 @@ type Controller struct {
 // ControllerVolumes are the volumes of slurmctld.
 type ControllerVolumes struct {
 	// Jail is the root file system whose users slurmctld knows. Default: that of the cluster, which is
-	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
+	// the jail of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 

@@ -47,7 +47,7 @@ type Login struct {
 	SSHRootPublicKeys []string `json:"sshRootPublicKeys,omitempty"`
 
 	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config). Host keys, the port 22 of the pods, UsePAM and
-	// ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
+	// ChrootDirectory stay as they are, whatever is in it. Default: one made by the operator.
 	// +optional
 	SSHDConfigMapRefName string `json:"sshdConfigMapRefName,omitempty"`
 
@@ -90,7 +90,7 @@ type Login struct {
 // LoginVolumes are the volumes of the login pods.
 type LoginVolumes struct {
 	// Jail is the root file system of login sessions. Default: that of the cluster, which is
-	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
+	// the jail of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 

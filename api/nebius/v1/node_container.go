@@ -27,7 +27,7 @@ type NodeContainer struct {
 	// +optional
 	CustomEnv []embedded.EnvVar `json:"customEnv,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
+	// ImagePullPolicy controls when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent
@@ -88,8 +88,8 @@ type SlurmNode struct {
 	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
-// SSSDSettings are by which users of a directory are known. SSSD runs in the container of sshd. slurmctld has none: of its
-// settings none has an effect in this version.
+// SSSDSettings make the users of a directory known. SSSD runs in the container of sshd. slurmctld has none: its
+// settings have no effect in this version.
 type SSSDSettings struct {
 	// SSSD is a container of its own for SSSD. It has no effect in this version: SSSD runs in the container of sshd, with its image.
 	// Default: none.
@@ -100,7 +100,7 @@ type SSSDSettings struct {
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves what sssd.conf says. Default: 0.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves the level of sssd.conf. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

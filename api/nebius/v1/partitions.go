@@ -3,7 +3,7 @@
 
 package v1
 
-// PartitionConfiguration says which partitions slurm.conf has.
+// PartitionConfiguration defines which partitions slurm.conf has.
 //
 // +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'structured' || (has(self.partitions) && size(self.partitions) > 0)",fieldPath=".partitions",reason=FieldValueRequired,message="Structured partition configuration requires at least one partition"
 // +kubebuilder:validation:XValidation:rule="self.?configType.orValue('default') != 'custom' || !has(self.rawConfig) || self.rawConfig.all(line, line.startsWith('PartitionName'))",fieldPath=".rawConfig",message="each item of rawConfig must start with PartitionName, as in 'PartitionName=main Nodes=ALL Default=YES'"
@@ -31,7 +31,7 @@ type PartitionConfiguration struct {
 	RawConfig []string `json:"rawConfig,omitempty"`
 }
 
-// PartitionConfigType says how partitions are described.
+// PartitionConfigType is how partitions are described.
 type PartitionConfigType string
 
 // Ways to describe partitions.

@@ -11,7 +11,7 @@ type PopulateJail struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
+	// ImagePullPolicy controls when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent

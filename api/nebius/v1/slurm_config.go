@@ -112,7 +112,7 @@ type SlurmConfig struct {
 	TopologyPlugin *string `json:"topologyPlugin,omitempty"`
 }
 
-// Topology says how topology.conf is made.
+// Topology defines how topology.conf is made.
 type Topology struct {
 	// BlockSize is the number of nodes of a block, for topology/block: BlockSizes. Default: 18.
 	// https://slurm.schedmd.com/topology.conf.html#OPT_BlockSizes
@@ -122,7 +122,7 @@ type Topology struct {
 	BlockSize int32 `json:"blockSize,omitempty"`
 }
 
-// BlockSize is the number of nodes of a block, from whichever of the two fields is given.
+// BlockSize returns the number of nodes of a block, from whichever of the two fields is given.
 func (s *SlurmClusterSpec) BlockSize() int32 {
 	if s.Topology.BlockSize > 0 {
 		return s.Topology.BlockSize

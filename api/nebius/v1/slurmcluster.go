@@ -51,7 +51,7 @@ type SlurmClusterList struct {
 // +kubebuilder:validation:XValidation:rule=`!self.?slurmNodes.accounting.enabled.orValue(false) || self.?slurmNodes.accounting.k8sNodeFilterName.orValue("") == "" || (has(self.k8sNodeFilters) && self.k8sNodeFilters.exists(f, f.name == self.slurmNodes.accounting.k8sNodeFilterName))`,fieldPath=".slurmNodes.accounting.k8sNodeFilterName",message="must be the name of an entry of spec.k8sNodeFilters, or empty"
 // +kubebuilder:validation:XValidation:rule=`!self.?slurmNodes.rest.enabled.orValue(false) || self.?slurmNodes.rest.k8sNodeFilterName.orValue("") == "" || (has(self.k8sNodeFilters) && self.k8sNodeFilters.exists(f, f.name == self.slurmNodes.rest.k8sNodeFilterName))`,fieldPath=".slurmNodes.rest.k8sNodeFilterName",message="must be the name of an entry of spec.k8sNodeFilters, or empty"
 type SlurmClusterSpec struct {
-	// Deprecated: GPU workers are NodeSets with spec.gpu.enabled; this field speaks for slurmNodes.worker only. With
+	// Deprecated: GPU workers are NodeSets with spec.gpu.enabled; this field applies to slurmNodes.worker only. With
 	// gpu, slurm.conf gets GresTypes=gpu and gres.conf AutoDetect. Default: gpu.
 	// See https://slurm.schedmd.com/gres.conf.html#OPT_AutoDetect
 	// +optional
@@ -93,7 +93,7 @@ type SlurmClusterSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	K8sNodeFilters []K8sNodeFilter `json:"k8sNodeFilters,omitempty"`
 
-	// Maintenance puts the cluster to rest, and says what then happens to the populate-jail Job. Default: none.
+	// Maintenance puts the cluster to rest, and sets what then happens to the populate-jail Job. Default: none.
 	// +optional
 	// +kubebuilder:default=none
 	Maintenance MaintenanceMode `json:"maintenance,omitempty"`
@@ -103,7 +103,7 @@ type SlurmClusterSpec struct {
 	// +kubebuilder:default={}
 	MPIConfig MPIConfig `json:"mpiConfig,omitzero"`
 
-	// PartitionConfiguration says which partitions slurm.conf has. Default: "main" and "hidden", each with all nodes.
+	// PartitionConfiguration defines which partitions slurm.conf has. Default: "main" and "hidden", each with all nodes.
 	// See https://slurm.schedmd.com/slurm.conf.html#SECTION_PARTITION-CONFIGURATION
 	// +optional
 	// +kubebuilder:default={}
@@ -138,7 +138,7 @@ type SlurmClusterSpec struct {
 	// +kubebuilder:default={}
 	SlurmNodes SlurmNodes `json:"slurmNodes,omitzero"`
 
-	// Topology says how topology.conf is made. See https://slurm.schedmd.com/topology.html
+	// Topology defines how topology.conf is made. See https://slurm.schedmd.com/topology.html
 	// +optional
 	Topology Topology `json:"topology,omitzero"`
 
@@ -162,7 +162,7 @@ type SlurmClusterSpec struct {
 	WorkerFeatures []WorkerFeature `json:"workerFeatures,omitempty"`
 }
 
-// ClusterType says what the workers of slurmNodes.worker compute with.
+// ClusterType is what the workers of slurmNodes.worker compute with.
 //
 // +kubebuilder:validation:Enum="";gpu;cpu
 type ClusterType string
@@ -184,7 +184,7 @@ const (
 	CgroupV2 CgroupVersion = "v2"
 )
 
-// MaintenanceMode says whether a cluster is put to rest.
+// MaintenanceMode is whether a cluster is put to rest.
 //
 // +kubebuilder:validation:Enum="";none;downscale;downscaleAndDeletePopulateJail;downscaleAndOverwritePopulateJail;skipPopulateJail
 type MaintenanceMode string
@@ -203,7 +203,7 @@ const (
 	MaintenanceSkipPopulateJail MaintenanceMode = "skipPopulateJail"
 )
 
-// Downscaled tells whether the mode scales components to zero.
+// Downscaled reports whether the mode scales components to zero.
 func (m MaintenanceMode) Downscaled() bool {
 	switch m {
 	case MaintenanceDownscale, MaintenanceDownscaleAndDeletePopulateJail, MaintenanceDownscaleAndOverwritePopulateJail:

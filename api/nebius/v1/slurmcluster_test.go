@@ -67,7 +67,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// namesNoDefault tells whether the text of a field keeps its default from users: "kubectl explain" shows only the text.
+// namesNoDefault reports whether the text of a field keeps its default from users: "kubectl explain" shows only the text.
 func namesNoDefault(s *apiextensions.JSONSchemaProps) bool {
 	if s.Default == nil || s.Type == "object" || s.Type == "array" {
 		return false

@@ -10,7 +10,7 @@ import (
 
 // SlurmClusterStatus is what is known of a SlurmCluster.
 type SlurmClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -18,13 +18,13 @@ type SlurmClusterStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Conditions say in detail how the cluster is.
+	// Conditions are the state of the cluster in detail.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// PopulatedJail is the volume of which condition JailPopulated was True last. Another volume is not filled by that.
+	// PopulatedJail is the volume for which condition JailPopulated was True last. Another volume does not count as filled.
 	// +optional
 	PopulatedJail *PopulatedJail `json:"populatedJail,omitempty"`
 
@@ -87,14 +87,14 @@ const (
 const (
 	// ConditionCommonAvailable is True when keys and configuration are in place.
 	ConditionCommonAvailable = "CommonAvailable"
-	// ConditionPopulateJailMode says by its reason what becomes of the populate-jail Job: the reason is a
+	// ConditionPopulateJailMode shows by its reason what becomes of the populate-jail Job: the reason is a
 	// MaintenanceMode.
 	ConditionPopulateJailMode = "PopulateJailMode"
 	// ConditionJailPopulated is True when the jail has been filled, and no run that overwrites it has been left unfinished, so that
-	// login and worker pods may have it. Its reason says what the Job does now. There is no such condition without a jail.
+	// login and worker pods may have it. Its reason is what the Job does now. There is no such condition without a jail.
 	ConditionJailPopulated = "JailPopulated"
 	// ConditionJailOverwritten is False from the beginning of a run that overwrites the jail until one is complete, and then True. The
-	// next Job goes on with what is unfinished. There is no such condition of a jail that was never overwritten.
+	// next Job continues what is unfinished. There is no such condition of a jail that was never overwritten.
 	ConditionJailOverwritten = "JailOverwritten"
 	// ConditionImagesReplaced is True when the spec names images of Soperator, in whose place ours run. There is no such condition
 	// otherwise.
@@ -122,7 +122,7 @@ const (
 	// ReasonDisabled goes with False of a component that the spec does not ask for. It does not make the cluster not
 	// available.
 	ReasonDisabled = "Disabled"
-	// ReasonMaintenance goes with False of a component that is, or is to be, at rest. The message says how far it is. It also goes
+	// ReasonMaintenance goes with False of a component that is, or is to be, at rest. The message has how far it is. It also goes
 	// with Ready: True when nothing runs any more.
 	ReasonMaintenance = "Maintenance"
 	// ReasonReconciling goes with Unknown, before the first pass, and with Reconciling True.
@@ -139,7 +139,7 @@ const (
 	ReasonPopulateFailed = "Failed"
 	// ReasonUnfinished goes with JailOverwritten False.
 	ReasonUnfinished = "Unfinished"
-	// ReasonWaiting goes with JailPopulated and Ready: the message says what the Job, or a component, waits for.
+	// ReasonWaiting goes with JailPopulated and Ready: the message names what the Job, or a component, waits for.
 	ReasonWaiting = "Waiting"
 	// ReasonSkipped goes with JailPopulated when spec.maintenance is skipPopulateJail: with False while a Job fills the jail.
 	ReasonSkipped = "Skipped"

@@ -55,7 +55,7 @@ type Worker struct {
 	SlurmNodeExtra string `json:"slurmNodeExtra,omitempty"`
 
 	// SSHDConfigMapRefName is the ConfigMap with an sshd_config (key sshd_config) for workers with a jail. Host keys, the port 22
-	// of the pods, UsePAM and ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
+	// of the pods, UsePAM and ChrootDirectory stay as they are, whatever is in it. Default: one made by the operator.
 	// +optional
 	SSHDConfigMapRefName string `json:"sshdConfigMapRefName,omitempty"`
 
@@ -77,7 +77,7 @@ type Worker struct {
 // WorkerVolumes are the volumes of the workers.
 type WorkerVolumes struct {
 	// Jail is the root file system of jobs. Default: that of the cluster, which is
-	// that of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
+	// the jail of the first of slurmctld, login pods and workers that names one, or the volume source called jail; else none.
 	// +optional
 	Jail *NodeVolume `json:"jail,omitempty"`
 

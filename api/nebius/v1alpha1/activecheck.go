@@ -62,7 +62,7 @@ type ActiveCheckSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	Name string `json:"name,omitempty"`
 
-	// CheckType says whether the check is a Kubernetes Job or a Slurm job. Default: k8sJob.
+	// CheckType is whether the check is a Kubernetes Job or a Slurm job. Default: k8sJob.
 	// +optional
 	// +kubebuilder:default=k8sJob
 	CheckType CheckType `json:"checkType,omitempty"`
@@ -81,7 +81,7 @@ type ActiveCheckSpec struct {
 	// +kubebuilder:default="0 0 1 1 *"
 	Schedule string `json:"schedule,omitempty"`
 
-	// Suspend suspends the runs by schedule. Default: true.
+	// Suspend suspends the scheduled runs. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Suspend *bool `json:"suspend,omitempty"`
@@ -154,7 +154,7 @@ type ActiveCheckSpec struct {
 	HostUsers *bool `json:"hostUsers,omitempty"`
 }
 
-// CheckType says what a check runs as.
+// CheckType is what a check runs as.
 //
 // +kubebuilder:validation:Enum="";k8sJob;slurmJob
 type CheckType string
@@ -224,7 +224,7 @@ type CheckContainer struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// ImagePullPolicy says when the image is pulled. Default: IfNotPresent.
+	// ImagePullPolicy controls when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent

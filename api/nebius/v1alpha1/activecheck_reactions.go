@@ -61,7 +61,7 @@ type DrainReaction struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// DrainSlurmNode says how nodes are drained.
+// DrainSlurmNode is how nodes are drained.
 type DrainSlurmNode struct {
 	// DrainReasonPrefix is what the reason begins with, on one line. Default: the operator's text.
 	DrainReasonPrefix string `json:"drainReasonPrefix,omitempty"`
@@ -89,7 +89,7 @@ type CommentReaction struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// CommentSlurmNode says how nodes are commented.
+// CommentSlurmNode is how nodes are commented.
 type CommentSlurmNode struct {
 	// CommentPrefix is what the comment begins with, on one line. Default: the operator's text.
 	CommentPrefix string `json:"commentPrefix,omitempty"`

@@ -12,7 +12,7 @@ import (
 // GetConditions returns the conditions of the status.
 func (p *NodeSetPowerState) GetConditions() []metav1.Condition { return p.Status.Conditions }
 
-// SetConditions replaces the conditions, which speak of the object as it is.
+// SetConditions replaces the conditions, which are about the object as it is.
 func (p *NodeSetPowerState) SetConditions(conditions []metav1.Condition) {
 	p.Status.ObservedGeneration, p.Status.Conditions = p.Generation, conditions
 }
@@ -20,7 +20,7 @@ func (p *NodeSetPowerState) SetConditions(conditions []metav1.Condition) {
 // GetConditions returns the conditions of the status.
 func (c *JailedConfig) GetConditions() []metav1.Condition { return c.Status.Conditions }
 
-// SetConditions replaces the conditions, which speak of the object as it is.
+// SetConditions replaces the conditions, which are about the object as it is.
 func (c *JailedConfig) SetConditions(conditions []metav1.Condition) {
 	c.Status.ObservedGeneration, c.Status.Conditions = c.Generation, conditions
 }
@@ -28,7 +28,7 @@ func (c *JailedConfig) SetConditions(conditions []metav1.Condition) {
 // GetConditions returns the conditions of the status.
 func (c *ActiveCheck) GetConditions() []metav1.Condition { return c.Status.get() }
 
-// SetConditions replaces the conditions, which speak of the object as it is.
+// SetConditions replaces the conditions, which are about the object as it is.
 func (c *ActiveCheck) SetConditions(conditions []metav1.Condition) {
 	c.Status.set(c.Generation, conditions)
 }
@@ -36,7 +36,7 @@ func (c *ActiveCheck) SetConditions(conditions []metav1.Condition) {
 // GetConditions returns the conditions of the status.
 func (c *NodeConfigurator) GetConditions() []metav1.Condition { return c.Status.get() }
 
-// SetConditions replaces the conditions, which speak of the object as it is.
+// SetConditions replaces the conditions, which are about the object as it is.
 func (c *NodeConfigurator) SetConditions(conditions []metav1.Condition) {
 	c.Status.set(c.Generation, conditions)
 }

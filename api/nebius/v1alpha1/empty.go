@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DropEmpty gives the fields of enums that are "" their default, as that of a SlurmCluster does.
+// DropEmpty gives the fields of enums that are "" their default, like the method of a SlurmCluster.
 func (n *NodeSet) DropEmpty() {
 	s := &n.Spec
 	otherwise(&s.UpdateStrategy, UpdateStrategyRollingUpdate)

@@ -15,14 +15,14 @@ type Image struct {
 	// +optional
 	Tag string `json:"tag,omitempty"`
 
-	// PullPolicy says when the image is pulled. Default: IfNotPresent.
+	// PullPolicy controls when the image is pulled. Default: IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	// +kubebuilder:validation:Enum="";Always;Never;IfNotPresent
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
 }
 
-// Reference is the image as containers name it, or nothing if no image is given.
+// Reference returns the image as containers name it, or nothing if no image is given.
 func (i Image) Reference() string {
 	if i.Repository == "" || i.Tag == "" {
 		return i.Repository

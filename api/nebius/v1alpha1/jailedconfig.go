@@ -17,11 +17,11 @@ type JailedConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which files to write.
+	// Spec defines which files to write.
 	// +required
 	Spec JailedConfigSpec `json:"spec"`
 
-	// Status says which are written.
+	// Status shows which are written.
 	// +optional
 	Status JailedConfigStatus `json:"status,omitzero"`
 }
@@ -39,13 +39,13 @@ type JailedConfigList struct {
 // LabelJailedAggregation on JailedConfigs names the group whose files are written as one batch.
 const LabelJailedAggregation = "slurm.nebius.ai/jailed-aggregation"
 
-// JailedConfigSpec says which files to write.
+// JailedConfigSpec defines which files to write.
 type JailedConfigSpec struct {
 	// ConfigMap is where the contents come from, in the same namespace.
 	// +required
 	ConfigMap ConfigMapReference `json:"configMap"`
 
-	// Items say which key is written to which path.
+	// Items define which key is written to which path.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
@@ -79,7 +79,7 @@ type ConfigMapReference struct {
 	Name string `json:"name"`
 }
 
-// JailedConfigItem says which key is written to which path.
+// JailedConfigItem defines which key is written to which path.
 type JailedConfigItem struct {
 	// Key is the key of the ConfigMap, of data or else binaryData.
 	// +required
@@ -99,9 +99,9 @@ type JailedConfigItem struct {
 	Mode *int32 `json:"mode,omitempty"`
 }
 
-// JailedConfigStatus says which files are written.
+// JailedConfigStatus shows which files are written.
 type JailedConfigStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

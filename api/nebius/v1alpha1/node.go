@@ -3,9 +3,9 @@
 
 package v1alpha1
 
-// Conditions of a Kubernetes node by which a drain and a reboot are asked for, and by which the rebooter tells how far it is.
+// Conditions of a Kubernetes node by which a drain and a reboot are asked for, and by which the rebooter reports how far it is.
 const (
-	// ConditionSoperatorChecksNodeDegraded is True while the machine is to be rebooted because of what Slurm says of its workers.
+	// ConditionSoperatorChecksNodeDegraded is True while the machine is to be rebooted because of what Slurm reports about its workers.
 	ConditionSoperatorChecksNodeDegraded = "SoperatorChecksNodeDegraded"
 	// ConditionSoperatorChecksNodeMaintenance is True while the machine is to be replaced, and no job is left on its workers.
 	ConditionSoperatorChecksNodeMaintenance = "SoperatorChecksNodeMaintenance"
@@ -22,7 +22,7 @@ const (
 const (
 	// ReasonNodeDraining goes with SlurmNodeDrain True: the rebooter cordons the node and evicts its pods.
 	ReasonNodeDraining = "NodeDraining"
-	// ReasonNodeDrained goes with SlurmNodeDrain True: no pod is left that has to be evicted.
+	// ReasonNodeDrained goes with SlurmNodeDrain True: no pod is left to evict.
 	ReasonNodeDrained = "NodeDrained"
 	// ReasonNodeUndrained goes with SlurmNodeDrain False: the rebooter has taken back what it did.
 	ReasonNodeUndrained = "NodeUndrained"
@@ -38,9 +38,9 @@ const (
 	ReasonSlurmNodeDegraded = "SlurmNodeDegraded"
 	// ReasonNodeNeedReboot goes with True of both: the workers are drained, and the rebooter is asked for a reboot.
 	ReasonNodeNeedReboot = "NodeNeedReboot"
-	// ReasonNodeNoRebootNeeded goes with SoperatorChecksNodeDegraded False: somebody has taken the reboot back.
+	// ReasonNodeNoRebootNeeded goes with SoperatorChecksNodeDegraded False: the request for a reboot has been taken back.
 	ReasonNodeNoRebootNeeded = "NodeNoRebootNeeded"
-	// ReasonNoRebooter goes with False of both: nobody reboots the machine.
+	// ReasonNoRebooter goes with False of both: no rebooter runs that could reboot the machine.
 	ReasonNoRebooter = "NoRebooter"
 )
 
@@ -65,14 +65,14 @@ const (
 	EnvRebooterNodeName = "REBOOTER_NODE_NAME"
 )
 
-// Annotations of a Kubernetes node in which the rebooter keeps what it has done. What has no mark here is somebody else's.
+// Annotations of a Kubernetes node in which the rebooter keeps what it has done. What has no mark here was not done by the rebooter.
 const (
-	// AnnotationRebooterCordoned says that the rebooter has cordoned the node.
+	// AnnotationRebooterCordoned is set when the rebooter has cordoned the node.
 	AnnotationRebooterCordoned = "coxswain.dev/rebooter-cordoned"
-	// AnnotationRebooterTainted says that the rebooter has tainted the node.
+	// AnnotationRebooterTainted is set when the rebooter has tainted the node.
 	AnnotationRebooterTainted = "coxswain.dev/rebooter-tainted"
-	// AnnotationRebootFrom is the boot id that the node had when the rebooter saw that a reboot is asked for.
+	// AnnotationRebootFrom is the boot id that the node had when the rebooter saw the request for a reboot.
 	AnnotationRebootFrom = "coxswain.dev/reboot-from"
-	// AnnotationDrainedForReboot says that nobody has asked for the drain: the rebooter drains for the sake of a reboot.
+	// AnnotationDrainedForReboot is set when no drain was asked for: the rebooter drains for the sake of a reboot.
 	AnnotationDrainedForReboot = "coxswain.dev/drained-for-reboot"
 )

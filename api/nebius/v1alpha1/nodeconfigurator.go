@@ -75,8 +75,8 @@ type NodeConfiguratorSpec struct {
 	// +kubebuilder:default=false
 	HostIPC bool `json:"hostIPC,omitempty"`
 
-	// ShareProcessNamespace lets the containers of a pod see each other's processes. The rebooter runs among those of the host, so that
-	// it is refused with it. Default: false.
+	// ShareProcessNamespace lets the containers of a pod see each other's processes. The rebooter runs among those of the host, so the
+	// two together are refused. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`

@@ -69,7 +69,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:default=500
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// UpdateStrategy says how a change reaches the workers: rollingUpdate replaces pods when they are idle or drained;
+	// UpdateStrategy is how a change reaches the workers: rollingUpdate replaces pods when they are idle or drained;
 	// slurmAwareRollingUpdate asks Slurm to hand nodes over as their jobs end. Default: rollingUpdate.
 	// +optional
 	// +kubebuilder:default=rollingUpdate
@@ -95,7 +95,7 @@ type NodeSetSpec struct {
 	// +optional
 	SSSDConfSecretRefName string `json:"sssdConfSecretRefName,omitempty"`
 
-	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves what sssd.conf says. Default: 0.
+	// SSSDDebugLevel is the debug level of SSSD, 0 to 9 or a bit mask. 0 leaves the level of sssd.conf. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -106,12 +106,12 @@ type NodeSetSpec struct {
 	// +optional
 	SSSDLdapCAConfigMapRefName string `json:"sssdLdapCAConfigMapRefName,omitempty"`
 
-	// NodeConfig is what slurm.conf and gres.conf say about the nodes.
+	// NodeConfig is what slurm.conf and gres.conf have about the nodes.
 	// +optional
 	// +kubebuilder:default={}
 	NodeConfig NodeConfig `json:"nodeConfig,omitzero"`
 
-	// GPU says whether the workers have GPUs.
+	// GPU sets whether the workers have GPUs.
 	// +optional
 	GPU GPU `json:"gpu,omitzero"`
 
@@ -123,7 +123,7 @@ type NodeSetSpec struct {
 	// +optional
 	Topology NodeSetTopology `json:"topology,omitzero"`
 
-	// EphemeralNodes leaves it to Slurm which of the nodes run. Default: false.
+	// EphemeralNodes lets Slurm decide which of the nodes run. Default: false.
 	// See https://slurm.schedmd.com/power_save.html
 	// +optional
 	// +kubebuilder:default=false
@@ -150,7 +150,7 @@ type NodeSetSpec struct {
 	WorkerInitRandomDelaySeconds int32 `json:"workerInitRandomDelaySeconds,omitempty"`
 
 	// ConfigMapRefSSHD is the ConfigMap with an sshd_config (key sshd_config) for workers with a jail. Host keys, the port 22 of the
-	// pods, UsePAM and ChrootDirectory stay as they are, whatever it says. Default: one made by the operator.
+	// pods, UsePAM and ChrootDirectory stay as they are, whatever is in it. Default: one made by the operator.
 	// +optional
 	ConfigMapRefSSHD string `json:"configMapRefSshd,omitempty"`
 
@@ -193,7 +193,7 @@ type NodeSetSpec struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// UpdateStrategy says how a change reaches the workers.
+// UpdateStrategy is how a change reaches the workers.
 //
 // +kubebuilder:validation:Enum="";rollingUpdate;slurmAwareRollingUpdate
 type UpdateStrategy string
@@ -204,7 +204,7 @@ const (
 	UpdateStrategySlurmAwareRollingUpdate UpdateStrategy = "slurmAwareRollingUpdate"
 )
 
-// GPU says whether the workers have GPUs.
+// GPU sets whether the workers have GPUs.
 type GPU struct {
 	// Enabled makes the workers GPU workers: GresTypes=gpu. Default: false.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_GresTypes
@@ -242,7 +242,7 @@ type NodeSetTopology struct {
 	Fabric string `json:"fabric,omitempty"`
 }
 
-// NodeConfig is what slurm.conf and gres.conf say about the nodes.
+// NodeConfig is what slurm.conf and gres.conf have about the nodes.
 type NodeConfig struct {
 	// Static are options for the line of the nodes, such as "Gres=gpu:8 Weight=10". Default: none.
 	// https://slurm.schedmd.com/slurm.conf.html#SECTION_NODE-CONFIGURATION
@@ -251,8 +251,8 @@ type NodeConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Static string `json:"static,omitempty"`
 
-	// Dynamic is a template of such options, filled in when a node starts. It has no effect: the predecessor never used it, so that
-	// nothing says what a template may refer to. Static options belong into static. Default: none.
+	// Dynamic is a template of such options, filled in when a node starts. It has no effect: the predecessor never used it, so
+	// it is not defined what a template may refer to. Static options belong into static. Default: none.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
@@ -269,7 +269,7 @@ type NodeConfig struct {
 	// +kubebuilder:validation:items:Pattern=`^[^\r\n\x00]*$`
 	GresConfig []string `json:"gresConfig,omitempty"`
 
-	// AutoResume false keeps Slurm from powering nodes up for jobs. So it is in any case where all workers run. It has no effect
+	// AutoResume false keeps Slurm from powering nodes up for jobs. Where all workers run, that is so in any case. It has no effect
 	// with ephemeralNodes, or with a ResumeProgram in customSlurmConfig of the SlurmCluster: Slurm has no such setting for a
 	// node. Default: true.
 	// https://slurm.schedmd.com/slurm.conf.html#OPT_ResumeProgram

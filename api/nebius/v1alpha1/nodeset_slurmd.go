@@ -108,13 +108,13 @@ type SlurmdVolumes struct {
 	// +kubebuilder:default="64Gi"
 	SharedMemorySize *resource.Quantity `json:"sharedMemorySize,omitempty"`
 
-	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of workers that are gone.
+	// PersistentVolumeClaimRetentionPolicy controls what becomes of the claims of workers that are gone.
 	// +optional
 	// +kubebuilder:default={}
 	PersistentVolumeClaimRetentionPolicy ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitzero"`
 }
 
-// ClaimRetentionPolicy says what becomes of the claims of workers that are gone.
+// ClaimRetentionPolicy controls what becomes of the claims of workers that are gone.
 type ClaimRetentionPolicy struct {
 	// WhenDeleted is for the deletion of the NodeSet. Default: Delete.
 	// +optional

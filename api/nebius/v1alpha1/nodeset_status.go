@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // NodeSetStatus is what is known of the workers.
 type NodeSetStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -24,7 +24,7 @@ type NodeSetStatus struct {
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 
-	// Conditions say in detail how the workers are.
+	// Conditions are the state of the workers in detail.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

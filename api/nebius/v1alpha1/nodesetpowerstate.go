@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // AnnotationActiveNodes on a NodeSetPowerState are the ordinals that the operator has shown in spec.activeNodes, as "0,1,7". What
-// spec.activeNodes has besides, or lacks, is a request of somebody else.
+// spec.activeNodes has in addition, or lacks, is a request of a user.
 const AnnotationActiveNodes = "coxswain.dev/active-nodes"
 
 // NodeSetPowerState shows which nodes of a NodeSet with ephemeral nodes are to run, and takes requests to change that. It has the name of
@@ -22,11 +22,11 @@ type NodeSetPowerState struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which nodes are to run.
+	// Spec defines which nodes are to run.
 	// +optional
 	Spec NodeSetPowerStateSpec `json:"spec,omitzero"`
 
-	// Status says which nodes run.
+	// Status shows which nodes run.
 	// +optional
 	Status NodeSetPowerStateStatus `json:"status,omitzero"`
 }
@@ -41,25 +41,25 @@ type NodeSetPowerStateList struct {
 	Items []NodeSetPowerState `json:"items"`
 }
 
-// NodeSetPowerStateSpec says which nodes are to run.
+// NodeSetPowerStateSpec defines which nodes are to run.
 type NodeSetPowerStateSpec struct {
 	// NodeSetRef is the name of the NodeSet.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	NodeSetRef string `json:"nodeSetRef"`
 
-	// ActiveNodes are the ordinals of the nodes that are to run. The operator keeps them as Slurm has them: without those that it has
-	// powered down, or is to when their jobs have ended. An ordinal that somebody adds is a request to Slurm to power the node up, and one
-	// that somebody takes away to power it down; no job is ended for that. See state in https://slurm.schedmd.com/scontrol.html
+	// ActiveNodes are the ordinals of the nodes that are to run. The operator keeps them as Slurm has them: without those that Slurm has
+	// powered down, or is to when their jobs have ended. An ordinal that a user adds is a request to Slurm to power the node up, and one
+	// that a user removes to power it down; no job is ended for that. See state in https://slurm.schedmd.com/scontrol.html
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:items:Minimum=0
 	ActiveNodes []int32 `json:"activeNodes,omitempty"`
 }
 
-// NodeSetPowerStateStatus says which nodes run.
+// NodeSetPowerStateStatus shows which nodes run.
 type NodeSetPowerStateStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -100,7 +100,7 @@ type NodePowerState struct {
 	// +optional
 	PodName string `json:"podName,omitempty"`
 
-	// SlurmState is the state of the Slurm node without what its jobs make of it: CLOUD of a node in service, DOWN+CLOUD,
+	// SlurmState is the state of the Slurm node without the effects of its jobs: CLOUD of a node in service, DOWN+CLOUD,
 	// CLOUD+POWERING_UP. It is empty while Slurm does not have the node. See https://slurm.schedmd.com/sinfo.html
 	// +optional
 	SlurmState string `json:"slurmState,omitempty"`
@@ -109,7 +109,7 @@ type NodePowerState struct {
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// Message says what the node waits for; empty when it is ready.
+	// Message is what the node waits for; empty when it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -38,7 +38,7 @@ const (
 
 // StatusMetadata is what the status of ActiveChecks and NodeConfigurators have in common.
 type StatusMetadata struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -46,18 +46,18 @@ type StatusMetadata struct {
 	// +optional
 	UpdateStatus string `json:"updateStatus,omitempty"`
 
-	// Reason says why updateStatus is what it is.
+	// Reason is the reason for updateStatus.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Conditions say in detail how the object is.
+	// Conditions are the state of the object in detail.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Condition is a metav1.Condition that also says when it was last written.
+// Condition is a metav1.Condition that also has the time when it was last written.
 type Condition struct {
 	// Type is the condition, such as Ready.
 	// +required
@@ -69,7 +69,7 @@ type Condition struct {
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status metav1.ConditionStatus `json:"status"`
 
-	// ObservedGeneration is the generation of the spec that the condition speaks of.
+	// ObservedGeneration is the generation of the spec that the condition is about.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -82,13 +82,13 @@ type Condition struct {
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
 
-	// Reason is one word that says why.
+	// Reason is the reason, in one word.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
 
-	// Message says why to a human.
+	// Message is the reason, as a text for people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
-// line is what the API server says of a text with a line break.
+// line is the API server's error for a text with a line break.
 const line = " in body should match '^[^\\r\\n\\x00]*$'"
 
 type validationCase struct {

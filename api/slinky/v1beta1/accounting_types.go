@@ -51,7 +51,7 @@ type AccountingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	JwksKeyRef *corev1.ConfigMapKeySelector `json:"jwksKeyRef,omitempty"`
 
-	// External says that slurmdbd runs elsewhere, at externalConfig. Nothing is run here then. Default: false.
+	// External is true if slurmdbd runs elsewhere, at externalConfig. Nothing is run here then. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	External bool `json:"external,omitempty"`
@@ -92,7 +92,7 @@ type AccountingSpec struct {
 	// +optional
 	ExtraConf string `json:"extraConf,omitempty"`
 
-	// Suspend stops slurmdbd, and then the embedded database. It keeps all else: keys, passwords, Services and the claim of the
+	// Suspend stops slurmdbd, and then the embedded database. It keeps everything else: keys, passwords, Services and the claim of the
 	// database. slurmctld keeps what it has to record until slurmdbd is there again. Default: false.
 	// +optional
 	// +kubebuilder:default=false
@@ -103,7 +103,7 @@ type AccountingSpec struct {
 	Service ServiceSpec `json:"service,omitzero"`
 }
 
-// StorageConfig says where slurmdbd finds its MySQL or MariaDB.
+// StorageConfig is where slurmdbd finds its MySQL or MariaDB.
 //
 // +kubebuilder:validation:XValidation:rule="size(self.host) == 0 || size(self.passwordKeyRef.name) > 0 || self.?tls.?clientCertificateRef.hasValue()",message="passwordKeyRef.name must not be empty without tls.clientCertificateRef"
 type StorageConfig struct {
@@ -142,14 +142,14 @@ type StorageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
 	PasswordKeyRef corev1.SecretKeySelector `json:"passwordKeyRef"`
 
-	// TLS makes slurmdbd speak TLS to the database server. Default: without it slurmdbd speaks plain text, which a server
+	// TLS makes slurmdbd use TLS to the database server. Default: without it slurmdbd sends plain text, which a server
 	// with require_secure_transport refuses.
 	// Slurm: StorageParameters, https://slurm.schedmd.com/slurmdbd.conf.html#OPT_StorageParameters
 	// +optional
 	TLS *StorageTLS `json:"tls,omitempty"`
 }
 
-// StorageTLS says what slurmdbd trusts, and how it proves itself, when it speaks TLS to its database.
+// StorageTLS is what slurmdbd trusts, and how it proves its identity, when it uses TLS to its database.
 type StorageTLS struct {
 	// CARef selects the certificates (PEM) of the authorities that may have signed the server's certificate. slurmdbd
 	// refuses a server with another certificate; it does not compare the name in the certificate with the host.

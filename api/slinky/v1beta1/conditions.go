@@ -9,11 +9,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // understand them.
 // More info: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
 const (
-	// ConditionReady is True while the component does what its spec says.
+	// ConditionReady is True while the component is as its spec asks.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while the operator works towards the spec and something is still to come.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will happen until a user changes something; the message says what.
+	// ConditionStalled is True when nothing will happen until a user changes something; the message names what.
 	ConditionStalled = "Stalled"
 
 	// ConditionFieldsIgnored is True when the spec sets fields that have no effect; the message names them.
@@ -27,9 +27,9 @@ const (
 	// ConditionConfigDoubtful, on Controller, is True when the configuration has keys that the operator does not know and
 	// that a newer slurmctld may know, or numbers that may not do; the message names them.
 	ConditionConfigDoubtful = "ConfigDoubtful"
-	// ConditionEditWaits, on Controller and SlurmCluster, is True while partitions and nodes that its configuration has no more stay in
-	// slurm.conf, since jobs need them or may. They take no new jobs. The message says how many jobs need the partitions, as they were counted
-	// last. Else the condition is absent.
+	// ConditionEditWaits, on Controller and SlurmCluster, is True while partitions and nodes that its configuration no longer has stay in
+	// slurm.conf, since jobs need them or may. They take no new jobs. The message has how many jobs need the partitions, as they were counted
+	// last. Otherwise the condition is absent.
 	ConditionEditWaits = "EditWaits"
 	// ConditionJobsConfined, on Controller, is True when slurm.conf and cgroup.conf keep jobs to the cores, the memory and the devices that
 	// they were given; the message names what they lack.
@@ -39,7 +39,7 @@ const (
 	ConditionHighlyAvailable = "HighlyAvailable"
 	// ConditionVersionSupported, on Controller, is False when slurmctld is of a release that the operator cannot drive.
 	ConditionVersionSupported = "VersionSupported"
-	// ConditionSlurmReachable, on Controller, is True while slurmrestd answers and what it says can be relied on. While it
+	// ConditionSlurmReachable, on Controller, is True while slurmrestd answers and its answers can be relied on. While it
 	// is not, no worker is drained, undrained or deleted for anything that only Slurm knows.
 	ConditionSlurmReachable = "SlurmReachable"
 	// ConditionDestructiveActionsPaused, on Controller, is True while deletions of workers wait because a minute has seen
@@ -55,8 +55,8 @@ const (
 	// ConditionWorkersUnknown, on NodeSet, is True when Slurm lacks workers that run and seems to have lost its state. It stays True
 	// until Slurm has all of them. Meanwhile the operator deletes none of those.
 	ConditionWorkersUnknown = "WorkersUnknown"
-	// ConditionDrainsByChecksPaused, on NodeSet, is True while checks want more workers out of service than may be so at the same time.
-	// It is there once that has happened.
+	// ConditionDrainsByChecksPaused, on NodeSet, is True while checks want more workers out of service than are allowed at the same time.
+	// It is absent until that has happened.
 	ConditionDrainsByChecksPaused = "DrainsByChecksPaused"
 )
 
@@ -118,9 +118,9 @@ const (
 	ReasonInvalidConfiguration = "InvalidConfiguration"
 	// ReasonConfigTooLarge: the configuration does not fit into a ConfigMap.
 	ReasonConfigTooLarge = "ConfigTooLarge"
-	// ReasonImmutableField: the change cannot be made to the objects that exist; the message says how to get it.
+	// ReasonImmutableField: the change cannot be made to the objects that exist; the message has the way to get it.
 	ReasonImmutableField = "ImmutableField"
-	// ReasonPrivilegedUser: a Token speaks for root, SlurmUser or a number, and the Secret with the key does not allow it;
+	// ReasonPrivilegedUser: a Token is for root, SlurmUser or a number, and the Secret with the key does not allow it;
 	// the message names the annotation.
 	ReasonPrivilegedUser = "PrivilegedUser"
 	// ReasonTokenExpired: the token of a Token without refresh has expired.
@@ -173,7 +173,7 @@ const (
 	// ReasonConfigRejected (False): slurmctld refused the configuration, although the operator found nothing against it. The
 	// message quotes slurmctld. ConditionStalled is True for the same reason.
 	ReasonConfigRejected = "ConfigRejected"
-	// ReasonConfigUnknown (Unknown): slurmctld cannot be asked, or does not tell what it has loaded; the message says why.
+	// ReasonConfigUnknown (Unknown): slurmctld cannot be asked, or does not report what it has loaded; the message has the reason.
 	ReasonConfigUnknown = "ConfigUnknown"
 )
 
@@ -205,9 +205,9 @@ const (
 const (
 	// ReasonBackupReady (True): at least two slurmctlds answer.
 	ReasonBackupReady = "BackupReady"
-	// ReasonBackupMissing (False): fewer than two slurmctlds answer; the message says which do.
+	// ReasonBackupMissing (False): fewer than two slurmctlds answer; the message names those that do.
 	ReasonBackupMissing = "BackupMissing"
-	// ReasonNotAsked (Unknown): nobody can ask the slurmctlds; the message says why.
+	// ReasonNotAsked (Unknown): the slurmctlds cannot be asked; the message has the reason.
 	ReasonNotAsked = "NotAsked"
 )
 
@@ -217,24 +217,24 @@ const (
 	ReasonVersionSupported = "VersionSupported"
 	// ReasonVersionUnsupported (False): the operator cannot drive this release; the message names those that it can.
 	ReasonVersionUnsupported = "VersionUnsupported"
-	// ReasonVersionUnknown (Unknown): slurmctld has not told its release yet.
+	// ReasonVersionUnknown (Unknown): slurmctld has not reported its release yet.
 	ReasonVersionUnknown = "VersionUnknown"
 )
 
 // Reasons of ConditionSlurmReachable; ReasonKeyMissing (False) is another one.
 const (
-	// ReasonAnswering (True): slurmrestd answers, and what it says fits what it said before.
+	// ReasonAnswering (True): slurmrestd answers, and its answers fit those before.
 	ReasonAnswering = "Answering"
 	// ReasonConnecting (Unknown): slurmrestd has not answered yet.
 	ReasonConnecting = "Connecting"
-	// ReasonNotAnswering (False): slurmrestd or slurmctld does not answer; the message says how.
+	// ReasonNotAnswering (False): slurmrestd or slurmctld does not answer; the message has the error.
 	ReasonNotAnswering = "NotAnswering"
 	// ReasonTokenRefused (False): slurmctld does not accept tokens that are signed with the key in the Secret.
 	ReasonTokenRefused = "TokenRefused"
-	// ReasonAnswersInDoubt (Unknown): what slurmrestd says makes no sense, or contradicts what it said before, as after a
-	// slurmctld has lost its state; the message says what.
+	// ReasonAnswersInDoubt (Unknown): answers of slurmrestd make no sense, or contradict those before, as after a
+	// slurmctld has lost its state; the message names what.
 	ReasonAnswersInDoubt = "AnswersInDoubt"
-	// ReasonNoRestAPI (False): no RestApi refers to the Controller, so that nobody can be asked.
+	// ReasonNoRestAPI (False): no RestApi refers to the Controller, so that Slurm cannot be asked.
 	ReasonNoRestAPI = "NoRestApi"
 )
 
@@ -248,7 +248,7 @@ const (
 
 // Reasons of ConditionDrainsByChecksPaused.
 const (
-	// ReasonWithinLimit (False): nobody waits.
+	// ReasonWithinLimit (False): no check waits.
 	ReasonWithinLimit = "WithinLimit"
 	// ReasonLimitReached (True): as many workers are out of service for checks as --max-nodes-drained-by-checks allows; the message names
 	// those that checks want out as well.
@@ -261,12 +261,12 @@ const (
 	ReasonDatabaseConnected = "DatabaseConnected"
 	// ReasonDatabaseStarting (False): the embedded database is not ready yet.
 	ReasonDatabaseStarting = "DatabaseStarting"
-	// ReasonDatabaseUnreachable (False): slurmdbd has no connection to the database; the message says to which, and where
-	// slurmdbd tells why.
+	// ReasonDatabaseUnreachable (False): slurmdbd has no connection to the database; the message names the database, and where
+	// slurmdbd logs the reason.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonPasswordMissing (False): the Secret with the database password, or the key in it, does not exist.
 	ReasonPasswordMissing = "PasswordMissing"
-	// ReasonDatabaseNotSeen (Unknown): nobody can say at the moment, since slurmdbd's pod does not run, or its node does
+	// ReasonDatabaseNotSeen (Unknown): it is not known at the moment, since slurmdbd's pod does not run, or its node does
 	// not answer. ReasonExternal (Unknown): slurmdbd runs elsewhere.
 	ReasonDatabaseNotSeen = "DatabaseNotSeen"
 )

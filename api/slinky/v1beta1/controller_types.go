@@ -27,7 +27,7 @@ type ControllerSpec struct {
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// SlurmKeyRef selects the key with which the daemons of the cluster prove who they are (auth/slurm): 1024 random
-	// bytes, say. Secret and key cannot be changed. Default: the operator generates the key once and keeps it as
+	// bytes, for example. Secret and key cannot be changed. Default: the operator generates the key once and keeps it as
 	// slurm.key in Secret <name>-auth-slurm.
 	// Slurm: AuthType=auth/slurm, https://slurm.schedmd.com/authentication.html#slurm
 	// +optional
@@ -66,7 +66,7 @@ type ControllerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.?namespace.orValue('') == ''",message="name must not be empty"
 	AccountingRef *ObjectReference `json:"accountingRef,omitempty"`
 
-	// External says that slurmctld runs elsewhere, at externalConfig. Only a minimal slurm.conf is made for it then,
+	// External is true if slurmctld runs elsewhere, at externalConfig. Only a minimal slurm.conf is made for it then,
 	// and the keys must be given, since nothing here can generate those of another cluster. Default: false.
 	// +optional
 	// +kubebuilder:default=false
@@ -100,7 +100,7 @@ type ControllerSpec struct {
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
-	// Munge lets clients prove who they are by munge as well: munged runs beside slurmctld. The daemons go on to trust each other by
+	// Munge lets clients prove who they are by munge as well: munged runs beside slurmctld. The daemons still trust each other by
 	// auth/slurm. It has no effect with external. Default: none.
 	// Slurm: AuthAltTypes, https://slurm.schedmd.com/slurm.conf.html#OPT_AuthAltTypes
 	// +optional
@@ -154,7 +154,7 @@ type ControllerSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	EpilogSlurmctldScriptRefs []ObjectReference `json:"epilogSlurmctldScriptRefs,omitempty"`
 
-	// InplaceReconfigure says what a changed configuration does. True: the reconfigure sidecar makes slurmctld load it
+	// InplaceReconfigure selects how a changed configuration takes effect. True: the reconfigure sidecar makes slurmctld load it
 	// without a restart. False: the slurmctld pod is replaced. Default: false.
 	// Slurm: https://slurm.schedmd.com/scontrol.html#OPT_reconfigure
 	// +optional
@@ -173,8 +173,8 @@ type ControllerSpec struct {
 	// +optional
 	HA *ControllerHA `json:"ha,omitempty"`
 
-	// Suspend stops slurmctld and its backups, and keeps all else: keys, configuration, Services and the claim with the saved
-	// state. When it is false again, slurmctld goes on with the jobs that it knew. Meanwhile nobody can ask Slurm, so that the
+	// Suspend stops slurmctld and its backups, and keeps everything else: keys, configuration, Services and the claim with the saved
+	// state. When it is false again, slurmctld continues with the jobs that it knew. Meanwhile Slurm cannot be asked, so the
 	// operator drains and deletes no worker. Default: false.
 	// +optional
 	// +kubebuilder:default=false
@@ -184,7 +184,7 @@ type ControllerSpec struct {
 	// +optional
 	Service ServiceSpec `json:"service,omitzero"`
 
-	// Metrics says whether and how Prometheus finds slurmctld's metrics.
+	// Metrics controls whether and how Prometheus finds slurmctld's metrics.
 	// +optional
 	Metrics Metrics `json:"metrics,omitzero"`
 }
@@ -223,7 +223,7 @@ type ControllerHA struct {
 	Backups *int32 `json:"backups,omitempty"`
 }
 
-// Metrics says whether and how Prometheus finds metrics.
+// Metrics controls whether and how Prometheus finds metrics.
 type Metrics struct {
 	// Enabled makes slurmctld serve OpenMetrics on its port, at /metrics/…. Default: false.
 	// Slurm: MetricsType=metrics/openmetrics, https://slurm.schedmd.com/slurm.conf.html#OPT_MetricsType
@@ -247,12 +247,12 @@ type ServiceMonitor struct {
 
 	Metadata `json:",inline"`
 
-	// Interval is the time between two scrapes of an endpoint that says none itself, such as 30s. Default: Prometheus'
+	// Interval is the time between two scrapes of an endpoint that has none itself, such as 30s. Default: Prometheus'
 	// own.
 	// +optional
 	Interval PrometheusDuration `json:"interval,omitempty"`
 
-	// ScrapeTimeout is the time after which a scrape counts as failed, for endpoints that say none themselves; not
+	// ScrapeTimeout is the time after which a scrape counts as failed, for endpoints that have none themselves; not
 	// longer than interval. Default: Prometheus' own.
 	// +optional
 	ScrapeTimeout PrometheusDuration `json:"scrapeTimeout,omitempty"`
@@ -292,12 +292,12 @@ type ControllerStatus struct {
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// ConfigDigest is the digest of the configuration that the operator last rendered for slurmctld. Whether slurmctld
-	// has loaded it says condition ConfigApplied.
+	// ConfigDigest is the digest of the configuration that the operator last rendered for slurmctld. Condition
+	// ConfigApplied shows whether slurmctld has loaded it.
 	// +optional
 	ConfigDigest string `json:"configDigest,omitempty"`
 
-	// SlurmVersion is the release of slurmctld, such as 26.05.3, as it says itself.
+	// SlurmVersion is the release of slurmctld, such as 26.05.3, as it reports it.
 	// +optional
 	SlurmVersion string `json:"slurmVersion,omitempty"`
 

@@ -14,13 +14,13 @@ import (
 // The API server fills in most defaults. The methods below give the value of a field also for objects that were built in
 // Go or stored before the field had its default, and the defaults that depend on other fields.
 
-// Persistent is true when slurmctld saves its state on a PersistentVolumeClaim.
+// Persistent reports whether slurmctld saves its state on a PersistentVolumeClaim.
 func (c *Controller) Persistent() bool {
 	return c.Spec.Persistence == nil || c.Spec.Persistence.Enabled == nil || *c.Spec.Persistence.Enabled
 }
 
-// StateClaim returns the claim that the operator makes for slurmctld's state: what the spec says, and 4Gi with access
-// mode ReadWriteOnce where it says nothing. It is nil when the state is not persistent or an existing claim is used.
+// StateClaim returns the claim that the operator makes for slurmctld's state: what the spec has, and 4Gi with access
+// mode ReadWriteOnce where it has nothing. It is nil when the state is not persistent or an existing claim is used.
 func (c *Controller) StateClaim() *corev1.PersistentVolumeClaimSpec {
 	claim := &corev1.PersistentVolumeClaimSpec{}
 	if c.Spec.Persistence != nil {
@@ -61,16 +61,16 @@ func (c *Controller) Replicas() int32 {
 	}
 }
 
-// Suspended is true when slurmctld is to be stopped. One that runs elsewhere cannot be.
+// Suspended reports whether slurmctld is to be stopped. One that runs elsewhere cannot be.
 func (c *Controller) Suspended() bool { return c.Spec.Suspend && !c.Spec.External }
 
-// Suspended is true when slurmdbd is to be stopped. One that runs elsewhere cannot be.
+// Suspended reports whether slurmdbd is to be stopped. One that runs elsewhere cannot be.
 func (a *Accounting) Suspended() bool { return a.Spec.Suspend && !a.Spec.External }
 
 // Replicas returns the number of slurmrestd pods.
 func (r *RestApi) Replicas() int32 { return valueOr(r.Spec.Replicas, 1) }
 
-// Guarded is true when a NetworkPolicy says who may connect to slurmrestd.
+// Guarded reports whether a NetworkPolicy restricts who may connect to slurmrestd.
 func (r *RestApi) Guarded() bool { return valueOr(r.Spec.NetworkPolicy.Enabled, true) }
 
 // Replicas returns the number of login pods.
@@ -84,17 +84,17 @@ func (l *LoginSet) Workload() LoginWorkload {
 // Replicas returns the number of workers in scaling mode StatefulSet.
 func (n *NodeSet) Replicas() int32 { return valueOr(n.Spec.Replicas, 1) }
 
-// ScalingMode says how many workers there are.
+// ScalingMode returns how many workers there are.
 func (n *NodeSet) ScalingMode() ScalingMode {
 	return nonEmptyOr(n.Spec.ScalingMode, ScalingModeStatefulSet)
 }
 
-// SavesPower is true when Slurm powers the workers up and down.
+// SavesPower reports whether Slurm powers the workers up and down.
 func (n *NodeSet) SavesPower() bool {
 	return n.Spec.PowerSaving != nil && n.ScalingMode() == ScalingModeStatefulSet
 }
 
-// InitialWorkers is how many workers run before Slurm knows them, where it powers them up and down.
+// InitialWorkers returns how many workers run before Slurm knows them, where it powers them up and down.
 func (n *NodeSet) InitialWorkers() int32 {
 	if n.Spec.PowerSaving == nil {
 		return 0
@@ -102,17 +102,17 @@ func (n *NodeSet) InitialWorkers() int32 {
 	return valueOr(n.Spec.PowerSaving.Initial, 1)
 }
 
-// DisruptionProtection is true when workers are kept from being evicted.
+// DisruptionProtection reports whether workers are kept from being evicted.
 func (n *NodeSet) DisruptionProtection() bool {
 	return valueOr(n.Spec.WorkloadDisruptionProtection, true)
 }
 
-// UpdateType is how workers are replaced when their template changes.
+// UpdateType returns how workers are replaced when their template changes.
 func (n *NodeSet) UpdateType() UpdateStrategyType {
 	return nonEmptyOr(n.Spec.UpdateStrategy.Type, UpdateRolling)
 }
 
-// MaxUnavailable is how many workers may be unavailable during a rolling update.
+// MaxUnavailable returns how many workers may be unavailable during a rolling update.
 func (n *NodeSet) MaxUnavailable() intstr.IntOrString {
 	if rolling := n.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
 		return *rolling.MaxUnavailable
@@ -120,10 +120,10 @@ func (n *NodeSet) MaxUnavailable() intstr.IntOrString {
 	return intstr.FromString("25%")
 }
 
-// RevisionHistoryLimit is the number of old revisions that are kept.
+// RevisionHistoryLimit returns the number of old revisions that are kept.
 func (n *NodeSet) RevisionHistoryLimit() int { return int(valueOr(n.Spec.RevisionHistoryLimit, 0)) }
 
-// ClaimRetention says what becomes of the workers' claims when the NodeSet is deleted, and when it shrinks.
+// ClaimRetention returns what becomes of the workers' claims when the NodeSet is deleted, and when it shrinks.
 func (n *NodeSet) ClaimRetention() (whenDeleted, whenScaled ClaimRetention) {
 	policy := n.Spec.PersistentVolumeClaimRetentionPolicy
 	if policy == nil {
@@ -147,7 +147,7 @@ func (a *Accounting) DatabaseClaim() *corev1.PersistentVolumeClaimSpec {
 	}
 }
 
-// Lifetime is the time from the issue of a token to its expiry.
+// Lifetime returns the time from the issue of a token to its expiry.
 func (t *Token) Lifetime() time.Duration {
 	if t.Spec.Lifetime == nil || t.Spec.Lifetime.Duration <= 0 {
 		return 15 * time.Minute
@@ -155,7 +155,7 @@ func (t *Token) Lifetime() time.Duration {
 	return t.Spec.Lifetime.Duration
 }
 
-// Refreshes is true when the token is replaced before it expires.
+// Refreshes reports whether the token is replaced before it expires.
 func (t *Token) Refreshes() bool { return valueOr(t.Spec.Refresh, true) }
 
 func valueOr[T any](p *T, otherwise T) T {

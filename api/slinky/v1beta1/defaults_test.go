@@ -15,7 +15,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// What the API server fills in and what the methods say about an object that never saw it must be the same.
+// What the API server fills in and what the methods return for an object that never saw it must be the same.
 func TestDefaultsOfTheSchemaAndOfTheMethodsAgree(t *testing.T) {
 	crds := loadCRDs(t)
 	admitted := func(kind string, spec map[string]any) any {

@@ -45,7 +45,7 @@ func (a *Accounting) DropEmpty() {
 	}
 }
 
-// DropEmpty removes references that name nothing, and a strategy that says nothing.
+// DropEmpty removes references that name nothing, and an empty strategy.
 func (l *LoginSet) DropEmpty() {
 	s := &l.Spec
 	dropSecretRefs(&s.SssdConfRef)
@@ -95,7 +95,7 @@ func dropExternal(config **ExternalConfig) {
 	}
 }
 
-// claimWithoutEmpty is a claim without the fields that nobody has filled in, of which some are pointers to empty texts.
+// claimWithoutEmpty returns a claim without the fields that nobody has filled in, of which some are pointers to empty texts.
 func claimWithoutEmpty(claim *corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaimSpec {
 	written := map[string]any{}
 	text, err := json.Marshal(claim)

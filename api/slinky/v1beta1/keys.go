@@ -19,13 +19,13 @@ const (
 	TokenKeyName = "SLURM_JWT"
 )
 
-// AuthSlurmRef returns where the auth/slurm key of the cluster is: where the spec says, or where the operator generates
+// AuthSlurmRef returns where the auth/slurm key of the cluster is: where the spec names it, or where the operator generates
 // it.
 func (c *Controller) AuthSlurmRef() *corev1.SecretKeySelector {
 	return firstSelector(c.Name+"-auth-slurm", SlurmKeyName, c.Spec.SlurmKeyRef)
 }
 
-// AuthJwtRef returns where the JWT key of the cluster is: where the spec says, or where the operator generates it.
+// AuthJwtRef returns where the JWT key of the cluster is: where the spec names it, or where the operator generates it.
 func (c *Controller) AuthJwtRef() *corev1.SecretKeySelector {
 	return firstSelector(c.Name+"-auth-jwt", JwtKeyName, c.Spec.JwtKeyRef, c.Spec.JwtHs256KeyRef)
 }
@@ -35,22 +35,22 @@ func (c *Controller) AuthJwtPath() string {
 	return jwtPath(c.Spec.JwtKeyRef, c.Spec.JwtHs256KeyRef != nil)
 }
 
-// GeneratesSlurmKey is true when the operator has to generate the auth/slurm key.
+// GeneratesSlurmKey reports whether the operator has to generate the auth/slurm key.
 func (c *Controller) GeneratesSlurmKey() bool {
 	return !c.Spec.External && c.Spec.SlurmKeyRef == nil
 }
 
-// GeneratesJwtKey is true when the operator has to generate the JWT key.
+// GeneratesJwtKey reports whether the operator has to generate the JWT key.
 func (c *Controller) GeneratesJwtKey() bool {
 	return !c.Spec.External && c.Spec.JwtKeyRef == nil && c.Spec.JwtHs256KeyRef == nil
 }
 
-// AuthSlurmRef returns where slurmdbd's auth/slurm key is: where the spec says, or where the operator generates it.
+// AuthSlurmRef returns where slurmdbd's auth/slurm key is: where the spec names it, or where the operator generates it.
 func (a *Accounting) AuthSlurmRef() *corev1.SecretKeySelector {
 	return firstSelector(a.Name+"-auth-slurm", SlurmKeyName, a.Spec.SlurmKeyRef)
 }
 
-// AuthJwtRef returns where slurmdbd's JWT key is: where the spec says, or where the operator generates it.
+// AuthJwtRef returns where slurmdbd's JWT key is: where the spec names it, or where the operator generates it.
 func (a *Accounting) AuthJwtRef() *corev1.SecretKeySelector {
 	return firstSelector(a.Name+"-auth-jwt", JwtKeyName, a.Spec.JwtKeyRef, a.Spec.JwtHs256KeyRef)
 }
@@ -60,17 +60,17 @@ func (a *Accounting) AuthJwtPath() string {
 	return jwtPath(a.Spec.JwtKeyRef, a.Spec.JwtHs256KeyRef != nil)
 }
 
-// GeneratesSlurmKey is true when the operator has to generate the auth/slurm key.
+// GeneratesSlurmKey reports whether the operator has to generate the auth/slurm key.
 func (a *Accounting) GeneratesSlurmKey() bool {
 	return !a.Spec.External && a.Spec.SlurmKeyRef == nil
 }
 
-// GeneratesJwtKey is true when the operator has to generate the JWT key.
+// GeneratesJwtKey reports whether the operator has to generate the JWT key.
 func (a *Accounting) GeneratesJwtKey() bool {
 	return !a.Spec.External && a.Spec.JwtKeyRef == nil && a.Spec.JwtHs256KeyRef == nil
 }
 
-// DatabasePasswordRef returns where the password of the database is: where the spec says, or where the operator
+// DatabasePasswordRef returns where the password of the database is: where the spec names it, or where the operator
 // generates it for the embedded database. It is nil when the spec has no database, as with an external slurmdbd, and
 // with a certificate in place of a password.
 func (a *Accounting) DatabasePasswordRef() *corev1.SecretKeySelector {
@@ -84,7 +84,7 @@ func (a *Accounting) DatabasePasswordRef() *corev1.SecretKeySelector {
 	}
 }
 
-// ByCertificate says whether slurmdbd logs in to its database by a client certificate alone, without a password.
+// ByCertificate reports whether slurmdbd logs in to its database by a client certificate alone, without a password.
 func (a *Accounting) ByCertificate() bool {
 	s := a.Spec.StorageConfig
 	return a.Spec.EmbeddedDatabase == nil && s != nil && s.PasswordKeyRef.Name == "" && s.TLS != nil && s.TLS.ClientCertificateRef != nil
@@ -106,7 +106,7 @@ func (t *Token) AuthJwtRef() *corev1.SecretKeySelector {
 // AuthJwtPath returns the field that AuthJwtRef comes from, or the one in which the key should be named.
 func (t *Token) AuthJwtPath() string { return jwtPath(t.Spec.JwtKeyRef, t.Spec.JwtHs256KeyRef != nil) }
 
-// AuthJwtInNamespace returns nil unless the deprecated reference to the key names another namespace; the error says what
+// AuthJwtInNamespace returns nil unless the deprecated reference to the key names another namespace; the error names what
 // to write instead.
 func (t *Token) AuthJwtInNamespace() error {
 	if t.Spec.JwtKeyRef != nil || t.Spec.JwtHs256KeyRef == nil {
@@ -129,7 +129,7 @@ func (t *Token) TokenRef() *corev1.SecretKeySelector {
 	return selector(name, key)
 }
 
-// User returns the Slurm user that the token speaks for.
+// User returns the Slurm user that the token is for.
 func (t *Token) User() string {
 	if t.Spec.Username == "" {
 		return "nobody"
@@ -137,7 +137,7 @@ func (t *Token) User() string {
 	return t.Spec.Username
 }
 
-// jwtPath is the field that names the JWT key: the deprecated one only where it counts.
+// jwtPath returns the field that names the JWT key: the deprecated one only where it counts.
 func jwtPath(ref *corev1.SecretKeySelector, deprecated bool) string {
 	if ref == nil && deprecated {
 		return "spec.jwtHs256KeyRef"

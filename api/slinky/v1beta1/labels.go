@@ -13,7 +13,7 @@ const (
 	LabelPodIndex = "nodeset.slinky.slurm.net/pod-index"
 	// LabelPodHostname is the Slurm node name of a worker pod. NVIDIA's topograph and others read it.
 	LabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname"
-	// LabelPodProtect is "true" on a worker pod until Slurm says that its node is drained; the PodDisruptionBudget selects it.
+	// LabelPodProtect is "true" on a worker pod until Slurm shows its node drained; the PodDisruptionBudget selects it.
 	LabelPodProtect = "nodeset.slinky.slurm.net/pod-protect"
 	// LabelScalingMode is the ScalingMode under which a worker pod was made.
 	LabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode"
@@ -23,22 +23,22 @@ const (
 	LabelRevisionHash = "controller.kubernetes.io/hash"
 )
 
-// Annotations by which users and tools talk to the operator.
+// Annotations by which users and tools ask something of the operator.
 const (
 	// AnnotationPodCordon on a worker pod, when "true", asks for its Slurm node to be drained.
 	AnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon"
 	// AnnotationPodCordonReason on a worker pod is why a user has set AnnotationPodCordon, in words for other users. "kubectl slurm explain"
 	// shows it; Slurm does not.
 	AnnotationPodCordonReason = "coxswain.dev/cordon-reason"
-	// AnnotationPlan on a worker pod says what is going to happen to it and what that waits for.
+	// AnnotationPlan on a worker pod is what is going to happen to it and what that waits for.
 	AnnotationPlan = "coxswain.dev/plan"
 	// AnnotationDryRun on a NodeSet, when "true", stops everything that is done to its workers; status.plan then shows all
 	// that would be done.
 	AnnotationDryRun = "coxswain.dev/dry-run"
-	// AnnotationEndJobs on a Controller is the digest of a configuration, which condition EditWaits says. It lets the edit that led to it end the
+	// AnnotationEndJobs on a Controller is the digest of a configuration, as in condition EditWaits. It lets the edit that led to it end the
 	// jobs of partitions that go, at once.
 	AnnotationEndJobs = "coxswain.dev/end-jobs"
-	// AnnotationLingering on the StatefulSet of slurmctld are the lines of slurm.conf that stay for jobs, for the case that somebody deletes
+	// AnnotationLingering on the StatefulSet of slurmctld are the lines of slurm.conf that stay for jobs, for the case that a user deletes
 	// the ConfigMap. The operator writes it.
 	AnnotationLingering = "coxswain.dev/lingering"
 	// AnnotationEvictIdle on a NodeSet, when "true", lets workers be evicted on which no job ran when Slurm was asked last,
@@ -57,17 +57,17 @@ const (
 	AnnotationTopologySpec = "topology.slinky.slurm.net/spec"
 	// AnnotationTopologyLine is AnnotationTopologySpec as releases before 1.1 spelled it.
 	AnnotationTopologyLine = "topology.slinky.slurm.net/line"
-	// AnnotationAllowPrivilegedTokens on a Secret with a JWT key, when "true", lets Tokens speak for root, for SlurmUser
-	// (slurm) and for users given by number. Whoever may edit that Secret decides about it.
+	// AnnotationAllowPrivilegedTokens on a Secret with a JWT key, when "true", allows Tokens for root, for SlurmUser
+	// (slurm) and for users given by number. Anybody who may edit that Secret decides about it.
 	AnnotationAllowPrivilegedTokens = "coxswain.dev/allow-privileged-tokens"
-	// AnnotationJwtKeyID on a Secret with a JWT key says that the key is an RSA private key in PEM, for RS256, and is the
+	// AnnotationJwtKeyID on a Secret with a JWT key marks the key as an RSA private key in PEM, for RS256, and is the
 	// kid of its public half in the Controller's jwks.
 	AnnotationJwtKeyID = "coxswain.dev/jwt-key-id"
 	// AnnotationFeatures on a Kubernetes node is a comma-separated list; each becomes Slurm feature "k8s/<value>".
 	AnnotationFeatures = "features.slinky.slurm.net/spec"
 )
 
-// LabelSlurmrestdClient is "true" on a pod, and on its namespace if that is neither the RestApi's nor the operator's, lets the
+// LabelSlurmrestdClient is "true" on a pod, and on its namespace if that is neither the RestApi's nor the operator's, and lets the
 // pod connect to slurmrestd.
 const LabelSlurmrestdClient = "coxswain.dev/slurmrestd-client"
 

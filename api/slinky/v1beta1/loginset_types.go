@@ -15,7 +15,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule=`self.?workload.orValue("") in ["", "Deployment"] || !has(self.strategy) || self.strategy.?type.orValue("") == "" && !has(self.strategy.rollingUpdate)`,message="strategy belongs to workload Deployment; a StatefulSet replaces its pods one after the other"
 type LoginSetSpec struct {
-	// ControllerRef names the Controller of the cluster that one logs in to. It cannot be changed.
+	// ControllerRef names the Controller of the cluster that users log in to. It cannot be changed.
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0",message="name must not be empty"
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="controllerRef cannot be changed; make another LoginSet"
 	ControllerRef ObjectReference `json:"controllerRef"`
@@ -34,7 +34,7 @@ type LoginSetSpec struct {
 	// +kubebuilder:default=Deployment
 	Workload LoginWorkload `json:"workload,omitempty"`
 
-	// Strategy says how the Deployment replaces its pods. Default: RollingUpdate.
+	// Strategy is how the Deployment replaces its pods. Default: RollingUpdate.
 	// More info: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#strategy
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.?type.orValue("") in ["", "Recreate", "RollingUpdate"]`,message="type must be Recreate or RollingUpdate"
@@ -52,13 +52,13 @@ type LoginSetSpec struct {
 	// +optional
 	Initconf *embedded.Container `json:"initconf,omitempty"`
 
-	// Jail is the root file system that users log in to. They are those of its /etc/passwd, too. Default: none, users log
+	// Jail is the root file system that users log in to. The users of its /etc/passwd can log in, too. Default: none, users log
 	// in to the login container itself.
 	// Sshd: ChrootDirectory, https://man7.org/linux/man-pages/man5/sshd_config.5.html
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
-	// Munge runs munged beside sshd, for programs of users. Slurm's commands ask it only where they are told to use auth/munge, which
+	// Munge runs munged beside sshd, for programs of users. Slurm's commands ask it only where they are configured to use auth/munge, which
 	// the Controller has to have munge for. Default: none.
 	// More info: https://man7.org/linux/man-pages/man7/munge.7.html
 	// +optional
@@ -88,7 +88,7 @@ type LoginSetSpec struct {
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
 
 	// SshdConfigRef selects an sshd_config in a ConfigMap. It takes the place of the generated defaults. Host keys, the port,
-	// UsePAM and, with a jail, ChrootDirectory stay as they are, whatever it says. Default: none.
+	// UsePAM and, with a jail, ChrootDirectory stay as they are, whatever is in it. Default: none.
 	// More info: https://man7.org/linux/man-pages/man5/sshd_config.5.html
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"

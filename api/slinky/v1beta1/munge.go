@@ -24,7 +24,7 @@ type Munge struct {
 	// +optional
 	Container *embedded.Container `json:"container,omitempty"`
 
-	// KeyRef selects the key that all munged of a cluster share: 1024 random bytes, say; 32 at least.
+	// KeyRef selects the key that all munged of a cluster share: 1024 random bytes, for example; 32 at least.
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 && size(self.key) > 0",message="name and key must not be empty"
 	KeyRef corev1.SecretKeySelector `json:"keyRef"`
 }

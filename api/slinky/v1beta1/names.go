@@ -66,7 +66,7 @@ func (c *Controller) PrimaryName() string {
 	return c.PodName(0)
 }
 
-// ClusterName returns the name of the Slurm cluster: what the spec says, or else NS_N.
+// ClusterName returns the name of the Slurm cluster: the name in the spec, or else NS_N.
 func (c *Controller) ClusterName() string {
 	if c.Spec.ClusterName != "" {
 		return c.Spec.ClusterName
@@ -147,7 +147,7 @@ func (a *Accounting) Port() int32 {
 // DatabaseKey returns NS and N-database, the name of the StatefulSet and the Service of the embedded database.
 func (a *Accounting) DatabaseKey() types.NamespacedName { return key(a.Namespace, a.Name+"-database") }
 
-// Database returns how slurmdbd reaches its database: what storageConfig says with its defaults filled in, or the
+// Database returns how slurmdbd reaches its database: storageConfig with its defaults filled in, or the
 // embedded one. ok is false when the spec has no database.
 func (a *Accounting) Database() (storage StorageConfig, ok bool) {
 	switch {

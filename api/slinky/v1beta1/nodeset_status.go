@@ -54,8 +54,8 @@ type NodeSetStatus struct {
 	// +optional
 	SlurmDrain int32 `json:"slurmDrain,omitempty"`
 
-	// OutOfService says which workers' Slurm nodes get no new jobs, by what keeps them from it, in the order of the reasons. Condition
-	// coxswain.dev/OutOfService of each pod says more.
+	// OutOfService are the workers whose Slurm nodes get no new jobs, by what keeps them from it, in the order of the reasons. Condition
+	// coxswain.dev/OutOfService of each pod has details.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -69,7 +69,7 @@ type NodeSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// OrdinalToNode says which Kubernetes node an ordinal is pinned to (pinToNode).
+	// OrdinalToNode maps ordinals to the Kubernetes nodes that they are pinned to (pinToNode).
 	// +optional
 	// +nullable
 	OrdinalToNode map[string]string `json:"ordinalToNode,omitempty"`
@@ -78,8 +78,8 @@ type NodeSetStatus struct {
 	// +optional
 	Reservation *NodeSetReservation `json:"reservation,omitempty"`
 
-	// Plan is what is going to happen to workers, in order, at most 32 of them: who is on the way out and what that waits
-	// for, then who goes after them. With annotation coxswain.dev/dry-run: "true" it is all that would happen, and nothing
+	// Plan is what is going to happen to workers, in order, at most 32 of them: which are being retired and what that waits
+	// for, then which go after them. With annotation coxswain.dev/dry-run: "true" it is all that would happen, and nothing
 	// does.
 	// +optional
 	// +listType=atomic
@@ -100,9 +100,9 @@ type NodeSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NodeSetOutOfService tells of the workers whose Slurm nodes get no new jobs for the same reason.
+// NodeSetOutOfService is the workers whose Slurm nodes get no new jobs for the same reason.
 type NodeSetOutOfService struct {
-	// Reason is that of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, EphemeralStorage, Cordoned,
+	// Reason is the reason of condition coxswain.dev/OutOfService on the pods: Retiring, Maintenance, EphemeralStorage, Cordoned,
 	// KubernetesNodeUnknown, WaitsForChecks, Returning, NotResponding, InvalidRegistration, FailedCheck or HeldBySomebody.
 	Reason string `json:"reason"`
 
@@ -131,7 +131,7 @@ type NodeSetStep struct {
 	// +optional
 	Cause string `json:"cause,omitempty"`
 
-	// Message says what the step waits for, such as a job and when that ends.
+	// Message is what the step waits for, such as a job and when that ends.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -141,14 +141,14 @@ type NodeSetReservation struct {
 	// Name is the name of the reservation, SlurmOperatorMaint-<name of the NodeSet>.
 	Name string `json:"name"`
 
-	// StartTime is the start that it was made with. Slurm moves a recurring reservation on; scontrol show reservation says
+	// StartTime is the start that it was made with. Slurm moves a recurring reservation on; scontrol show reservation shows
 	// when it begins next.
 	StartTime metav1.Time `json:"startTime"`
 
 	// Duration is the length that it was made with.
 	Duration metav1.Duration `json:"duration"`
 
-	// Flags are those that it was made with.
+	// Flags are the flags that it was made with.
 	// +optional
 	// +listType=atomic
 	Flags []string `json:"flags,omitempty"`

@@ -25,13 +25,13 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// ScalingMode says how many workers there are. StatefulSet: as many as replicas says, with ordinals. DaemonSet: one
+	// ScalingMode is how many workers there are. StatefulSet: as many as replicas, with ordinals. DaemonSet: one
 	// on each Kubernetes node that the pod template fits. Default: StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
 	ScalingMode ScalingMode `json:"scalingMode,omitempty"`
 
-	// PowerSaving leaves it to Slurm which of the workers run: those whose nodes it has not powered down. Replicas is how
+	// PowerSaving lets Slurm decide which of the workers run: those whose nodes it has not powered down. Replicas is how
 	// many there can be. Slurm.conf has to turn power saving on. Not in scaling mode DaemonSet, nor with template.spec.hostNetwork.
 	// Before Slurm 25.11 srun fails in a job that wakes nodes: Slurm gives its steps the addresses that the nodes had before.
 	// Default: none, all workers run.
@@ -68,7 +68,7 @@ type NodeSetSpec struct {
 	// +optional
 	Jail *Jail `json:"jail,omitempty"`
 
-	// Munge runs munged beside slurmd, for programs of users. Slurm's commands ask it only where they are told to use auth/munge, which
+	// Munge runs munged beside slurmd, for programs of users. Slurm's commands ask it only where they are configured to use auth/munge, which
 	// the Controller has to have munge for. Default: none.
 	// More info: https://man7.org/linux/man-pages/man7/munge.7.html
 	// +optional
@@ -99,12 +99,12 @@ type NodeSetSpec struct {
 	// +nullable
 	VolumeClaimTemplates []embedded.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims made from volumeClaimTemplates. Default: they
+	// PersistentVolumeClaimRetentionPolicy controls what becomes of the claims made from volumeClaimTemplates. Default: they
 	// are kept.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *PersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	// UpdateStrategy says how workers are replaced when their template changes.
+	// UpdateStrategy is how workers are replaced when their template changes.
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy NodeSetUpdateStrategy `json:"updateStrategy,omitzero"`
@@ -130,15 +130,15 @@ type NodeSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// TaintKubeNodes asked for a taint on the Kubernetes nodes that run these workers. It has no effect; condition
-	// FieldsIgnored says so. Default: false.
+	// FieldsIgnored reports that. Default: false.
 	//
 	// Deprecated: taint the nodes yourself; worker pods tolerate nodeset.slinky.slurm.net/worker:NoExecute.
 	// +optional
 	// +kubebuilder:default=false
 	TaintKubeNodes bool `json:"taintKubeNodes,omitempty"`
 
-	// WorkloadDisruptionProtection keeps workers from being evicted on which jobs run or may start, by a
-	// PodDisruptionBudget: until Slurm says that they are drained. Default: true.
+	// WorkloadDisruptionProtection keeps workers on which jobs run or may start from being evicted, by a
+	// PodDisruptionBudget: until Slurm shows them drained. Default: true.
 	// More info: https://kubernetes.io/docs/tasks/run-application/configure-pdb/
 	// +optional
 	// +kubebuilder:default=true
@@ -156,7 +156,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:default=false
 	PinToNode bool `json:"pinToNode,omitempty"`
 
-	// PruneSlurmNodeRecords says whether the records of Slurm nodes whose Kubernetes node is gone are deleted. Only in
+	// PruneSlurmNodeRecords controls whether the records of Slurm nodes whose Kubernetes node is gone are deleted. Only in
 	// scaling mode DaemonSet. Default: Never.
 	// Slurm: https://slurm.schedmd.com/dynamic_nodes.html
 	// +optional
@@ -164,7 +164,7 @@ type NodeSetSpec struct {
 	PruneSlurmNodeRecords PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
 
 	// RequiredChecks are the names of checks that have to pass on the machine of a worker before the worker takes jobs. Its
-	// Slurm node registers drained. Whoever runs a check writes "Passed " and the machine into annotation
+	// Slurm node registers drained. The program that runs a check writes "Passed " and the machine into annotation
 	// check.coxswain.dev/<name> of the pod. Workers that run when a name is added do not need that check. No effect with
 	// powerSaving. Default: none.
 	// Slurm: https://slurm.schedmd.com/slurmd.html#OPT_conf-<node-parameters>
@@ -176,7 +176,7 @@ type NodeSetSpec struct {
 	RequiredChecks []string `json:"requiredChecks,omitempty"`
 }
 
-// NodeSetPowerSaving says how a NodeSet begins whose workers Slurm powers up and down.
+// NodeSetPowerSaving is how a NodeSet begins whose workers Slurm powers up and down.
 type NodeSetPowerSaving struct {
 	// Initial is how many workers run before Slurm knows them: those with the lowest ordinals. Slurm knows a worker once it has
 	// registered. Default: 1.
@@ -186,7 +186,7 @@ type NodeSetPowerSaving struct {
 	Initial *int32 `json:"initial,omitempty"`
 }
 
-// ScalingMode says how many workers a NodeSet has.
+// ScalingMode is how many workers a NodeSet has.
 //
 // +kubebuilder:validation:Enum="";StatefulSet;DaemonSet
 type ScalingMode string
@@ -199,7 +199,7 @@ const (
 	ScalingModeDaemonSet ScalingMode = "DaemonSet"
 )
 
-// PrunePolicy says whether records of Slurm nodes are deleted.
+// PrunePolicy is whether records of Slurm nodes are deleted.
 //
 // +kubebuilder:validation:Enum="";Never;NodeNotFound
 type PrunePolicy string
@@ -227,7 +227,7 @@ type NodeSetSSH struct {
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
 
 	// SshdConfigRef selects an sshd_config in a ConfigMap. It takes the place of the generated defaults. Host keys, the port,
-	// UsePAM and, with a jail, ChrootDirectory stay as they are, whatever it says. Default: none.
+	// UsePAM and, with a jail, ChrootDirectory stay as they are, whatever is in it. Default: none.
 	// More info: https://man7.org/linux/man-pages/man5/sshd_config.5.html
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 || self.key == ''",message="name must not be empty"
@@ -256,7 +256,7 @@ type NodeSetPartition struct {
 	Config string `json:"config,omitempty"`
 }
 
-// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of a NodeSet.
+// PersistentVolumeClaimRetentionPolicy controls what becomes of the claims of a NodeSet.
 type PersistentVolumeClaimRetentionPolicy struct {
 	// WhenDeleted is what becomes of the claims when the NodeSet is deleted. Default: Retain.
 	// +optional
@@ -269,7 +269,7 @@ type PersistentVolumeClaimRetentionPolicy struct {
 	WhenScaled ClaimRetention `json:"whenScaled,omitempty"`
 }
 
-// ClaimRetention says what becomes of a claim.
+// ClaimRetention controls what becomes of a claim.
 //
 // +kubebuilder:validation:Enum="";Retain;Delete
 type ClaimRetention string

@@ -64,7 +64,7 @@ type ServiceSpec struct {
 	NodePort int32 `json:"nodePort,omitempty"`
 }
 
-// ExternalConfig says where a component runs that the operator does not run itself.
+// ExternalConfig is where a component runs that the operator does not run itself.
 type ExternalConfig struct {
 	// Host is the host name or IP address of the component.
 	// +kubebuilder:validation:MaxLength=253

@@ -29,7 +29,7 @@ type ObjectReference struct {
 }
 
 // InNamespace returns nil when the reference stays in namespace, the namespace of the object that holds it. The error
-// says what to write instead.
+// names what to write instead.
 func (r ObjectReference) InNamespace(namespace string) error {
 	return sameNamespace(r.Namespace, r.Name, namespace)
 }
@@ -50,7 +50,7 @@ type JwtSecretKeySelector struct {
 }
 
 // InNamespace returns nil when the reference stays in namespace, the namespace of the object that holds it. The error
-// says what to write instead.
+// names what to write instead.
 func (s JwtSecretKeySelector) InNamespace(namespace string) error {
 	return sameNamespace(s.Namespace, s.Name, namespace)
 }

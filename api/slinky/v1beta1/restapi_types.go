@@ -38,7 +38,7 @@ type RestApiSpec struct { //nolint:revive // The kind is spelled so in the API.
 	// +optional
 	Service ServiceSpec `json:"service,omitzero"`
 
-	// NetworkPolicy says who may connect to slurmrestd.
+	// NetworkPolicy restricts who may connect to slurmrestd.
 	// +optional
 	// +kubebuilder:default={}
 	NetworkPolicy RestApiNetworkPolicy `json:"networkPolicy,omitzero"`

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 )
 
-// examples are the objects in testdata.
+// examples returns the objects in testdata.
 func examples(t testing.TB) []map[string]any {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.yaml")
@@ -107,7 +107,7 @@ func requireContains(t *testing.T, path string, object, written any) {
 	}
 }
 
-// testdata/all_fields.yaml is what its name says, so the round trip covers every field that we declare.
+// testdata/all_fields.yaml has all fields, so the round trip covers every field that we declare.
 func TestExamplesUseEveryField(t *testing.T) {
 	used := map[string]bool{}
 	for _, object := range examples(t) {

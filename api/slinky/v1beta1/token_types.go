@@ -32,7 +32,7 @@ type TokenSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.key == oldSelf.key",message="jwtHs256KeyRef cannot be changed; make another Token"
 	JwtHs256KeyRef *JwtSecretKeySelector `json:"jwtHs256KeyRef,omitempty"`
 
-	// Username is the Slurm user that the token speaks for. An empty name stands for nobody. root, slurm and numbers,
+	// Username is the Slurm user that the token is for. An empty name stands for nobody. root, slurm and numbers,
 	// which Slurm takes for uids, are refused with a condition unless the Secret with the key has annotation
 	// coxswain.dev/allow-privileged-tokens with value "true". It cannot be changed.
 	// Slurm: claim sun, https://slurm.schedmd.com/jwt.html
@@ -54,7 +54,7 @@ type TokenSpec struct {
 	// +kubebuilder:default=true
 	Refresh *bool `json:"refresh,omitempty"`
 
-	// SecretRef says in which Secret, and there under which key, the token is put. Default: Secret
+	// SecretRef names the Secret, and the key in it, for the token. Default: Secret
 	// <name>-jwt-<username>, key SLURM_JWT. It cannot be changed.
 	// +optional
 	SecretRef *corev1.SecretKeySelector `json:"secretRef,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeSetUpdateStrategy says how workers are replaced when their template changes. A worker is always drained first.
+// NodeSetUpdateStrategy is how workers are replaced when their template changes. A worker is always drained first.
 //
 // +kubebuilder:validation:XValidation:rule=`self.?type.orValue("RollingUpdate") != "ScheduledUpdate" || self.?scheduledUpdate.startTime.hasValue()`,message="scheduledUpdate.startTime and scheduledUpdate.duration are required when type is ScheduledUpdate"
 type NodeSetUpdateStrategy struct {
@@ -37,7 +37,7 @@ type UpdateStrategyType string
 const (
 	// UpdateRolling replaces some workers at a time.
 	UpdateRolling UpdateStrategyType = "RollingUpdate"
-	// UpdateOnDelete leaves the replacement to whoever deletes the pods.
+	// UpdateOnDelete replaces a pod when a user deletes it.
 	UpdateOnDelete UpdateStrategyType = "OnDelete"
 	// UpdateScheduled replaces workers in a maintenance reservation of Slurm.
 	UpdateScheduled UpdateStrategyType = "ScheduledUpdate"

@@ -23,13 +23,13 @@ const AnnotationNode = "coxswain.dev/node"
 // AnnotationWantedKey on a worker pod is the digest of the auth/slurm keys that it should see.
 const AnnotationWantedKey = "coxswain.dev/wanted-key"
 
-// AnnotationOpening on a worker pod is when which operator process last said that it is about to let jobs onto the Slurm node, such
-// as "2026-11-22T10:00:00.5Z 8fa91c". Until that is over nobody takes the protection off the pod or deletes it:
+// AnnotationOpening on a worker pod is when which operator process last announced that it lets jobs onto the Slurm node, such
+// as "2026-11-22T10:00:00.5Z 8fa91c". Until that is over the operator keeps the protection of the pod and does not delete it:
 // docs/decisions/015-announced-before-opened.md.
 const AnnotationOpening = "coxswain.dev/opening"
 
-// AnnotationCheckComment on a worker pod is what the last Slurm job of an ActiveCheck with commentSlurmNode said of the worker. The comment of
-// the Slurm node has it, too.
+// AnnotationCheckComment on a worker pod is the result for the worker of the last Slurm job of an ActiveCheck with commentSlurmNode. The
+// comment of the Slurm node has it, too.
 const AnnotationCheckComment = "coxswain.dev/check-comment"
 
 // AnnotationRequiredChecks on a worker pod are the checks that it needs, comma separated: spec.requiredChecks of its NodeSet when it was made.
@@ -42,18 +42,18 @@ const AnnotationCheckPrefix = "check.coxswain.dev/"
 // CheckPassed begins the annotation of a check that has passed; the machine follows.
 const CheckPassed = "Passed "
 
-// AnnotationMachine on a Job is the machine that its check looks at.
+// AnnotationMachine on a Job is the machine that its check tests.
 const AnnotationMachine = "coxswain.dev/machine"
 
 // Conditions that the operator writes on worker pods.
 const (
-	// PodConditionRetiring says what a worker pod that is to go (coxswain.dev/retired) waits for.
+	// PodConditionRetiring shows what a worker pod that is to go (coxswain.dev/retired) waits for.
 	PodConditionRetiring corev1.PodConditionType = "coxswain.dev/Retiring"
 	// PodConditionNeedsAttention on a worker pod is there, with status True, while a person has to look at something; the
-	// message names the object and says what to do.
+	// message names the object and what to do.
 	PodConditionNeedsAttention corev1.PodConditionType = "coxswain.dev/NeedsAttention"
-	// PodConditionOutOfService on a worker pod is there, with status True, while its Slurm node gets no new jobs. The reason says what keeps
-	// them from it, the message who does so, since when, what is waited for and what comes next.
+	// PodConditionOutOfService on a worker pod is there, with status True, while its Slurm node gets no new jobs. The reason is what keeps
+	// them from it; the message has who does so, since when, what is waited for and what comes next.
 	PodConditionOutOfService corev1.PodConditionType = "coxswain.dev/OutOfService"
 	// PodConditionRegistered on a worker pod is there from when Slurm had its node first: True while it has it, False while it does
 	// not. A pod without it has never run a job.
@@ -64,7 +64,7 @@ const (
 const (
 	// ReasonStuckTerminating: the pod is being deleted and does not go.
 	ReasonStuckTerminating = "StuckTerminating"
-	// ReasonKubernetesNodeNotReady: Kubernetes does not hear of the node that the pod runs on.
+	// ReasonKubernetesNodeNotReady: Kubernetes gets no news from the node that the pod runs on.
 	ReasonKubernetesNodeNotReady = "KubernetesNodeNotReady"
 	// ReasonInvalidTopology: AnnotationTopologySpec of the Kubernetes node cannot be read.
 	ReasonInvalidTopology = "InvalidTopology"
@@ -74,9 +74,9 @@ const (
 	ReasonNodeNameMismatch = "NodeNameMismatch"
 	// ReasonInvalidRegistration: slurmd offers less than the record of its node wants, and Slurm gives it no jobs.
 	ReasonInvalidRegistration = "InvalidRegistration"
-	// ReasonRecordOutdated: the record of the node is that of a worker that registered with something else.
+	// ReasonRecordOutdated: the record of the node is from a worker that registered with something else.
 	ReasonRecordOutdated = "RecordOutdated"
-	// ReasonRecordRefused: Slurm does not take what the record of its node is to say.
+	// ReasonRecordRefused: Slurm refuses what is to be written into the record of its node.
 	ReasonRecordRefused = "RecordRefused"
 )
 
@@ -94,11 +94,12 @@ const (
 	ReasonKillTaskFailed = "KillTaskFailed"
 	// ReasonCordoned: the Kubernetes node or the pod is cordoned.
 	ReasonCordoned = "Cordoned"
-	// ReasonKubernetesNodeUnknown: the drain is the operator's, and there is no Node of which it could be known whether its cause goes on.
+	// ReasonKubernetesNodeUnknown: the drain is the operator's, and without the Node it is not known whether its cause goes on.
 	ReasonKubernetesNodeUnknown = "KubernetesNodeUnknown"
 	// ReasonWaitsForChecks: a check that has to pass on the machine before the worker takes jobs has not.
 	ReasonWaitsForChecks = "WaitsForChecks"
-	// ReasonReturning: the drain is the operator's, or Slurm's for a registration that no longer holds, nobody wants it any more, and it ends when the worker can take jobs.
+	// ReasonReturning: the drain is the operator's, or Slurm's for an outdated registration. It is no longer wanted, and ends when the worker
+	// can take jobs.
 	ReasonReturning = "Returning"
 	// ReasonNotResponding: Slurm has given the node up.
 	ReasonNotResponding = "NotResponding"
