@@ -23,7 +23,7 @@ import (
 // rebooterIndex is the cache's index of the pods of rebooters by the Kubernetes node that they run on.
 const rebooterIndex = "coxswain.dev/rebooter-on"
 
-// rebooterOn is the index entry of a pod that has a rebooter.
+// rebooterOn returns the index entry of a pod that has a rebooter.
 func rebooterOn(o client.Object) []string {
 	if pod, ok := o.(*corev1.Pod); ok && isRebooter(pod) && pod.Spec.NodeName != "" {
 		return []string{pod.Spec.NodeName}
@@ -31,14 +31,14 @@ func rebooterOn(o client.Object) []string {
 	return nil
 }
 
-// isRebooter says whether a pod has a rebooter: a NodeConfigurator may have a container of a user's alone.
+// isRebooter reports whether a pod has a rebooter. A NodeConfigurator may have a user's container only.
 func isRebooter(pod *corev1.Pod) bool {
 	return pod.Labels[nebiusv1alpha1.LabelNodeConfigurator] != "" && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == nebiusv1alpha1.EnvRebooterNodeName })
 	})
 }
 
-// gather puts together what is known of a Kubernetes node and its workers.
+// gather collects the facts about a Kubernetes node and its workers.
 func (r *reconciler) gather(ctx context.Context, n *corev1.Node) (health.Node, error) {
 	facts := health.Node{
 		Now: r.Clock.Now(), Reboots: r.health.RebootDegraded, Replaces: r.health.ReplaceNodes, NotReadyTimeout: r.health.NotReadyTimeout,
@@ -70,7 +70,7 @@ func (r *reconciler) gather(ctx context.Context, n *corev1.Node) (health.Node, e
 	return facts, nil
 }
 
-// podsOn are the pods on a Kubernetes node, by an index. What the cache has is only read.
+// podsOn returns the pods on a Kubernetes node, by an index. They belong to the cache and are only read.
 func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.MatchingFields{index: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -79,7 +79,7 @@ func (r *reconciler) podsOn(ctx context.Context, index, name string) ([]corev1.P
 	return pods.Items, nil
 }
 
-// worker is what Slurm says of a worker. Of a snapshot that is not to be trusted nothing counts.
+// worker returns what Slurm reports of a worker, and nothing from a snapshot that cannot be trusted.
 func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	w := health.Worker{
 		Slurm: workerpod.SlurmNode(pod), Cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]},
@@ -93,7 +93,8 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	return w
 }
 
-// asks says that the machine of a pod may be rebooted and replaced for it. Whoever may make pods can give one the label of a worker.
+// asks reports whether the machine of a pod may be rebooted and replaced for it. Whoever may create pods can give one the label of a
+// worker.
 func (r *reconciler) asks(pod *corev1.Pod) bool {
 	return workerpod.Owner(pod) != nil && r.health.Asks(pod.Namespace)
 }
@@ -117,11 +118,11 @@ func take(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
 	}
 }
 
-// countOthers counts the other Kubernetes nodes with workers. It says when the cache does not show the last one that was told to be
-// degraded, not ready or suspected.
+// countOthers counts the other Kubernetes nodes with workers. behind is true when the cache lacks the condition degraded, not ready or
+// suspected that was written last.
 func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node) (others health.Others, behind bool, err error) {
 	if r.begun != nil && r.begun.Name != n.Name {
-		// What was written says nothing of the cache.
+		// r.begun is what was written; it does not show what the cache has.
 		var cached corev1.Node
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(r.begun), &cached, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return others, false, fmt.Errorf("reading Node %s: %w", r.begun.Name, err)
@@ -147,7 +148,7 @@ func (r *reconciler) countOthers(ctx context.Context, n *corev1.Node) (others he
 	return others, false, nil
 }
 
-// nodesWithWorkers are the names of the Kubernetes nodes on which there are workers for which they may be rebooted and replaced.
+// nodesWithWorkers returns the names of the Kubernetes nodes that may be rebooted and replaced for their workers.
 func (r *reconciler) nodesWithWorkers(ctx context.Context) (map[string]bool, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.HasLabels{slinkyv1beta1.LabelCluster}, client.UnsafeDisableDeepCopy); err != nil {

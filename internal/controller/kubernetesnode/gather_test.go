@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// cache is one that has one Node.
+// cache is a client that has one Node.
 type cache struct {
 	client.Client
 	node corev1.Node
@@ -87,7 +87,7 @@ func TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid(t *testing.T) {
 	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: c}, Applier: kube.NewApplier(c, c)}, begun: &begun}
 	r.Applier.Changed(&c.node, &begun)
 	second := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "second"}}
-	for range 2 { // to look does not make it so
+	for range 2 { // looking does not make it so
 		if _, behind, err := r.countOthers(t.Context(), &second); err != nil || !behind {
 			t.Errorf("the cache is behind: %t, %v", behind, err)
 		}

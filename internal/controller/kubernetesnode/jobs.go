@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// wantJobs lets links ask for the jobs of the workers on a Kubernetes node of which it has to be known that they have none. The answer wakes
-// the node.
+// wantJobs has links ask for the jobs of the workers on a Kubernetes node when it must be known that they have none. The answer wakes the
+// node.
 func (r *reconciler) wantJobs(name string, facts health.Node) {
 	wanted := map[types.NamespacedName][]string{}
 	for _, cluster := range r.asked[name] {

@@ -31,12 +31,12 @@ type reconciler struct {
 	reconcile.Base
 	links  *link.Registry
 	health health.Conditions
-	// told is what was told last of nodes that wait, by name. One pass runs at a time.
+	// told is the last Event of each node that waits, by name. One pass runs at a time.
 	told map[string]health.Event
-	// begun is the node that was the last to become degraded, not ready or suspected, as it was written. Until the cache shows it, no other
-	// one becomes so.
+	// begun is the last node that became degraded, not ready or suspected, as it was written. Until the cache shows it, no other node becomes
+	// so.
 	begun *corev1.Node
-	// asked are the clusters that are asked about jobs for a node, by its name.
+	// asked are the clusters that are asked about jobs for a node, by the name of the node.
 	asked map[string][]types.NamespacedName
 }
 
@@ -86,7 +86,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = r.write(ctx, &node, *step)
 	}
 	if apierrors.IsConflict(err) {
-		// A kubelet may have written, and that event is not among those that wake this.
+		// A kubelet may have written, and that event does not wake this controller.
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	if err != nil || step.Again.IsZero() {
@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: max(time.Millisecond, step.Again.Sub(facts.Now))}, nil
 }
 
-// decide gathers and decides. No step is that the cache is behind; the event of what it lacks is on its way.
+// decide gathers and decides. It returns no step when the cache is behind: the event that it lacks is on its way.
 func (r *reconciler) decide(ctx context.Context, node *corev1.Node) (*health.Step, health.Node, error) {
 	facts, err := r.gather(ctx, node)
 	if err != nil {
@@ -113,10 +113,10 @@ func (r *reconciler) decide(ctx context.Context, node *corev1.Node) (*health.Ste
 	return &step, facts, nil
 }
 
-// conflictRetry is how long after a write that was refused the Node is looked at again: the cache has the new version by then.
+// conflictRetry is how long after a refused write the Node is looked at again: the cache has the new version by then.
 const conflictRetry = time.Second
 
-// write writes conditions, tied to the version of the Node that was decided about.
+// write writes conditions, tied to the version of the Node that the decision was about.
 func (r *reconciler) write(ctx context.Context, node *corev1.Node, step health.Step) error {
 	if !step.Writes() {
 		r.tell(node, step.Event)
@@ -150,7 +150,7 @@ func (r *reconciler) write(ctx context.Context, node *corev1.Node, step health.S
 	return nil
 }
 
-// tell makes an Event of the Node, once for what is said again and again while the node waits.
+// tell makes an Event of the Node. It does not repeat the same Event while the node waits.
 func (r *reconciler) tell(node *corev1.Node, e health.Event) {
 	if e == r.told[node.Name] {
 		return

@@ -18,11 +18,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// confirmTimeout is how long the answers may take by which a deletion is confirmed.
+// confirmTimeout is how long the answers that confirm a deletion may take.
 const confirmTimeout = 30 * time.Second
 
-// replace deletes a Node, once Slurm has said again that nothing runs there. The deletion holds for the version of the Node that was decided
-// about: whatever was said of it meanwhile comes first.
+// replace deletes a Node once Slurm has confirmed that nothing runs there. The deletion holds for the version of the Node that the decision
+// was about: a change since then comes first.
 func (r *reconciler) replace(ctx context.Context, node *corev1.Node) error {
 	if err := r.confirm(ctx, node.Name); err != nil {
 		return fmt.Errorf("deleting Node %s, so that its machine is replaced: %w", node.Name, err)
@@ -61,7 +61,7 @@ func (r *reconciler) confirm(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	for key, names := range nodes {
-		if l, ok := r.links.Get(key); ok { // without a link nothing is known of a worker, and no Node is deleted
+		if l, ok := r.links.Get(key); ok { // without a link nothing is known about a worker, and no Node is deleted
 			if _, err := l.Confirm(ctx, names...); err != nil {
 				return err
 			}

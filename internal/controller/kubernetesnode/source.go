@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// nodeFacts are what matters of a Node for itself.
+// nodeFacts are what matters about a Node itself.
 type nodeFacts struct {
 	conditions       [len(written)]health.Condition
 	maintenance      health.Maintenance
@@ -35,7 +35,7 @@ var written = [...]corev1.NodeConditionType{
 	health.NodeDegraded, health.NodeReboot, health.NodeMaintenance, health.NodeDrain, health.NodeNotReady, health.HardwareIssuesSuspected, corev1.NodeReady,
 }
 
-// nodeChanges are the changes of a Node that concern it. Kubelets write the status of their nodes all the time.
+// nodeChanges lets through the changes of a Node that matter for that Node. Kubelets write the status of their nodes all the time.
 func (r *reconciler) nodeChanges() predicate.Predicate {
 	facts := func(n *corev1.Node) nodeFacts {
 		f := nodeFacts{maintenance: r.health.Of(n), leaving: n.DeletionTimestamp != nil, ignored: r.health.Ignores(n)}
@@ -48,7 +48,7 @@ func (r *reconciler) nodeChanges() predicate.Predicate {
 	return nodePredicate(func(before, after *corev1.Node) bool { return facts(before) != facts(after) })
 }
 
-// othersChanges are those by which another node may begin with a reboot or a replacement, or has to wait.
+// othersChanges lets through the changes after which another node may begin a reboot or a replacement, or has to wait.
 func othersChanges() predicate.Predicate {
 	facts := func(n *corev1.Node) (out health.Others) {
 		out.Add(n)
@@ -67,7 +67,7 @@ func nodePredicate(changed func(before, after *corev1.Node) bool) predicate.Func
 	}}
 }
 
-// podFacts are what matters of a pod on a Kubernetes node.
+// podFacts are what matters about a pod on a Kubernetes node.
 type podFacts struct {
 	node, protected       string
 	ready, ended, leaving bool
@@ -84,7 +84,7 @@ func podFactsOf(p *corev1.Pod) podFacts {
 	return f
 }
 
-// podChanges are those of workers and rebooters that concern their Kubernetes node.
+// podChanges lets through the changes of workers and rebooters that matter for their Kubernetes node.
 func podChanges() predicate.Predicate {
 	concerns := func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)
@@ -97,7 +97,7 @@ func podChanges() predicate.Predicate {
 	}})
 }
 
-// nodeOf is the Kubernetes node of a pod.
+// nodeOf returns the Kubernetes node of a pod.
 func nodeOf(_ context.Context, o client.Object) []ctrl.Request {
 	if pod, ok := o.(*corev1.Pod); ok {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: pod.Spec.NodeName}}}
@@ -105,7 +105,7 @@ func nodeOf(_ context.Context, o client.Object) []ctrl.Request {
 	return nil
 }
 
-// waiting are the nodes with workers, each of which may wait for another one.
+// waiting returns the nodes with workers, each of which may wait for another one.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Request {
 	names, err := r.nodesWithWorkers(ctx)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rebooter drains and reboots the Kubernetes node on which it runs, as the conditions of the Node ask for. It is the controller
-// of program rebooter. What to do next is decided in internal/reboot.
+// Package rebooter drains and reboots the Kubernetes node on which it runs, when the conditions of the Node ask for that. It is the
+// controller of program rebooter. What to do next is decided in internal/reboot.
 package rebooter
 
 import (
@@ -31,11 +31,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reboot"
 )
 
-// Options say what the controller works with.
+// Options are what the controller works with.
 type Options struct {
 	// Node is the name of the Kubernetes node.
 	Node string
-	// Boot is the id of the boot that runs.
+	// Boot is the id of the current boot.
 	Boot string
 	// Reboot has the machine reboot, and returns before it goes down.
 	Reboot func() error
@@ -51,7 +51,7 @@ type reconciler struct {
 	reboot    reboot.Attempt
 }
 
-// Cached are the objects that the cache holds: the one Node, and the pods that are bound to it.
+// Cached returns the objects that the cache holds: the one Node, and the pods that are bound to it.
 func Cached(node string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Field: fields.OneTermEqualSelector("metadata.name", node), Transform: slimNode},
@@ -59,7 +59,7 @@ func Cached(node string) map[client.Object]cache.ByObject {
 	}
 }
 
-// slimNode drops of a node what nobody reads here: images are most of it.
+// slimNode drops the fields of a node that nobody reads here: images are most of it.
 func slimNode(o any) (any, error) {
 	if n, ok := o.(*corev1.Node); ok {
 		n.Status = corev1.NodeStatus{Conditions: n.Status.Conditions}
@@ -67,7 +67,7 @@ func slimNode(o any) (any, error) {
 	return o, nil
 }
 
-// slimPod drops of a pod what nobody reads here.
+// slimPod drops the fields of a pod that nobody reads here.
 func slimPod(o any) (any, error) {
 	if p, ok := o.(*corev1.Pod); ok {
 		p.ManagedFields = nil
@@ -93,7 +93,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// podChanges are those by which the fate of a pod may change.
+// podChanges lets through the changes that may decide what becomes of a pod.
 func podChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Pod)
@@ -131,7 +131,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 }
 
-// again is when to look again although nothing changes.
+// again returns when to look again although nothing changes.
 func (r *reconciler) again(next reboot.Next) ctrl.Result {
 	if next.Again.IsZero() {
 		return ctrl.Result{}
@@ -143,7 +143,7 @@ func (r *reconciler) facts(node *corev1.Node, pods []reboot.Pod) reboot.Facts {
 	return reboot.Facts{Now: r.Clock.Now(), Boot: r.Boot, Node: reboot.NodeOf(node), Pods: pods, Evictions: r.evictions, Reboot: r.reboot}
 }
 
-// pods are those of the node, from the cache or from the server. The API server may hold far more pods than the node does.
+// pods returns the pods of the node, from the cache or from the server. The API server may hold far more pods than the node does.
 func (r *reconciler) pods(ctx context.Context, from client.Reader) ([]reboot.Pod, error) {
 	var list corev1.PodList
 	var options []client.ListOption
@@ -169,7 +169,7 @@ func (r *reconciler) forget(pods []reboot.Pod) {
 	}
 }
 
-// evict asks for the eviction of pods. What the API server refuses is remembered with its reason; an error is what did not answer.
+// evict asks for the eviction of pods. A refusal of the API server is remembered with its reason; an error is a call without an answer.
 func (r *reconciler) evict(ctx context.Context, pods []reboot.Pod) error {
 	var errs []error
 	for _, p := range pods {
@@ -194,7 +194,7 @@ func (r *reconciler) evict(ctx context.Context, pods []reboot.Pod) error {
 	return errors.Join(errs...)
 }
 
-// refusal is why the API server refuses an eviction, in its words: the message of a budget names it and its numbers.
+// refusal returns why the API server refuses an eviction, in its words: the message of a budget has its name and its numbers.
 func refusal(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {
@@ -207,7 +207,7 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// write changes the Node as a step says. The patch is tied to the version that was read: if it has changed, an event is on its way.
+// write changes the Node as the step asks. The patch is tied to the version that was read: if it has changed, an event is on its way.
 func (r *reconciler) write(ctx context.Context, node *corev1.Node, next reboot.Next) error {
 	after := node.DeepCopy()
 	reboot.Write(after, next, r.Clock.Now())
@@ -238,7 +238,7 @@ func (r *reconciler) write(ctx context.Context, node *corev1.Node, next reboot.N
 	return nil
 }
 
-// restart has the machine reboot, if a look at the API server gives the same decision as the cache did.
+// restart reboots the machine, if a look at the API server gives the same decision as the cache did.
 func (r *reconciler) restart(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var node corev1.Node
 	if err := r.live.Get(ctx, req.NamespacedName, &node); err != nil {

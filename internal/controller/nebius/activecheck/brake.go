@@ -23,10 +23,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// brakeName is the name by which the brake knows a check.
+// brakeName returns the name under which a check asks the brake.
 func brakeName(check types.NamespacedName) string { return "ActiveCheck " + check.String() }
 
-// brakedError is that a node is not drained, since checks have taken enough workers of its NodeSet out of service.
+// brakedError means that a node is not drained, since checks have taken enough workers of its NodeSet out of service.
 type brakedError struct {
 	node, set  string
 	out, limit int
@@ -42,11 +42,11 @@ func isBraked(err error) bool {
 	return is
 }
 
-// errSilent is that Slurm does not say now who is drained.
+// errSilent means that Slurm does not answer now, so that it is not known who is drained.
 var errSilent = errors.New("slurmrestd does not answer")
 
-// drain drains a node of a job that has failed, unless the brake of its NodeSet is on. This is the one place where checks of Slurm jobs
-// take nodes out of service. A node that the brake holds back is drained when another run finds it broken, and others are back.
+// drain drains the node of a failed job, unless the brake of its NodeSet is on. Only this function takes nodes out of service for checks of
+// Slurm jobs. A node that the brake holds back is drained when another run finds it broken and others are back.
 func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n checks.NodeReaction) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
@@ -71,7 +71,7 @@ func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	return l.Drain(ctx, []string{n.Node}, n.Drain)[n.Node]
 }
 
-// workersBeside are the Slurm nodes of the NodeSet that a Slurm node is a worker of; none if it is no worker.
+// workersBeside returns the Slurm nodes of the NodeSet that a Slurm node belongs to; none if it is no worker.
 func (r *reconciler) workersBeside(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (set types.NamespacedName, workers []string, err error) {
 	pods, err := r.workers(ctx, check)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reconciler) workersBeside(ctx context.Context, check *nebiusv1alpha1.Ac
 	return set, of[set.Name], nil
 }
 
-// workers are the worker pods of the cluster of a check. What the cache has is only read.
+// workers returns the worker pods of the cluster of a check. They belong to the cache and are only read.
 func (r *reconciler) workers(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy,
@@ -103,7 +103,7 @@ func (r *reconciler) workers(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	return list.Items, nil
 }
 
-// shownAs are Slurm nodes as Slurm shows them.
+// shownAs returns Slurm nodes as Slurm shows them.
 func shownAs(snapshot *link.Snapshot, names []string) (out []brake.Worker) {
 	for _, name := range names {
 		out = append(out, brake.Worker{Node: name, State: snapshot.State(name), Reason: snapshot.Reason(name)})
@@ -111,8 +111,8 @@ func shownAs(snapshot *link.Snapshot, names []string) (out []brake.Worker) {
 	return out
 }
 
-// wanted are the workers of a NodeSet among those that a run has found broken, without those that Slurm shows drained by now: a person
-// may take these back.
+// wanted returns the workers of a NodeSet that a run has found broken, without those that Slurm shows drained by now: a person may take
+// these back.
 func wanted(snapshot *link.Snapshot, workers, failed []string) (out []string) {
 	for _, w := range shownAs(snapshot, workers) {
 		if slices.Contains(failed, w.Node) && !health.OutForCheck(w.State, w.Reason) {

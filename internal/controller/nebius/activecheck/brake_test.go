@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// react has what follows from a job that failed on w-0 take place.
+// react reacts to a job that failed on w-0.
 func (w *world) react(run types.UID) error {
 	check, _ := aCheck(w.t, "first")
 	w.r.memory.enter(gpu(), origin{check: check.UID})
@@ -34,7 +34,7 @@ func (w *world) update(node, state, reason string) {
 
 func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 	for name, test := range map[string]struct {
-		// before is what Slurm shows, and just what happens between its last answer and the drain.
+		// before changes what Slurm shows, and just changes something between Slurm's last answer and the drain.
 		before, just func(w *world)
 		told, reason string
 	}{
@@ -89,7 +89,7 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 	}
 }
 
-// Two runs find w-0 broken. In between the worker comes back that kept the brake on.
+// Two runs find w-0 broken. In between, the worker that kept the brake on comes back.
 func TestANodeThatTheBrakeHeldIsDrainedByALaterRun(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.update("w-1", "DRAIN", "[node_problem] disk")
@@ -118,7 +118,7 @@ func TestANodeThatTheBrakeHeldIsDrainedByALaterRun(t *testing.T) {
 	})
 }
 
-// How many are out is not known, so nobody is drained, and the end of the job is not noted: it is reacted to when Slurm answers.
+// How many are out is not known, so no node is drained, and the end of the job is not noted: the reaction follows when Slurm answers.
 func TestNothingIsDrainedWhileSlurmIsSilent(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.slurm.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Status: http.StatusBadGateway} })

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// serving is an API server with these objects.
+// serving returns a client of an API server with these objects.
 func serving(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

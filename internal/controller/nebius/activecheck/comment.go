@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// comment notes on the pod of a worker what a job of a check said of it, or takes away what an earlier job said. The controller of worker
-// pods, which writes the comments of Slurm nodes, has it there from the pod.
+// comment notes on the pod of a worker what a job of a check reported about it, or removes what an earlier job reported. The controller of
+// worker pods, which writes the comments of Slurm nodes, reads it from the pod.
 func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, n checks.NodeReaction) (did, left []string, err error) {
 	if n.Comment == "" && !n.Uncomment {
 		return nil, nil, nil
@@ -51,7 +51,7 @@ func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	return did, nil, nil
 }
 
-// workerOf is the worker pod of a Slurm node; nil for none.
+// workerOf returns the worker pod of a Slurm node; nil for none.
 func (r *reconciler) workerOf(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, name string) (*corev1.Pod, error) {
 	pods, err := r.workers(ctx, check)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 )
 
-// commentOf is what is noted on the pod of w-0.
+// commentOf returns what is noted on the pod of w-0.
 func (w *world) commentOf() string {
 	w.t.Helper()
 	var pod corev1.Pod
@@ -23,7 +23,7 @@ func (w *world) commentOf() string {
 	return pod.Annotations[slinkyv1beta1.AnnotationCheckComment]
 }
 
-// says has the comment on a node follow a job.
+// says applies what a job reports about a node to the comment.
 func (w *world) says(n checks.NodeReaction) (did, left int) {
 	w.t.Helper()
 	check, _ := aCheck(w.t, "first")

@@ -115,7 +115,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 	})
 }
 
-// Nobody sees that a check is away that is made anew at once.
+// The check is deleted and made anew at once, so that no pass sees that it is away.
 func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.passes()
@@ -147,7 +147,7 @@ func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
 	})
 }
 
-// Its jobs are in a cluster that the check is not about any more.
+// Its jobs are in a cluster that the check does not belong to any more.
 func TestACheckOfAnotherClusterFollowsNoJobsOfTheOneBefore(t *testing.T) {
 	for name, spec := range map[string]string{
 		"another cluster":            `{"spec": {"slurmClusterRefName": "other"}}`,

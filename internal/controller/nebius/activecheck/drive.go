@@ -27,12 +27,12 @@ import (
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// fieldManager is that of the annotations of Jobs that stand for runs of Slurm jobs.
+// fieldManager owns the annotations of Jobs that stand for runs of Slurm jobs.
 const fieldManager = kube.FieldManager + "-activecheck"
 
 func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, f facts, p *plan, _ *struct{}) error {
 	errs := []error{r.Apply(ctx, check, &p.Plan)}
-	if errs[0] == nil { // what a pod says is so
+	if errs[0] == nil { // a pod reports only what is so
 		errs = append(errs, r.mark(ctx, check, p.marks))
 	}
 	for _, run := range p.runs {
@@ -41,15 +41,15 @@ func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	return errors.Join(errs...)
 }
 
-// step carries out what is to be done next about a run. What is noted on the Job wakes the check again.
+// step does what is next for a run. What is noted on the Job wakes the check again.
 func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
 	switch run.Step {
 	case checks.StepBegin:
 		if wrote, err := r.status(ctx, check, run.Job, run.Record); err != nil || !wrote {
 			return err
 		}
-		r.brakes.Withdraw(brakeName(client.ObjectKeyFromObject(check))) // a new run says anew which nodes are to go
-		// Nothing was submitted before the Job said that the run has begun.
+		r.brakes.Withdraw(brakeName(client.ObjectKeyFromObject(check))) // a new run decides anew which nodes are to go
+		// Nothing was submitted before the Job showed that the run has begun.
 		r.memory.put(client.ObjectKeyFromObject(check), run.Job.UID, submission{})
 		return nil
 	case checks.StepSubmit, checks.StepGiveUp:
@@ -61,7 +61,7 @@ func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return nil
 }
 
-// No reconcile waits long for Slurm. What is left then is done by the next one.
+// No reconcile waits long for Slurm. The next one does what is left.
 const (
 	submitTimeout = time.Minute
 	reactTimeout  = 20 * time.Second
@@ -90,7 +90,7 @@ func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 				return r.submitted(ctx, check, run)
 			}
 		default:
-			// The job may be there all the same, and is looked for.
+			// The job may be there all the same, and is searched for.
 			r.memory.forget(key, run.Job.UID)
 			return fmt.Errorf("submitting the jobs of Job %s/%s: %w", run.Job.Namespace, run.Job.Name, err)
 		}
@@ -98,7 +98,7 @@ func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	return r.submitted(ctx, check, run)
 }
 
-// refused says whether Slurm does not take a job. The link is Fresh, so what is unauthorized is the user of the job.
+// refused reports whether Slurm refuses a job. The link is Fresh, so what is unauthorized is the user of the job.
 func refused(err error) bool {
 	return errors.Is(err, slurmrest.Refused) || errors.Is(err, slurmrest.Absent) || errors.Is(err, slurmrest.Unauthorized)
 }
@@ -113,8 +113,8 @@ func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.Active
 	return err
 }
 
-// follow does what follows from the jobs of a run that have ended, and notes that it has been done. If the operator stops in between, it
-// is done once more, which changes nothing: a node that drains keeps its reason, and a reservation that is there stays.
+// follow reacts to the jobs of a run that have ended, and notes that. If the operator stops in between, it reacts once more, which changes
+// nothing: a node that drains keeps its reason, and a reservation that is there stays.
 func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
 	limited, cancel := context.WithTimeout(ctx, reactTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	return errors.Join(append(errs, err)...)
 }
 
-// react does what follows from the end of one job.
+// react reacts to the end of one job.
 func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, c checks.Conclusion) error {
 	var did []string
 	left := c.Left
@@ -175,7 +175,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	return nil
 }
 
-// reservationTime is how long a reservation of a check lasts that nobody ends.
+// reservationTime is how long a reservation of a check lasts if nobody ends it.
 const reservationTime = 365 * 24 * time.Hour
 
 // reserve makes and deletes the reservations of a node. One that is there stays as it is.
@@ -218,7 +218,7 @@ func (r *reconciler) reserve(ctx context.Context, l *link.Link, n checks.NodeRea
 	return did, left, err
 }
 
-// note puts a record into the annotations of a Job, if it is another one than is there.
+// note writes a record into the annotations of a Job, if it differs from what is there.
 func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) error {
 	want := record.Annotations()
 	if maps.Equal(want, checks.ReadRecord(job.Annotations).Annotations()) {
@@ -244,7 +244,7 @@ func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return nil
 }
 
-// status writes the status of a Job, if it is another one than is there, and says whether it wrote. A Job that has changed meanwhile is
+// status writes the status of a Job, if it differs from what is there, and reports whether it wrote. A Job that has changed meanwhile is
 // looked at again.
 func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) (bool, error) {
 	after := job.DeepCopy()

@@ -24,7 +24,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// Nobody looks again at the jobs of a Job that is over. So its status is not written before its annotations say how they ended.
+// Nobody looks again at the jobs of a Job that is over. So its annotations note how they ended before its status is written.
 func TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(batchv1.AddToScheme(scheme), nebiusv1alpha1.AddToScheme(scheme)); err != nil {

@@ -26,9 +26,9 @@ import (
 // facts are what is known about an ActiveCheck.
 type facts struct {
 	checks.Input
-	// problems are what is missing of what the spec refers to.
+	// problems are what the spec refers to and is missing.
 	problems problem.List
-	// link is that to the cluster's Slurm; nil for none, and for a check of type k8sJob.
+	// link leads to the cluster's Slurm; nil if there is none, and for a check of type k8sJob.
 	link *link.Link
 	// runs are the runs of Slurm jobs that are not over.
 	runs []checks.RunInput
@@ -74,7 +74,7 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	return f, err
 }
 
-// checks are the checks of a namespace by name.
+// checks returns the checks of a namespace by name.
 func (r *reconciler) checks(ctx context.Context, namespace string) (map[string]*nebiusv1alpha1.ActiveCheck, error) {
 	var list nebiusv1alpha1.ActiveCheckList
 	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -130,7 +130,7 @@ func (r *reconciler) jobs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return cron, jobs, nil
 }
 
-// template reads the PodTemplate that a check names; nil if it names none. One that is missing is a problem that heals when it appears.
+// template reads the PodTemplate that a check names; nil if it names none. A missing one is a problem that heals when it appears.
 func (r *reconciler) template(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (*corev1.PodTemplate, error) {
 	name := check.Spec.PodTemplateNameRef
 	if name == "" {
@@ -147,7 +147,7 @@ func (r *reconciler) template(ctx context.Context, check *nebiusv1alpha1.ActiveC
 	return template, nil
 }
 
-// script looks whether the script of a check is there, without which its pods would not start.
+// script returns a problem if the script of a check is missing: without it its pods would not start.
 func (r *reconciler) script(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) error {
 	job := check.Spec.K8sJobSpec
 	if job == nil || job.ScriptRefName == "" {

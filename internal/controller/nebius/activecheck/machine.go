@@ -26,7 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// waiting are the worker pods that need a check and have a Kubernetes node, with their machines, by name.
+// waiting returns the worker pods that need a check and have a Kubernetes node, with their machines, by name.
 func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (out []checks.Worker, err error) {
 	pods, err := r.workers(ctx, check)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	return out, nil
 }
 
-// mark writes on worker pods how the check went on their machines. Each check has a field manager of its own, since that is all it has there.
+// mark writes on worker pods how the check went on their machines. Each check has its own field manager, which owns nothing else there.
 func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, marks []checks.Mark) error {
 	var errs []error
 	for _, m := range marks {
@@ -73,7 +73,7 @@ func needed(_ context.Context, o client.Object) (out []ctrl.Request) {
 	return out
 }
 
-// needy lets through the worker pods that need checks: when they come, get a Kubernetes node, or wait.
+// needy lets through the worker pods that need checks: when they are created, get a Kubernetes node, or wait.
 func needy() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return len(worker.RequiredChecks(o.GetAnnotations())) > 0 }), predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -85,7 +85,7 @@ func needy() predicate.Predicate {
 	})
 }
 
-// waits says that a worker pod says that it waits for checks: also one that has passed them on another machine.
+// waits reports whether a worker pod shows that it waits for checks, also after it has passed them on another machine.
 func waits(p *corev1.Pod) bool {
 	c := workerpod.Condition(p, slinkyv1beta1.PodConditionOutOfService)
 	return c != nil && c.Reason == slinkyv1beta1.ReasonWaitsForChecks

@@ -14,20 +14,20 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// memory is what this process knows of runs whose Slurm jobs are being submitted. A process that does not know a run looks for its jobs
-// in Slurm before it submits any.
+// memory is what this process knows about runs whose Slurm jobs are being submitted. A process that does not know a run searches Slurm for
+// its jobs before it submits any.
 type memory struct {
 	mu     sync.Mutex
 	checks map[types.NamespacedName]*remembered
 }
 
-// remembered is what is known of one check.
+// remembered is what is known about one check.
 type remembered struct {
 	origin
 	runs map[types.UID]submission
 }
 
-// origin is where the runs of a check come from, and go to. Nothing that is known holds for another one.
+// origin identifies a check and the cluster of its jobs. What is known about a check holds for no other origin.
 type origin struct {
 	// check is the UID of the check, since another one may get its name.
 	check types.UID
@@ -35,17 +35,17 @@ type origin struct {
 	cluster link.Key
 }
 
-// submission is what is known of the submission of one run.
+// submission is what is known about the submission of one run.
 type submission struct {
-	// jobs are those that are there.
+	// jobs are those that exist.
 	jobs []checks.SubmittedJob
-	// refused is what Slurm said against a job; empty for none.
+	// refused is Slurm's message when it refused a job; empty for none.
 	refused string
 	// failed are the Slurm nodes on which its jobs have failed, and which were to be drained for that.
 	failed []string
 }
 
-// enter begins to remember a check. It says no, and changes nothing, while another origin is remembered under the name.
+// enter begins to remember a check. It returns false and changes nothing while another origin is remembered under the name.
 func (m *memory) enter(check types.NamespacedName, from origin) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *memory) enter(check types.NamespacedName, from origin) bool {
 	return m.checks[check].origin == from
 }
 
-// drop drops a check, and returns what its origin was, if it was known.
+// drop drops a check, and returns its origin if it was known.
 func (m *memory) drop(check types.NamespacedName) (origin, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *memory) drop(check types.NamespacedName) (origin, bool) {
 	return known.origin, true
 }
 
-// get returns what is known of a run, if anything is.
+// get returns what is known about a run, if anything.
 func (m *memory) get(check types.NamespacedName, job types.UID) (submission, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *memory) get(check types.NamespacedName, job types.UID) (submission, boo
 	return known, ok
 }
 
-// put notes what is known of a run of a check that is remembered.
+// put notes what is known about a run of a check that is remembered.
 func (m *memory) put(check types.NamespacedName, job types.UID, known submission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *memory) put(check types.NamespacedName, job types.UID, known submission
 	}
 }
 
-// forget drops what is known of a run, whose jobs have to be looked for.
+// forget drops what is known about a run. Its jobs have to be searched for after that.
 func (m *memory) forget(check types.NamespacedName, job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *memory) forget(check types.NamespacedName, job types.UID) {
 	}
 }
 
-// keep drops all runs of a check but these.
+// keep drops all other runs of a check.
 func (m *memory) keep(check types.NamespacedName, jobs map[types.UID]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

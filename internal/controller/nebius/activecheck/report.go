@@ -18,9 +18,9 @@ import (
 type plan struct {
 	reconcile.Plan
 	gate checks.Gate
-	// firstRunDue says that the check is to run after creation, and has not run yet.
+	// firstRunDue reports whether the check is to run after creation, and has not run yet.
 	firstRunDue bool
-	// marks are what worker pods are to say of the check.
+	// marks are what worker pods are to show about the check.
 	marks []checks.Mark
 	// runs are what is to be done about the runs of Slurm jobs.
 	runs []checks.RunPlan
@@ -61,7 +61,7 @@ func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan,
 	return out
 }
 
-// reportSlurm reports on a check of Slurm jobs. It is looked at again when the submission of a run ends that waits for Slurm.
+// reportSlurm reports on a check of Slurm jobs. The check is looked at again when the submission that waits for Slurm ends.
 func reportSlurm(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
 	before := check.Status.SlurmJobsStatus
 	after := checks.SlurmStatus(o.Facts.Input, before, o.Now)
@@ -78,13 +78,13 @@ func reportSlurm(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *
 	return out
 }
 
-// failedAnew says whether the last Job has failed, and the status did not say so before.
+// failedAnew reports whether the last Job has failed and the status did not show that before.
 func failedAnew(before, after *nebiusv1alpha1.K8sJobsStatus) bool {
 	return after != nil && after.LastJobStatus == nebiusv1alpha1.K8sJobFailed &&
 		(before == nil || before.LastJobStatus != after.LastJobStatus || before.LastJobName != after.LastJobName)
 }
 
-// part says whether the check runs as its spec says. How its runs go is no matter of that.
+// part reports whether the check runs as its spec asks. How its runs end does not matter for that.
 func part(check *nebiusv1alpha1.ActiveCheck, f facts, p *plan) kube.Part {
 	gate := p.gate
 	waits := kube.Part{Name: gate.Part, Reason: kube.ReasonWaiting, Message: gate.Waits}

@@ -24,7 +24,8 @@ import (
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// runs are the runs of a check that are not over, and what Slurm says of their jobs. It also follows these jobs, and no others any more.
+// runs returns the runs of a check that are not over, with what Slurm reports of their jobs. From then on it follows these jobs and no
+// others.
 func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*link.Link, []checks.RunInput, error) {
 	key := client.ObjectKeyFromObject(check)
 	var out []checks.RunInput
@@ -57,7 +58,7 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	return l, out, errors.Join(errs...)
 }
 
-// open are the numbers of a run's jobs whose end is not noted yet.
+// open returns the numbers of a run's jobs whose end is not noted yet.
 func open(job *batchv1.Job) (out []int64) {
 	for _, id := range checks.ReadRecord(job.Annotations).Open() {
 		if number, err := strconv.ParseInt(id, 10, 64); err == nil {
@@ -67,7 +68,7 @@ func open(job *batchv1.Job) (out []int64) {
 	return out
 }
 
-// look adds to a run what Slurm says.
+// look adds to a run what Slurm reports.
 func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *link.Link, f *checks.RunInput) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
@@ -99,7 +100,7 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 	return nil
 }
 
-// listed are Slurm's nodes. A cluster may have thousands, so they are copied only where something is decided by them.
+// listed returns Slurm's nodes. A cluster may have thousands, so they are copied only where a decision needs them.
 func listed(snapshot *link.Snapshot) (out []slurmrest.Node) {
 	for n := range snapshot.Nodes() {
 		out = append(out, *n)
@@ -133,7 +134,7 @@ func numbered(id int64) string { return strconv.FormatInt(id, 10) }
 // maxNodes bounds the nodes of one job.
 const maxNodes = 1 << 17
 
-// expand are the nodes of a host list, which may be empty.
+// expand returns the nodes of a host list, which may be empty.
 func expand(expression string) ([]string, error) {
 	if expression == "" {
 		return nil, nil
@@ -141,7 +142,7 @@ func expand(expression string) ([]string, error) {
 	return hostlist.Expand(expression, maxNodes)
 }
 
-// ends adds to a run the jobs that have ended, and whose end is not noted yet.
+// ends adds to a run the jobs that have ended and whose end is not noted yet.
 func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
 	var errs []error
 	for _, number := range open(f.Job) {
@@ -152,7 +153,7 @@ func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
 			f.Ended = append(f.Ended, forgotten(id))
 		case exists == node.Yes && slurmrest.Finished(state):
 			job, err := l.Job(ctx, number)
-			// A slurmctld that has lost its state gives its numbers again, to jobs of others.
+			// A slurmctld that has lost its state gives the numbers again, to jobs of others.
 			_, ours := checks.ReadMarker(f.Job, job.Comment)
 			if errors.Is(err, slurmrest.Absent) || err == nil && !ours {
 				f.Ended = append(f.Ended, forgotten(id))
@@ -171,13 +172,13 @@ func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
 	return errors.Join(errs...)
 }
 
-// forgotten is a job that slurmctld does not have any more.
+// forgotten returns a job that slurmctld does not have any more.
 func forgotten(id string) checks.EndedJob {
 	end := checks.Forgotten()
 	return checks.EndedJob{CheckedJob: checks.CheckedJob{ID: id, State: end.State}, Reason: end.Reason}
 }
 
-// endedJob is a job as Slurm has it.
+// endedJob returns a job as Slurm has it.
 func endedJob(id string, job slurmrest.JobRecord) (checks.EndedJob, error) {
 	nodes, err := expand(job.Nodes)
 	state := ""

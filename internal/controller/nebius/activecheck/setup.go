@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activecheck reconciles ActiveChecks: each becomes a CronJob and a Job that runs once after creation, and the status says how
-// the last Job went. Kubernetes runs the Jobs of checks of type k8sJob. This package runs those of type slurmJob: it submits Slurm jobs,
-// waits for their ends, does what is to follow, and writes the status of the Job.
+// Package activecheck reconciles ActiveChecks: each becomes a CronJob and a Job that runs once after creation, and the status shows how the
+// last Job went. Kubernetes runs the Jobs of checks of type k8sJob. This package runs those of type slurmJob: it submits Slurm jobs, waits
+// for their ends, reacts to them, and writes the status of the Job.
 package activecheck
 
 import (
@@ -56,7 +56,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return reference.AddIndex(ctx, mgr, &nebiusv1alpha1.ActiveCheck{}, references)
 }
 
-// references are what the runs of a check are made of beside its spec.
+// references returns what the runs of a check need besides its spec.
 func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 	if c.Spec.PodTemplateNameRef != "" {
 		out = append(out, reference.To("PodTemplate", c.Spec.PodTemplateNameRef))
@@ -99,7 +99,7 @@ func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, 
 	}
 }
 
-// wake wakes the checks of Slurm jobs whose runs wait for what a link now says.
+// wake wakes the checks of Slurm jobs whose runs wait for what a link now reports.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node != "" && change.Node != link.Followed {
 		return
@@ -111,7 +111,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// forget drops what this process knows of a check that is deleted, or whose jobs belong to another cluster than before.
+// forget drops what this process knows about a check that is deleted, or whose jobs belong to another cluster than before.
 func (r *reconciler) forget(check types.NamespacedName) {
 	from, known := r.memory.drop(check)
 	if !known {
@@ -137,12 +137,12 @@ func (r *reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 	return r.requests(ctx, o.GetNamespace(), func(c *nebiusv1alpha1.ActiveCheck) bool { return c.Spec.SlurmClusterRefName == o.GetName() })
 }
 
-// beside maps a check to the others of its namespace, any of which may depend on it, or be in a cycle with it.
+// beside maps a check to the other checks of its namespace, any of which may depend on it, or be in a cycle with it.
 func (r *reconciler) beside(ctx context.Context, o client.Object) []ctrl.Request {
 	return r.requests(ctx, o.GetNamespace(), func(c *nebiusv1alpha1.ActiveCheck) bool { return len(c.Spec.DependsOn) > 0 && c.Name != o.GetName() })
 }
 
-// requests are the checks of a namespace that a change concerns.
+// requests returns the checks of a namespace that a change concerns.
 func (r *reconciler) requests(ctx context.Context, namespace string, concerned func(*nebiusv1alpha1.ActiveCheck) bool) (out []ctrl.Request) {
 	var list nebiusv1alpha1.ActiveCheckList
 	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -157,7 +157,7 @@ func (r *reconciler) requests(ctx context.Context, namespace string, concerned f
 	return out
 }
 
-// gateChanges are the changes of a SlurmCluster on which depends whether its checks run.
+// gateChanges lets through the changes of a SlurmCluster that decide whether its checks run.
 func gateChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*nebiusv1.SlurmCluster)
@@ -167,7 +167,7 @@ func gateChanges() predicate.Predicate {
 	}}
 }
 
-// dependencyChanges are the changes of a check on which others may depend.
+// dependencyChanges lets through the changes of a check on which others may depend.
 func dependencyChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*nebiusv1alpha1.ActiveCheck)

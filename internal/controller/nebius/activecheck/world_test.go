@@ -56,11 +56,11 @@ func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, 
 	return l.reader.Get(ctx, key, obj, opts...)
 }
 
-// gpu is the key of the check, and set that of its workers.
+// gpu returns the key of the check, and set the key of its workers.
 func gpu() types.NamespacedName { return types.NamespacedName{Namespace: "slurm", Name: "gpu"} }
 func set() types.NamespacedName { return types.NamespacedName{Namespace: "slurm", Name: "w"} }
 
-// aCheck is the check that a user made with this UID, and its run after creation.
+// aCheck returns the check that a user made with this UID, and its run after creation.
 func aCheck(t *testing.T, uid string) (*nebiusv1alpha1.ActiveCheck, *batchv1.Job) {
 	t.Helper()
 	check := manifest.Parse[nebiusv1alpha1.ActiveCheck](t, `{metadata: {name: gpu, namespace: slurm, uid: `+uid+`}, spec: {name: gpu, slurmClusterRefName: demo,
@@ -144,7 +144,7 @@ func (w *world) delete() {
 	}
 }
 
-// submitted are the numbers of the Slurm jobs of the run.
+// submitted returns the numbers of the Slurm jobs of the run.
 func (w *world) submitted() (ids []int64) {
 	w.t.Helper()
 	var job batchv1.Job
@@ -161,7 +161,7 @@ func (w *world) submitted() (ids []int64) {
 	return ids
 }
 
-// drains are the reasons with which Slurm was told to drain nodes over HTTP.
+// drains returns the reasons of the drains that Slurm was asked for over HTTP.
 func (w *world) drains() (reasons []string) {
 	for _, write := range w.slurm.Writes() {
 		if write.State == "DRAIN" {
@@ -171,7 +171,7 @@ func (w *world) drains() (reasons []string) {
 	return reasons
 }
 
-// asked is how often Slurm was asked for jobs.
+// asked returns how often Slurm was asked for jobs.
 func (w *world) asked() (n int) {
 	for call, count := range w.slurm.Counters().Calls {
 		if strings.HasPrefix(call, "GET job") {
@@ -181,7 +181,7 @@ func (w *world) asked() (n int) {
 	return n
 }
 
-// told says whether an event was recorded since the last call that contains this.
+// told returns the events since the last call, and whether one of them contains text.
 func (w *world) told(text string) (all []string, found bool) {
 	for {
 		select {

@@ -26,14 +26,14 @@ type member struct {
 type plan struct {
 	// files are those of all members whose ConfigMap exists.
 	files []batch.File
-	// missing says of members, by name, what does not exist, and mistakes what is wrong otherwise. Nothing is written when there
-	// are mistakes: the files of a group belong together.
+	// missing names what does not exist, mistakes what is wrong otherwise, by member. Nothing is written when there are mistakes: the files of
+	// a group belong together.
 	missing, mistakes map[string]string
-	// reconfigure says that Slurm shall reread its configuration.
+	// reconfigure reports whether Slurm has to reread its configuration.
 	reconfigure bool
 }
 
-// defaultMode are the permissions of files for which nobody names any.
+// defaultMode are the permissions of files for which the spec names none.
 const defaultMode = 0o644
 
 func decide(members []member) plan {
@@ -64,7 +64,7 @@ func decide(members []member) plan {
 	return p
 }
 
-// items are the keys and paths of a member. Without items each key is its own path, which works for none: a key has no slash.
+// items returns the keys and paths of a member. Without items each key is its own path, which works for none: a key has no slash.
 func items(m member) []nebiusv1alpha1.JailedConfigItem {
 	if len(m.config.Spec.Items) > 0 {
 		return m.config.Spec.Items

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxWaitingJobs is how many jobs that wait are read, 12 kB each, to find out which nodes they name.
+	// maxWaitingJobs is how many waiting jobs are read, 12 kB each, to find out which nodes they name.
 	maxWaitingJobs = 150
 	// maxJobsListed is how many jobs may run or wait where their states are listed, 80 bytes each.
 	maxJobsListed = 10_000
@@ -21,8 +21,8 @@ const (
 	endangeredInterval = 10 * time.Second
 )
 
-// endangered are the nodes that jobs name which wait, and of which slurmctld has no record, as while a worker is replaced: it would end these
-// jobs if it read its configuration. With more jobs than can be looked at nobody knows, and there are none.
+// endangered returns the nodes that waiting jobs name and of which slurmctld has no record, as while a worker is replaced: it would end
+// these jobs if it read its configuration. It returns none when there are too many jobs to look at.
 func endangered(ctx context.Context, slurm Slurm, list rest.NodeList) ([]string, error) {
 	diag, err := slurm.Diag(ctx)
 	if err != nil || diag.JobsRunning+diag.JobsPending > maxJobsListed {

@@ -21,17 +21,17 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
-// catchUp is when a group is looked at again of which the cache shows an older version than the API server has. Changes of a status
-// do not wake this controller.
+// catchUp is when a group is looked at again after the cache showed an older version than the API server has. Changes of a status do not
+// wake this controller.
 const catchUp = time.Second
 
-// Reconcile brings a group a step further. It waits for nothing: what takes time is looked at again later.
+// Reconcile brings a group a step further. It does not wait: what takes time is looked at again later.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
 	members, behind, err := r.gather(ctx, req)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if behind { // an older status does not say what is owed
+	if behind { // an older status does not show what is owed
 		return ctrl.Result{RequeueAfter: catchUp}, nil
 	}
 	result, err := r.pass(ctx, req, members)
@@ -75,7 +75,7 @@ func (r *reconciler) pass(ctx context.Context, req reconcile.Request, members []
 	return ctrl.Result{RequeueAfter: max(time.Millisecond, until.Sub(r.Clock.Now()))}, nil
 }
 
-// gather reads the members of a group, by name, and says whether the cache lacks something that was written for one of them.
+// gather reads the members of a group, by name. behind is true when the cache lacks something that was written for one of them.
 func (r *reconciler) gather(ctx context.Context, req reconcile.Request) (members []member, behind bool, err error) {
 	var list nebiusv1alpha1.JailedConfigList
 	if err := r.List(ctx, &list, client.InNamespace(req.Namespace)); err != nil {
@@ -102,8 +102,8 @@ func (r *reconciler) gather(ctx context.Context, req reconcile.Request) (members
 	return members, false, nil
 }
 
-// write writes the files that are not as they shall be, and returns until when old files stay beside them. Before it changes
-// one, the status of all members says that their update actions are to be done: after a crash in between they are owed.
+// write writes the files that differ, and returns until when old files stay beside them. Before it changes one, the status of all members
+// shows that their update actions are to be done: after a crash in between they are owed.
 func (r *reconciler) write(ctx context.Context, key string, members []member, p plan) (until time.Time, err error) {
 	changed, err := r.Writer.Changed(p.files)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *reconciler) write(ctx context.Context, key string, members []member, p 
 	return until, err
 }
 
-// owed says whether update actions of a member are not done.
+// owed reports whether a member has update actions that are not done.
 func (r *reconciler) owed(members []member) bool {
 	return slices.ContainsFunc(members, func(m member) bool {
 		c := meta.FindStatusCondition(m.config.Status.Conditions, nebiusv1alpha1.ConditionUpdateActionsCompleted)

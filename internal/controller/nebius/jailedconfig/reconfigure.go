@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// round is one rereading of the configuration, from the call until all slurmds have it. It is lost with the process; the next one
+// round is one rereading of the configuration, from the call until all slurmds have it. It is lost with the process; the next process
 // begins another, which does no harm.
 type round struct {
 	// before is when each slurmd had started.
@@ -27,7 +27,7 @@ type round struct {
 	pause    time.Duration
 }
 
-// roundInterval is between the beginnings of two rounds. Slurm tells in whole seconds when a slurmd has started: of one that rereads
+// roundInterval is the time between the beginnings of two rounds. Slurm reports in whole seconds when a slurmd has started: if one rereads
 // twice within a second, the second time cannot be seen.
 const roundInterval = 2 * time.Second
 
@@ -41,7 +41,7 @@ type waiting struct {
 	silent int
 }
 
-// pause is how long no round is to begin yet.
+// pause returns how long to wait before a round may begin.
 func (w *waiting) pause(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *waiting) end(key string) {
 // longestList bounds the waiting for a list; 10,000 nodes took 2.2 s.
 const longestList = time.Minute
 
-// listTimeout is how long to wait for a list of nodes.
+// listTimeout returns how long to wait for a list of nodes.
 func (w *waiting) listTimeout() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,8 +86,8 @@ func (w *waiting) answered(yes bool) {
 	}
 }
 
-// reconfigure has Slurm reread its configuration, or looks whether all slurmds have. A slurmd that rereads starts anew. It says
-// what is waited for, and nothing when all is done.
+// reconfigure has Slurm reread its configuration, or checks whether all slurmds have. A slurmd that rereads starts anew. waits is what is
+// waited for; empty when all is done.
 func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Duration, waits string, err error) {
 	w := r.waiting.of(key)
 	if pause := r.waiting.pause(r.Clock.Now()); w == nil && pause > 0 {
@@ -147,7 +147,7 @@ func (r *reconciler) nodes(ctx context.Context, slurm Slurm) (rest.NodeList, err
 	return list, err
 }
 
-// late are the nodes that have not started anew, of those that were there and still count.
+// late returns the nodes whose slurmds have not started anew, of those that were there and still count.
 func (w *round) late(nodes []*rest.Node) []string {
 	var names []string
 	for _, n := range nodes {
@@ -159,14 +159,14 @@ func (w *round) late(nodes []*rest.Node) []string {
 	return names
 }
 
-// counts says whether a slurmd of this node can be expected to reread anything. A state that is not understood counts.
+// counts reports whether a slurmd of this node can be expected to reread anything. A state that is not understood counts.
 func counts(n *rest.Node) bool {
 	s := node.Parse(n.State)
 	return !n.SlurmdTime.IsZero() && s.Down() != node.Yes && s.NotResponding() != node.Yes &&
 		!s.Has(node.PoweredDown) && !s.Has(node.PoweringDown) && !s.Has(node.PoweringUp)
 }
 
-// few names the first of many.
+// few names the first ones of many.
 func few(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// keeper is a slurmrestd that keeps so many requests, and answers all others at once. listed is how often states of its jobs were asked for.
+// keeper is a slurmrestd that keeps so many requests open, and answers all others at once. listed is how often states of its jobs were
+// asked for.
 type keeper struct{ keeps, closed, jobs, listed int }
 
 func (k *keeper) Nodes(ctx context.Context, _ time.Time) (rest.NodeList, error) {
@@ -59,7 +60,7 @@ func TestARequestThatSlurmrestdKeepsIsGivenUpAndMadeAgain(t *testing.T) {
 	})
 }
 
-// slurmrestd has ten connections for all who ask, unless it is told otherwise, and an idle one is kept for a minute and a half.
+// slurmrestd has ten connections for all clients by default, and keeps an idle one for a minute and a half.
 func TestEachLookAtSlurmGivesItsConnectionsBack(t *testing.T) {
 	slurm := &keeper{}
 	r := &reconciler{waiting: waiting{rounds: map[string]*round{}}, Options: Options{

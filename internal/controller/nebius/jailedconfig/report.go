@@ -19,11 +19,11 @@ import (
 
 // outcome is how far a group has come.
 type outcome struct {
-	// writing says that files are about to be written, written that they are.
+	// writing is true when files are about to be written, written when they are.
 	writing, written bool
-	// unwritten is why they could not be.
+	// unwritten is why they could not be written.
 	unwritten string
-	// waits is what the update actions wait for, and acted says that they are done.
+	// waits is what the update actions wait for; acted is true when they are done.
 	waits string
 	acted bool
 }
@@ -34,7 +34,7 @@ func (r *reconciler) report(ctx context.Context, members []member, p plan, o out
 	for _, m := range members {
 		after := m.config.DeepCopy()
 		files, actions := conditions(m, p, o)
-		var list []metav1.Condition // others are those of a version that did not serve the kind
+		var list []metav1.Condition // other conditions are from a version that did not serve the kind
 		for _, c := range after.Status.Conditions {
 			if slices.Contains([]string{kube.ConditionReady, kube.ConditionReconciling, kube.ConditionStalled, files.Type, actions.Type}, c.Type) {
 				list = append(list, c)
@@ -56,13 +56,13 @@ func (r *reconciler) report(ctx context.Context, members []member, p plan, o out
 	return errors.Join(errs...)
 }
 
-// part is a condition as a part of Ready.
+// part returns a condition as a part of Ready.
 func part(name string, c metav1.Condition) kube.Part {
 	stalled := c.Reason == nebiusv1alpha1.ReasonNotFound || c.Reason == nebiusv1alpha1.ReasonNotWritten
 	return kube.Part{Name: name, Ready: c.Status == metav1.ConditionTrue, Stalled: stalled, Reason: c.Reason, Message: c.Message}
 }
 
-// conditions are what a member says of its files and of its update actions.
+// conditions returns the conditions of a member about its files and its update actions.
 func conditions(m member, p plan, o outcome) (files, actions metav1.Condition) {
 	files = metav1.Condition{Type: nebiusv1alpha1.ConditionFilesWritten, Status: metav1.ConditionFalse}
 	actions = metav1.Condition{Type: nebiusv1alpha1.ConditionUpdateActionsCompleted, Status: metav1.ConditionFalse, Reason: nebiusv1alpha1.ReasonRefresh}
@@ -96,5 +96,5 @@ func conditions(m member, p plan, o outcome) (files, actions metav1.Condition) {
 	return files, actions
 }
 
-// oneLine is an error as a condition has it.
+// oneLine returns an error on one line, for a condition.
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }

@@ -34,17 +34,17 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Slurm is what is asked of Slurm.
+// Slurm is what the controller asks Slurm for.
 type Slurm interface {
 	Nodes(ctx context.Context, since time.Time) (rest.NodeList, error)
 	Diag(ctx context.Context) (rest.Diag, error)
 	Reconfigure(ctx context.Context) error
 	need.Slurm
-	// Close gives the connections back, of which slurmrestd has few.
+	// Close gives the connections back: slurmrestd has few.
 	Close()
 }
 
-// Options say what the controller works with.
+// Options are what the controller works with.
 type Options struct {
 	Writer *batch.Writer
 	// Slurm connects to Slurm.
@@ -85,10 +85,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// groupPrefix begins the request for a group. No object has a colon in its name.
+// groupPrefix begins the request for a group. The name of an object never has a colon.
 const groupPrefix = "group:"
 
-// groupOf is the name of the request for the group that a JailedConfig belongs to, or for it alone.
+// groupOf returns the name of the request for the group of a JailedConfig, or for the JailedConfig alone.
 func groupOf(c client.Object) string {
 	if group := c.GetLabels()[nebiusv1alpha1.LabelJailedAggregation]; group != "" {
 		return groupPrefix + group
@@ -100,7 +100,7 @@ func requests(_ context.Context, c client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: c.GetNamespace(), Name: groupOf(c)}}}
 }
 
-// users are the requests for JailedConfigs that name a ConfigMap.
+// users returns the requests for JailedConfigs that name a ConfigMap.
 func (r *reconciler) users(ctx context.Context, m client.Object) []reconcile.Request {
 	var list nebiusv1alpha1.JailedConfigList
 	if err := r.List(ctx, &list, client.InNamespace(m.GetNamespace())); err != nil {

@@ -34,7 +34,7 @@ type facts struct {
 	images image.Set
 }
 
-// seen is what runs of it; nil before it is made.
+// seen is the DaemonSet that runs; nil before it is made.
 type seen struct{ set *appsv1.DaemonSet }
 
 // Setup registers the controller of NodeConfigurators.
@@ -56,7 +56,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	return kind.Setup(mgr, reconcile.Watches{Owns: []client.Object{&appsv1.DaemonSet{}, &corev1.ServiceAccount{}}})
 }
 
-// Prunes are the kinds of objects that are deleted when they are no longer composed. The DaemonSet always is.
+// Prunes returns the kinds of objects that are deleted when they are no longer composed. The DaemonSet always is.
 func Prunes() []client.Object { return []client.Object{&corev1.ServiceAccount{}} }
 
 func decide(f facts) *reconcile.Plan {
@@ -90,7 +90,7 @@ func report(n *nebiusv1alpha1.NodeConfigurator, o reconcile.Outcome[facts, *reco
 	return reconcile.Report{Parts: []kube.Part{pods}}
 }
 
-// rolledOut says on how many Kubernetes nodes the pods run as the newest spec wants them.
+// rolledOut reports on how many Kubernetes nodes the pods run as the newest spec wants them.
 func rolledOut(set *appsv1.DaemonSet) kube.Part {
 	part := kube.Part{Name: "pods", Reason: kube.ReasonRollingOut}
 	switch {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset writes the status of NodeSets of group slurm.nebius.ai, and makes the NodeSetPowerStates of those with ephemeral
-// nodes. The NodeSet of group slinky.slurm.net that each is composed to is applied with the rest of its SlurmCluster.
+// Package nodeset writes the status of NodeSets of group slurm.nebius.ai, and makes the NodeSetPowerStates of those with ephemeral nodes.
+// The NodeSet of group slinky.slurm.net that each becomes is applied with the rest of its SlurmCluster.
 package nodeset
 
 import (
@@ -75,12 +75,12 @@ func (r *reconciler) nodeSetsOf(ctx context.Context, o client.Object) []ctrl.Req
 
 // facts are what is known about a NodeSet.
 type facts struct {
-	// set is the NodeSet itself, owner the name of its SlurmCluster, empty if it has none, and cluster that object, nil if there is
-	// none.
+	// set is the NodeSet itself; owner is the name of its SlurmCluster, empty if it has none; cluster is that object, nil if it does not
+	// exist.
 	set     *nebiusv1alpha1.NodeSet
 	owner   string
 	cluster *nebiusv1.SlurmCluster
-	// composed is what it is composed to; nil if that does not exist yet.
+	// composed is the NodeSet of group slinky.slurm.net that it becomes; nil if that does not exist yet.
 	composed *slinkyv1beta1.NodeSet
 	// power is the NodeSetPowerState of its name; nil if there is none.
 	power *nebiusv1alpha1.NodeSetPowerState
@@ -120,7 +120,7 @@ func (r *reconciler) gather(ctx context.Context, set *nebiusv1alpha1.NodeSet) (f
 	return f, nil
 }
 
-// plan is what the spec means, and the NodeSetPowerState. The SlurmCluster's reconciler applies what a NodeSet is composed to.
+// plan is the checked spec and the NodeSetPowerState. The SlurmCluster's reconciler applies what a NodeSet is composed to.
 type plan struct{ reconcile.Plan }
 
 func decide(f facts) *plan {

@@ -49,7 +49,7 @@ func (f facts) phase(part kube.Part) nebiusv1alpha1.NodeSetPhase {
 
 func (f facts) atRest() bool { return f.cluster != nil && f.cluster.Spec.Maintenance.Downscaled() }
 
-// comesBack says that the workers are still scaled to zero after maintenance.
+// comesBack reports whether the workers are still scaled to zero after maintenance.
 func (f facts) comesBack() bool {
 	return !f.atRest() && f.composed != nil && f.composed.Replicas() == 0 && (f.set.Spec.Replicas == nil || *f.set.Spec.Replicas > 0)
 }

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notserved tells the owners of JailedConfigs that no sconfigcontroller serves: by condition Ready False with reason NotServed and
-// by an event. Manifests of the predecessor have such objects, and whoever applies them must not wait for what never comes.
+// Package notserved shows the owners of JailedConfigs that no sconfigcontroller serves them: by condition Ready False with reason NotServed
+// and by an event. Manifests of the predecessor have such objects, and whoever applies them must not wait in vain.
 package notserved
 
 import (
@@ -45,8 +45,8 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	return kind.Setup(mgr, reconcile.Watches{Other: withClusters(&base)})
 }
 
-// kept says whether a JailedConfig is sconfigcontroller's: it has told something of the object, or a SlurmCluster of the namespace runs
-// it, so that it will. Its status has one writer.
+// kept reports whether a JailedConfig belongs to sconfigcontroller: it has written a status, or a SlurmCluster of the namespace runs it, so
+// that it will. A status has one writer.
 func kept(base *reconcile.Base) func(context.Context, *nebiusv1alpha1.JailedConfig) (bool, error) {
 	return func(ctx context.Context, c *nebiusv1alpha1.JailedConfig) (bool, error) {
 		if meta.FindStatusCondition(c.Status.Conditions, nebiusv1alpha1.ConditionFilesWritten) != nil {
@@ -88,7 +88,7 @@ func withClusters(base *reconcile.Base) func(*builder.Builder) {
 	}
 }
 
-// decide does nothing, and says so.
+// decide returns an empty plan.
 func decide(struct{}) *reconcile.Plan {
 	var p reconcile.Plan
 	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed,

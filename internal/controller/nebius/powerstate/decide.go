@@ -16,10 +16,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
-// plan is what is to be done for a NodeSetPowerState. Without an answer of Slurm nothing is.
+// plan is what is to be done for a NodeSetPowerState. Without an answer from Slurm nothing is.
 type plan struct {
 	reconcile.Plan
-	// asked says that Slurm has answered, so that the nodes below are decided.
+	// asked reports whether Slurm has answered, so that nodes is decided.
 	asked bool
 	nodes plans.ActiveNodes
 }
@@ -48,7 +48,7 @@ func decide(f facts) *plan {
 	return p
 }
 
-// powers are what is known of each ordinal.
+// powers returns what is known of each ordinal.
 func (f *facts) powers() map[int32]plans.OrdinalPower {
 	out := map[int32]plans.OrdinalPower{}
 	active, before := sets.New(f.state.Spec.ActiveNodes...), sets.New(shown(f.state)...)
@@ -62,7 +62,7 @@ func (f *facts) powers() map[int32]plans.OrdinalPower {
 	return out
 }
 
-// shown are the ordinals that the operator has shown in spec.activeNodes; none when it has not yet, or when that cannot be read.
+// shown returns the ordinals that the operator has shown in spec.activeNodes; none when it has shown none yet, or when they cannot be read.
 func shown(state *nebiusv1alpha1.NodeSetPowerState) (out []int32) {
 	for text := range strings.SplitSeq(state.Annotations[nebiusv1alpha1.AnnotationActiveNodes], ",") {
 		if ordinal, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -72,7 +72,7 @@ func shown(state *nebiusv1alpha1.NodeSetPowerState) (out []int32) {
 	return out
 }
 
-// join writes ordinals as shown reads them.
+// join writes ordinals in the form that shown reads.
 func join(ordinals []int32) string {
 	texts := make([]string, len(ordinals))
 	for i, ordinal := range ordinals {

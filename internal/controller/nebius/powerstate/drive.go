@@ -34,8 +34,8 @@ func (r *reconciler) drive(ctx context.Context, state *nebiusv1alpha1.NodeSetPow
 	return errors.Join(err, r.show(ctx, state, p))
 }
 
-// request has Slurm power nodes up and down. It asks before what Slurm wants by now: a request that is made twice would undo what
-// somebody else has asked for meanwhile.
+// request has Slurm power nodes up and down. It first asks what Slurm wants by now: a request that is made twice would undo what somebody
+// else has asked for meanwhile.
 func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetPowerState, f facts, p *plan) error {
 	l, ok := r.linkOf(f.composed)
 	if !ok || len(p.nodes.Up)+len(p.nodes.Down) == 0 {
@@ -78,7 +78,7 @@ func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetP
 	return failures.Err()
 }
 
-// names are the Slurm nodes of ordinals.
+// names returns the Slurm nodes of ordinals.
 func (f *facts) names(ordinals []int32) (out []string) {
 	for _, ordinal := range ordinals {
 		out = append(out, f.nodes[ordinal].name)
@@ -87,7 +87,7 @@ func (f *facts) names(ordinals []int32) (out []string) {
 }
 
 // show writes what Slurm wants, and that it has been shown, in one patch. If somebody else has changed the object meanwhile, the next pass
-// sees what.
+// sees the change.
 func (r *reconciler) show(ctx context.Context, state *nebiusv1alpha1.NodeSetPowerState, p *plan) error {
 	note, noted := state.Annotations[nebiusv1alpha1.AnnotationActiveNodes]
 	if noted && note == join(p.nodes.Shown) && sameSet(p.nodes.Active, state.Spec.ActiveNodes) {
@@ -115,7 +115,7 @@ func (r *reconciler) show(ctx context.Context, state *nebiusv1alpha1.NodeSetPowe
 	return nil
 }
 
-// sameSet says whether two lists have the same ordinals. The first is in order.
+// sameSet reports whether two lists have the same ordinals. The first is in order.
 func sameSet(ordered, other []int32) bool {
 	return slices.Equal(ordered, slices.Compact(slices.Sorted(slices.Values(other))))
 }

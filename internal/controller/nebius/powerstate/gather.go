@@ -28,12 +28,12 @@ import (
 // facts are what is known about a NodeSetPowerState.
 type facts struct {
 	state *nebiusv1alpha1.NodeSetPowerState
-	// set is the NodeSet that it names, nil if there is none, and composed what that is composed to, nil while there is nothing.
+	// set is the NodeSet that it names, nil if there is none. composed is what that NodeSet is composed to, nil while there is nothing.
 	set      *nebiusv1alpha1.NodeSet
 	composed *slinkyv1beta1.NodeSet
-	// asked says that Slurm said just now what nodes has.
+	// asked reports whether nodes has what Slurm reports now.
 	asked bool
-	// reachable says that Slurm answers, as far as the Controller says: an answer is on its way, or Slurm has missed it for a moment.
+	// reachable reports whether Slurm answers, according to the Controller: an answer is on its way, or Slurm has missed one.
 	reachable bool
 	nodes     map[int32]slurmNode
 	pods      map[int32]pod
@@ -42,14 +42,14 @@ type facts struct {
 // slurmNode is the Slurm node of a worker.
 type slurmNode struct {
 	name string
-	// known says that Slurm has it.
+	// known reports whether Slurm has it.
 	known bool
 	state node.State
-	// held says that somebody else has drained it or set it DOWN.
+	// held reports whether somebody else has drained it or set it DOWN.
 	held bool
 }
 
-// pod is what the status tells of a pod.
+// pod is what the status shows of a pod.
 type pod struct {
 	name, node     string
 	phase          corev1.PodPhase
@@ -101,7 +101,7 @@ func (r *reconciler) gather(ctx context.Context, state *nebiusv1alpha1.NodeSetPo
 	return f, err
 }
 
-// reachable says whether the Controller of a NodeSet says that Slurm answers.
+// reachable reports whether Slurm answers according to the Controller of a NodeSet.
 func (r *reconciler) reachable(ctx context.Context, composed *slinkyv1beta1.NodeSet) (bool, error) {
 	key := types.NamespacedName{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name}
 	controller := &slinkyv1beta1.Controller{}
@@ -122,7 +122,7 @@ func (r *reconciler) linkOf(composed *slinkyv1beta1.NodeSet) (*link.Link, bool) 
 	return r.links.Get(link.Key{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name})
 }
 
-// pods are those of the workers, by ordinal.
+// pods returns the pods of the workers, by ordinal.
 func (r *reconciler) pods(ctx context.Context, composed *slinkyv1beta1.NodeSet) (map[int32]pod, error) {
 	var list corev1.PodList
 	err := r.Client.List(ctx, &list, client.InNamespace(composed.Namespace), client.MatchingFields{kube.OwnerIndex: string(composed.UID)},
@@ -139,7 +139,7 @@ func (r *reconciler) pods(ctx context.Context, composed *slinkyv1beta1.NodeSet) 
 	return out, nil
 }
 
-// hear takes what Slurm says of all nodes that the NodeSet may have, and of those that spec.activeNodes names.
+// hear takes what Slurm reports of all nodes that the NodeSet may have, and of those that spec.activeNodes names.
 func (f *facts) hear(snapshot *link.Snapshot) {
 	f.asked = snapshot.Trust == link.Fresh
 	f.nodes = map[int32]slurmNode{}
@@ -156,7 +156,7 @@ func (f *facts) hear(snapshot *link.Snapshot) {
 	}
 }
 
-// ordinals are all that something may be said of.
+// ordinals returns all ordinals about which there may be something to report.
 func (f *facts) ordinals() map[int32]bool {
 	out := map[int32]bool{}
 	for ordinal := range f.composed.Replicas() {

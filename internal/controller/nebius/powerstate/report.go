@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// maxNodeStates is how many nodes the status tells of: each takes some 150 bytes, and an object has at most 1.5 MB.
+// maxNodeStates is how many nodes the status shows: each takes some 150 bytes, and an object has at most 1.5 MB.
 const maxNodeStates = 1000
 
 func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
@@ -54,17 +54,17 @@ func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, 
 	return out
 }
 
-// words are what is said of the nodes, by ordinal.
+// words are what the status shows of the nodes, by ordinal.
 type words map[int32]word
 
-// word is what is said of one node.
+// word is what the status shows of one node.
 type word struct {
 	nebiusv1alpha1.NodePowerState
-	// active says that the node is to run; moving that it is powered up or down.
+	// active reports whether the node is to run, moving whether it is powered up or down.
 	active, moving bool
 }
 
-// said is what there is to say of each node that is to run, has a pod, or of which something is asked.
+// said returns what there is to show of each node that is to run, has a pod, or has a request.
 func (f *facts) said(p *plan) words {
 	out := words{}
 	for ordinal, n := range f.nodes {
@@ -87,13 +87,13 @@ func (f *facts) said(p *plan) words {
 	return out
 }
 
-// has says whether ordinals, which are in order, have one.
+// has reports whether ordinals, which are in order, have this one.
 func has(ordinals []int32, ordinal int32) bool {
 	_, found := slices.BinarySearch(ordinals, ordinal)
 	return found
 }
 
-// waits says what a node waits for, and whether it is powered up or down; empty when it waits for nothing.
+// waits returns what a node waits for, empty for nothing, and whether it is powered up or down.
 func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, moving bool) {
 	n, worker := f.nodes[ordinal], f.pods[ordinal]
 	switch {
@@ -125,7 +125,7 @@ func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, movi
 	return "", false
 }
 
-// states are the status of the nodes. A phase that is as before has the time of before.
+// states returns the status of the nodes. A phase that has not changed keeps its time.
 func (w words) states(before map[string]nebiusv1alpha1.NodePowerState, now time.Time) map[string]nebiusv1alpha1.NodePowerState {
 	ordinals := slices.SortedFunc(maps.Keys(w), func(a, b int32) int {
 		return cmp.Or(boolean(w[a].Message == "")-boolean(w[b].Message == ""), cmp.Compare(a, b))
@@ -151,7 +151,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// part says whether all nodes that are to run do.
+// part reports whether all nodes that are to run do.
 func (w words) part() kube.Part {
 	active, ready := 0, 0
 	for _, one := range w {
@@ -165,7 +165,7 @@ func (w words) part() kube.Part {
 	}
 }
 
-// moving is how many nodes are powered up or down.
+// moving returns how many nodes are powered up or down.
 func (w words) moving() (n int) {
 	for _, one := range w {
 		n += boolean(one.moving)

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// world is a NodeSet of four nodes, of which nodes 0 and 1 are shown as those that run.
+// world returns a NodeSet of four nodes, of which nodes 0 and 1 are shown as running.
 func world() facts {
 	f := facts{
 		state:    &nebiusv1alpha1.NodeSetPowerState{Spec: nebiusv1alpha1.NodeSetPowerStateSpec{NodeSetRef: "n", ActiveNodes: []int32{0, 1}}},
@@ -45,7 +45,8 @@ func (f *facts) says(ordinal int32, state string) {
 func TestReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*facts)
-		// want is what is said of nodes that are not ready, as "ordinal phase state: message", ready of all, and scaling of the condition.
+		// want is what the status shows of nodes that are not ready, as "ordinal phase state: message", ready of all, and scaling of the
+		// condition.
 		want    []string
 		ready   string
 		scaling metav1.ConditionStatus

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package powerstate reconciles NodeSetPowerStates. It shows in spec.activeNodes which nodes of a NodeSet Slurm wants to run, passes
-// requests of others to change that on to Slurm, and writes the status. Pods are the business of the controller of NodeSets, which does
-// what Slurm says: docs/decisions/023-power-saving-by-slurms-word.md.
+// requests of others to change that on to Slurm, and writes the status. The controller of NodeSets makes and deletes the pods, as Slurm
+// wants: docs/decisions/023-power-saving-by-slurms-word.md.
 package powerstate
 
 import (
@@ -72,7 +72,7 @@ func sameName(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
-// ofPod maps a worker to the NodeSetPowerState that tells of it.
+// ofPod maps a worker to the NodeSetPowerState that shows it.
 func (r *reconciler) ofPod(ctx context.Context, o client.Object) []ctrl.Request {
 	controller := metav1.GetControllerOf(o)
 	if controller == nil || controller.Kind != "NodeSet" {
@@ -85,7 +85,7 @@ func (r *reconciler) ofPod(ctx context.Context, o client.Object) []ctrl.Request 
 	return reference.SourceOf(ctx, composed)
 }
 
-// podChanges are those that the status tells of.
+// podChanges lets through the changes that the status shows.
 func podChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Pod)
@@ -94,7 +94,7 @@ func podChanges() predicate.Predicate {
 	}}
 }
 
-// reachableChanges are those of whether Slurm answers.
+// reachableChanges lets through the changes of whether Slurm answers.
 func reachableChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*slinkyv1beta1.Controller)
@@ -103,12 +103,12 @@ func reachableChanges() predicate.Predicate {
 	}}
 }
 
-// inNamespace maps an object to the NodeSetPowerStates beside it.
+// inNamespace maps an object to the NodeSetPowerStates of its namespace.
 func (r *reconciler) inNamespace(ctx context.Context, o client.Object) []ctrl.Request {
 	return r.of(ctx, o.GetNamespace(), "")
 }
 
-// wake puts the NodeSetPowerStates on the queue whom a change of Slurm may concern.
+// wake puts the NodeSetPowerStates on the queue that a change in Slurm may concern.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == link.Slurmctld {
 		return
@@ -122,7 +122,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// of are the NodeSetPowerStates of a NodeSet, and of all in its namespace when set is empty.
+// of returns the NodeSetPowerStates of a NodeSet, and of all in its namespace when set is empty.
 func (r *reconciler) of(ctx context.Context, namespace, set string) (out []ctrl.Request) {
 	var list nebiusv1alpha1.NodeSetPowerStateList
 	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

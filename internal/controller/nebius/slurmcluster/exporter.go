@@ -9,8 +9,8 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
-// exporter writes the condition of the exporter; there is none where the spec asks for no exporter. Neither the phase nor Ready depend on
-// it: a cluster that is not watched runs jobs all the same.
+// exporter writes the condition of the exporter, if the spec asks for one. Neither the phase nor Ready depend on it: a cluster without an
+// exporter runs jobs all the same.
 func (s *status) exporter() {
 	const kind = nebiusv1.ConditionExporterAvailable
 	exporter, part := s.composed.Components.Exporter, s.seen.Exporter

@@ -21,12 +21,12 @@ import (
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=k8s.mariadb.com,resources=mariadbs;grants,verbs=get;list;watch;create;patch;delete
 
-// Definitions are the kinds of others that this controller looks for.
+// Definitions returns the kinds of other operators that this controller looks for.
 func Definitions() []foreignkind.Kind {
 	return []foreignkind.Kind{rendercontroller.ServiceMonitors(), compose.PodMonitors(), compose.MariaDBs(), compose.Grants(), compose.AppArmorProfiles()}
 }
 
-// installed says which kinds of other operators there are.
+// installed returns which kinds of other operators there are.
 func (r *reconciler) installed(ctx context.Context) (out compose.Installed, err error) {
 	out.MariaDB = foreignkind.Fit{Installed: true}
 	for _, kind := range Definitions() {

@@ -36,9 +36,9 @@ type deletedCluster struct {
 	uid             types.UID
 }
 
-// keptClaimsReporter says which claims stay behind when a SlurmCluster has gone: the state of slurmctld, the database, disks of
-// workers. It needs no finalizer, which would keep clusters from being deleted while the operator is away; if it is away
-// at that moment, nobody is told.
+// keptClaimsReporter reports which claims stay when a SlurmCluster has gone: the state of slurmctld, the database, disks of workers. It
+// needs no finalizer, which would keep clusters from being deleted while the operator is away. If it is away at that moment, there is no
+// report.
 type keptClaimsReporter struct{ reconcile.Base }
 
 func (r *keptClaimsReporter) setup(mgr ctrl.Manager) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 )
 
-// rest reads what the order depends on in which the parts of a cluster stop and come back.
+// rest reads what decides the order in which the parts of a cluster stop and come back.
 func (r *reconciler) rest(ctx context.Context, cluster *nebiusv1.SlurmCluster) (compose.ObservedRest, error) {
 	var out compose.ObservedRest
 	var err error

@@ -27,11 +27,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// topologyDelay is how long what changes in the network is collected: many workers start together, and each topology.conf is a
-// reconfiguration of Slurm.
+// topologyDelay is how long changes in the network are collected: many workers start together, and each topology.conf is a reconfiguration
+// of Slurm.
 const topologyDelay = time.Second
 
-// workers reads where the workers of a cluster are in the network. For a cluster that does not depend on it nothing is read.
+// workers reads where the workers of a cluster are in the network, and nothing for a cluster that does not depend on it.
 func (r *reconciler) workers(ctx context.Context, cluster *nebiusv1.SlurmCluster) ([]compose.ObservedWorker, error) {
 	if !compose.FollowsNetwork(cluster) {
 		return nil, nil
@@ -68,13 +68,13 @@ func (r *reconciler) workers(ctx context.Context, cluster *nebiusv1.SlurmCluster
 	return out, nil
 }
 
-// isRegistered says whether Slurm has the node of a worker.
+// isRegistered reports whether Slurm has the node of a worker.
 func isRegistered(p *corev1.Pod) bool {
 	c := workerpod.Condition(p, slinkyv1beta1.PodConditionRegistered)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// placementChanges lets through what counts of a worker: on which Kubernetes node it is, and whether Slurm has it.
+// placementChanges lets through what matters about a worker: on which Kubernetes node it is, and whether Slurm has it.
 func placementChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Pod)
@@ -83,8 +83,8 @@ func placementChanges() predicate.Predicate {
 	}}
 }
 
-// locationChanges lets through the changes of Kubernetes nodes that move them in the network. Which are there counts by the workers
-// that run on them.
+// locationChanges lets through the changes of Kubernetes nodes that move them in the network. Which nodes there are is known from the
+// workers that run on them.
 func (r *reconciler) locationChanges() predicate.Predicate {
 	located := func(o client.Object) bool {
 		at := topology.Locate(o.GetLabels(), r.topologyLabels)
@@ -108,7 +108,7 @@ func clusterOfWorker(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// clustersInNetworks are all clusters that depend on where Kubernetes nodes are.
+// clustersInNetworks returns all clusters that depend on where Kubernetes nodes are.
 func (r *reconciler) clustersInNetworks(ctx context.Context, _ client.Object) []ctrl.Request {
 	var clusters nebiusv1.SlurmClusterList
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -124,7 +124,7 @@ func (r *reconciler) clustersInNetworks(ctx context.Context, _ client.Object) []
 	return out
 }
 
-// soon wakes what an object is mapped to after topologyDelay, once for all events until then.
+// soon wakes the objects that an object is mapped to after topologyDelay, once for all events until then.
 func soon(of handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	add := func(ctx context.Context, o client.Object, q queue) {

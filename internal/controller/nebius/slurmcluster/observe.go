@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// Seen is what the composed objects report of themselves.
+// Seen is what the composed objects report.
 type Seen struct {
 	Controller, Accounting, RestAPI, LoginSet, SConfigController, Exporter kube.Part
 	// EditWaits is the condition of the Controller; nil when it has none.
@@ -78,7 +78,7 @@ func (r *reconciler) observe(ctx context.Context, cluster *nebiusv1.SlurmCluster
 	return err
 }
 
-// database reads from the server what the mariadb-operator says of its objects.
+// database reads from the server what the mariadb-operator reports of its objects.
 func database(ctx context.Context, c client.Reader, objects ...*unstructured.Unstructured) (out []kube.Part, err error) {
 	for _, composed := range objects {
 		if composed == nil {
@@ -102,7 +102,7 @@ func database(ctx context.Context, c client.Reader, objects ...*unstructured.Uns
 	return out, nil
 }
 
-// part reads a composed object into obj and says as a part how it is. The name of the part is how people find the object.
+// part reads a composed object into obj and returns its readiness as a part. The name of the part is how people find the object.
 func (r *reconciler) part(ctx context.Context, cluster *nebiusv1.SlurmCluster, obj reconcile.Object, kind string) (kube.Part, error) {
 	name := kind + " " + obj.GetName()
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -111,6 +111,6 @@ func (r *reconciler) part(ctx context.Context, cluster *nebiusv1.SlurmCluster, o
 		}
 		return kube.Part{}, fmt.Errorf("reading %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 	}
-	// The cache may lack what has been applied in this very pass.
+	// The cache may lack what this very pass has applied.
 	return kube.PartOf(name, r.Applier.Generation(cluster, obj), obj.GetConditions()), nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// served answers with one text, or that there is nothing.
+// served is a client that answers with one object, or that there is none.
 type served struct {
 	client.Reader
 	text string

@@ -27,15 +27,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
-// podsEndEvery is how often it is looked whether the last pod has ended that has the jail mounted: not every end of a pod
-// changes the status of what it belongs to.
+// podsEndEvery is how often to check whether the last pod that mounts the jail has ended: not every end of a pod changes the status of its
+// owner.
 const podsEndEvery = 10 * time.Second
 
 // maxLog bounds how much of the log of a failed pod is shown.
 const maxLog = 600
 
-// populate reads what is known of the Job that fills the jail. Pods are asked for only when they matter: the cache has none of
-// the Job, and not those of login.
+// populate reads what is known about the Job that fills the jail. Pods are asked for only when they matter: the cache has neither those of
+// the Job nor those of login.
 func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) (compose.ObservedPopulate, error) {
 	var out compose.ObservedPopulate
 	job := &batchv1.Job{}
@@ -61,7 +61,7 @@ func (r *reconciler) populate(ctx context.Context, cluster *nebiusv1.SlurmCluste
 	return out, err
 }
 
-// claimUID asks the server for the UID of a claim, which is a user's; empty if there is none.
+// claimUID asks the server for the UID of a user's claim; empty if there is none.
 func (r *reconciler) claimUID(ctx context.Context, namespace, name string) (types.UID, error) {
 	if name == "" {
 		return "", nil
@@ -75,7 +75,7 @@ func (r *reconciler) claimUID(ctx context.Context, namespace, name string) (type
 	return claim.UID, nil
 }
 
-// lastWords are the last lines of the pod of a Job that failed last.
+// lastWords returns the last lines of the log of the pod of a Job that failed last.
 func (r *reconciler) lastWords(ctx context.Context, job *batchv1.Job) (string, error) {
 	var pods corev1.PodList
 	err := r.Live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
@@ -101,7 +101,7 @@ func (r *reconciler) lastWords(ctx context.Context, job *batchv1.Job) (string, e
 	return text, nil
 }
 
-// jailUsers counts the login and worker pods of a cluster that have the jail mounted and have not ended, and those of sconfigcontroller.
+// jailUsers counts the login and worker pods of a cluster that mount the jail and have not ended, and those of sconfigcontroller.
 func (r *reconciler) jailUsers(ctx context.Context, cluster *nebiusv1.SlurmCluster) (users, writers int, err error) {
 	for _, of := range []struct {
 		labels client.MatchingLabels
@@ -147,7 +147,7 @@ func (s *status) jail(now time.Time) {
 	}
 }
 
-// jailPart is the jail as a part of the cluster. A later run that is under way, or waits, takes nothing from a jail that is filled.
+// jailPart returns the jail as a part of the cluster. A later run that is under way, or waits, does not make a filled jail less ready.
 func (s *status) jailPart() []kube.Part {
 	condition := s.composed.Jail.Condition
 	switch {
@@ -162,7 +162,7 @@ func (s *status) jailPart() []kube.Part {
 	return []kube.Part{{Name: "jail", Reason: condition.Reason, Message: condition.Message}}
 }
 
-// awaitsJail says of a component that is not there yet what it waits for.
+// awaitsJail replaces the message of a component that does not exist yet by what it waits for.
 func (s *status) awaitsJail(part kube.Part) kube.Part {
 	if s.composed.Jail.Awaited && !part.Ready && !part.Stalled {
 		part.Message = "waits for the jail, see condition " + nebiusv1.ConditionJailPopulated

@@ -28,7 +28,7 @@ func (s *status) sConfigController() {
 	}
 }
 
-// sConfigControllerPart is the program that writes files into the jail as a part of the cluster; none where it rests.
+// sConfigControllerPart returns the program that writes files into the jail as a part of the cluster; none where it rests.
 func (s *status) sConfigControllerPart() []kube.Part {
 	writer := s.composed.Components.SConfigController
 	switch {

@@ -28,7 +28,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// Setup registers the controller of SlurmClusters. definitions has the metadata of CRDs of others, if they are there. Labels of Kubernetes nodes below topologyLabels say where these are in the network.
+// Setup registers the controller of SlurmClusters. definitions has the metadata of other operators' CRDs, if they are there. Labels of
+// Kubernetes nodes below topologyLabels give their place in the network.
 func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base, definitions kube.Definitions, topologyLabels string) error {
 	r := &reconciler{Base: base, definitions: definitions, later: kube.NewLater(mgr, &nebiusv1.SlurmCluster{}), topologyLabels: topologyLabels}
 	specs := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
@@ -85,8 +86,7 @@ func (r *reconciler) clusterOf(ctx context.Context, o client.Object) []ctrl.Requ
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: name}}}
 }
 
-// neighbours maps a cluster to the others of its namespace: which of them is the oldest decides to whom NodeSets belong
-// that name no cluster.
+// neighbours maps a cluster to the other clusters of its namespace: the oldest of them gets the NodeSets that name no cluster.
 func (r *reconciler) neighbours(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters, err := reference.SlurmClusters(ctx, r.Client, o.GetNamespace())
 	if err != nil {
@@ -115,7 +115,7 @@ func clusterOfCheck(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}}
 }
 
-// requirementChanges are the changes of ActiveChecks that are required, were so, or are no more.
+// requirementChanges lets through the changes of ActiveChecks that are required, or were before.
 func requirementChanges() predicate.Predicate {
 	requires := func(o client.Object) bool {
 		check, ok := o.(*nebiusv1alpha1.ActiveCheck)

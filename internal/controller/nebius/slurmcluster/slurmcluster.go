@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmcluster reconciles SlurmClusters: it composes their component objects, applies them and rolls their
-// status up. What the components are made of is their controllers' business.
+// Package slurmcluster reconciles SlurmClusters: it composes their component objects, applies them and rolls up their status. The
+// controllers of the components do the rest.
 package slurmcluster
 
 import (
@@ -46,7 +46,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Prunes are the kinds of objects that are deleted when they are no longer composed. Each needs the index of
+// Prunes returns the kinds of objects that are deleted when they are no longer composed. Each needs the index of
 // kube.SetupIndexes. Controller, RestApi and LoginSet are not among them: every cluster has one.
 func Prunes() []client.Object {
 	return []client.Object{
@@ -58,9 +58,9 @@ func Prunes() []client.Object {
 
 type reconciler struct {
 	reconcile.Base
-	// definitions has the CRDs of others.
+	// definitions has the CRDs of other operators.
 	definitions kube.Definitions
-	// later watches those of their kinds of which the status matters.
+	// later watches those of their kinds whose status matters.
 	later *kube.Later
 	// topologyLabels is the prefix of the labels <prefix>/tier-N of Kubernetes nodes.
 	topologyLabels string
@@ -92,7 +92,7 @@ func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster)
 	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, RequiredChecks: required, Observed: observed, Images: r.Images}}, err
 }
 
-// requiredChecks are the names of the ActiveChecks that have to pass before workers of a cluster take jobs, sorted.
+// requiredChecks returns the names of the ActiveChecks that have to pass before workers of a cluster take jobs, sorted.
 func (r *reconciler) requiredChecks(ctx context.Context, cluster *nebiusv1.SlurmCluster) (out []string, err error) {
 	var list nebiusv1alpha1.ActiveCheckList
 	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -107,7 +107,7 @@ func (r *reconciler) requiredChecks(ctx context.Context, cluster *nebiusv1.Slurm
 	return out, nil
 }
 
-// observed reads what exists of a cluster. The server is asked about composed NodeSets whose source the cache does not show.
+// observed reads what exists of a cluster. It asks the server about composed NodeSets whose source the cache does not show.
 func (r *reconciler) observed(ctx context.Context, cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) (compose.Observed, error) {
 	var out compose.Observed
 	var composed slinkyv1beta1.NodeSetList

@@ -23,13 +23,13 @@ import (
 // status rolls up what is known about a cluster.
 type status struct {
 	cluster *nebiusv1.SlurmCluster
-	// composed is what the spec asks for, and problems are those of composing and of applying it.
+	// composed is what the spec asks for; problems are those found in composing and in applying it.
 	composed compose.Output
 	problems problem.List
-	// applied says that all of it is on the server.
+	// applied reports whether all of it is on the server.
 	applied bool
 	seen    Seen
-	// available says that all components that count are available.
+	// available reports whether all components that count are available.
 	available bool
 	report    reconcile.Report
 }
@@ -69,7 +69,7 @@ func (s *status) common() {
 	s.available = len(s.problems) == 0 && !s.cluster.Spec.Maintenance.Downscaled()
 	switch {
 	case len(s.problems) > 0:
-		// What is there goes on running as it was.
+		// What exists goes on running as it was.
 		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "the spec cannot be put into effect, see condition Stalled")
 	case s.cluster.Spec.Maintenance.Downscaled():
 		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "spec.maintenance is "+string(s.cluster.Spec.Maintenance))
@@ -116,7 +116,7 @@ func (s *status) components() {
 	s.exporter()
 }
 
-// images tells of images in whose place ours are, by an event when there is something new about it.
+// images reports the images that ours replace, by an event when there is something new.
 func (s *status) images() {
 	const kind = nebiusv1.ConditionImagesReplaced
 	if len(s.composed.Replaced) == 0 {
@@ -131,7 +131,7 @@ func (s *status) images() {
 	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonSoperatorImages, message)
 }
 
-// editWaits has the condition of the Controller where users of the cluster look.
+// editWaits copies the condition of the Controller to where users of the cluster look.
 func (s *status) editWaits() {
 	if waits := s.seen.EditWaits; waits != nil {
 		s.report.Say(waits.Type, waits.Status, waits.Reason, waits.Message)
@@ -160,7 +160,7 @@ func (s *status) component(kind string, parts ...kube.Part) {
 	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, strings.Join(messages, "; "))
 }
 
-// workers is the number of workers that the spec asks for when it is not at rest. How many come back is not composed yet.
+// workers returns the number of workers that the spec asks for when the cluster is not at rest. How many come back is not composed yet.
 func (s *status) workers() int {
 	if s.cluster.Spec.Maintenance.Downscaled() || s.composed.Rest.Clients != "" {
 		return len(s.composed.Components.NodeSets)
@@ -172,7 +172,7 @@ func (s *status) workers() int {
 	return total
 }
 
-// workerParts are the NodeSets, with the mistakes of those that are held.
+// workerParts returns the NodeSets, with the mistakes of those that are held.
 func (s *status) workerParts() []kube.Part {
 	parts := slices.Clone(s.seen.NodeSets)
 	for i, set := range s.composed.Components.NodeSets {
@@ -189,8 +189,8 @@ func (s *status) workerParts() []kube.Part {
 	return parts
 }
 
-// accountingParts are slurmdbd and the database that is made for it, or why there is none although the spec asks for it. A database
-// without replicas is not asked whether it is ready.
+// accountingParts returns slurmdbd and its database, or why there is none although the spec asks for it. A database without replicas is not
+// asked whether it is ready.
 func (s *status) accountingParts() []kube.Part {
 	if s.composed.Components.Accounting != nil {
 		if s.cluster.Spec.Maintenance.Downscaled() {
@@ -207,7 +207,7 @@ func (s *status) accountingParts() []kube.Part {
 	}}
 }
 
-// comesBack says of a component that is kept stopped, although the cluster is not to be at rest any more, what it waits for.
+// comesBack replaces the message of a component that is kept stopped after the maintenance by what it waits for.
 func (s *status) comesBack(part kube.Part, waits string) kube.Part {
 	if waits == "" || s.cluster.Spec.Maintenance.Downscaled() || !part.Ready {
 		return part
@@ -215,7 +215,7 @@ func (s *status) comesBack(part kube.Part, waits string) kube.Part {
 	return kube.Part{Name: part.Name, Reason: nebiusv1.ReasonWaiting, Message: waits}
 }
 
-// parts are what the cluster is ready by. A part at rest is ready when it rests.
+// parts returns what has to be ready for the cluster to be ready. A part at rest is ready when it rests.
 func (s *status) parts() []kube.Part {
 	rest := s.composed.Rest
 	parts := []kube.Part{
@@ -243,7 +243,7 @@ func (s *status) parts() []kube.Part {
 func (s *status) spec() {
 	switch mode := s.cluster.Spec.Maintenance; mode {
 	case nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail:
-		// The Job of before goes when the mode begins. Until it has gone, the mode has not begun.
+		// The Job from before goes when the mode begins. Until it has gone, the mode has not begun.
 		if s.applied || meta.FindStatusCondition(s.cluster.Status.Conditions, nebiusv1.ConditionPopulateJailMode) == nil {
 			s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
 		}

@@ -23,12 +23,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// at is a fixed time.
+// at returns a fixed time.
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 type outcome = reconcile.Outcome[facts, *plan, Seen]
 
-// composed composes a spec and lets all components report that they are ready, unless unready names them.
+// composed composes a spec and has all components report that they are ready, except those in unready.
 func composed(c *nebiusv1.SlurmCluster, sets []nebiusv1alpha1.NodeSet, unready ...string) outcome {
 	part := func(name string) kube.Part {
 		if slices.Contains(unready, name) {
