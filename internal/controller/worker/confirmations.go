@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/link"
 )
 
-// maxConfirmations is how many reconciles wait for the Slurm of one cluster at once. The others of the cluster come back later, and
-// those of other clusters go on when it is silent.
+// maxConfirmations is how many reconciles wait for the Slurm of one cluster at once. The others of the cluster come back later, and those
+// of other clusters go on when it is silent.
 const maxConfirmations = concurrency / 4
 
 // confirmations counts the reconciles that wait for Slurm to confirm a deletion, by cluster.
@@ -19,7 +19,7 @@ type confirmations struct {
 	of map[link.Key]int
 }
 
-// begin says whether one more may wait; it has to end then.
+// begin reports whether one more may wait. It has to call end then.
 func (c *confirmations) begin(cluster link.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

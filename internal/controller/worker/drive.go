@@ -18,8 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has
-// been asked again: of a thousand workers the last one's drain must not wait for what is shown of the first.
+// drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has been asked
+// again: of a thousand workers, the last drain must not wait for what the first pod shows.
 func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	if s.action.Drain != "" {
 		if orphaned, err := r.orphaned(ctx, s); orphaned || err != nil {
@@ -57,7 +57,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	return r.show(ctx, s)
 }
 
-// wantJobs lets the link ask for jobs while it must be known when those of this worker end.
+// wantJobs has the link ask for jobs while it must be known when those of this worker end.
 func (r *reconciler) wantJobs(s *scope) {
 	switch who := client.ObjectKeyFromObject(s.pod).String(); {
 	case s.link == nil || s.worker.Known == node.Unknown:
@@ -68,11 +68,11 @@ func (r *reconciler) wantJobs(s *scope) {
 	}
 }
 
-// confirmTimeout bounds how long to wait for Slurm's last word.
+// confirmTimeout bounds how long to wait for Slurm's confirmation.
 const confirmTimeout = 30 * time.Second
 
-// delete deletes the very version of the pod that was decided about: it may have been unretired since. Slurm is asked once
-// more before that, and the budget of the cluster has to allow it. Otherwise the action says what is waited for.
+// delete deletes the very version of the pod that was decided about: it may have been unretired since. Before that it asks Slurm once more,
+// and the budget of the cluster has to allow it. Otherwise the action has what is waited for.
 func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err error) {
 	if !s.action.NeverStarted && !r.allowed(ctx, s) {
 		return false, nil

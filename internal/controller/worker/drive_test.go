@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// A link ends with every cluster that is deleted, while its workers are being drained. That is nothing to complain about.
+// A link ends with every cluster that is deleted, while its workers are being drained. That is no error.
 func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	issuer, err := token.NewSigned([]byte("key"), "slurm", 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	}
 }
 
-// A link that does not run never answers. Five hundred workers that wait for it would be all that are looked after at once.
+// A link that does not run never answers. Five hundred workers that wait for it would use up the concurrency.
 func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	issuer, err := token.NewSigned([]byte("key"), "slurm", 0)
 	if err != nil {

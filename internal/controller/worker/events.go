@@ -19,11 +19,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// eventJoinInterval is how long an Event waits for others that say the same. Each is a write, and nobody waits for it as somebody may
-// for what else is written at the same time.
+// eventJoinInterval is how long an Event waits for others with the same text. Each is a write, and nobody waits for it as for other writes
+// of that moment.
 const eventJoinInterval = 2 * time.Second
 
-// eventJoiner joins Events of single workers: of a thousand that drain, a few Events of their NodeSet tell.
+// eventJoiner joins Events of single workers: for a thousand that drain, it writes a few Events of their NodeSet.
 type eventJoiner struct {
 	recorder events.EventRecorder
 
@@ -31,16 +31,16 @@ type eventJoiner struct {
 	waiting []*joinedEvent
 }
 
-// eventText is what happened, without to whom.
+// eventText is what happened, without the names of the workers.
 type eventText struct {
-	// reason and action are those of the Event.
+	// reason and action are the reason and action of the Event.
 	reason, action string
-	// what is told with a name in it, as "Slurm node %s drains", and many of several, as "%d Slurm nodes %s drain". text is added
-	// to both.
+	// one is the text with a name in it, as "Slurm node %s drains", many the text for several, as "%d Slurm nodes %s drain". text is added to
+	// both.
 	one, many, text string
-	// warning says that somebody has to do something about it.
+	// warning reports whether somebody has to do something about it.
 	warning bool
-	// gone says that the pod is no more, so that the Event is one of the NodeSet even of a single worker.
+	// gone reports whether the pod is gone, so that even for a single worker the Event is one of the NodeSet.
 	gone bool
 }
 
@@ -48,13 +48,13 @@ type eventText struct {
 type joinedEvent struct {
 	eventText
 	set *slinkyv1beta1.NodeSet
-	// first is the pod of the first name, which tells an Event from the next one: the API server's clients count those that are
-	// alike instead of writing them.
+	// first is the pod of the first name. It distinguishes an Event from the next one: the API server's clients count Events that are alike
+	// instead of writing them.
 	first *corev1.Pod
 	names []string
 }
 
-// add notes what happened to a worker, which is told by a name: that of the pod, or of the Slurm node.
+// add notes what happened to a worker. name is the name of the pod, or of the Slurm node.
 func (n *eventJoiner) add(set *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, s eventText) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,10 +98,10 @@ func (n *eventJoiner) publish() {
 	}
 }
 
-// maxEventListLength is how much of a host list fits into an Event beside what it says.
+// maxEventListLength is how much of a host list fits into an Event besides its text.
 const maxEventListLength = 512
 
-// Start writes the rest at the end of the operator.
+// Start publishes what is left when the operator ends.
 func (n *eventJoiner) Start(ctx context.Context) error {
 	<-ctx.Done()
 	n.publish()

@@ -22,7 +22,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// told keeps Events as lines. They come from a timer, and the race detector does not know that the test waits for it.
+// told keeps Events as lines. They come from a timer, and the race detector does not see that the test waits for it.
 type told struct {
 	mu    sync.Mutex
 	lines []string

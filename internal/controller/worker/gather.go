@@ -34,17 +34,17 @@ type scope struct {
 	node string
 	// maxWrites is how many pods may be written to at once now.
 	maxWrites int
-	// pending says that Slurm has not been asked since we last changed the node, or deleted its record: only then is there
-	// something to decide.
+	// pending reports whether Slurm has not been asked since we last changed the node, or deleted its record. There is nothing to decide until
+	// it has.
 	pending bool
-	// version is that of the pod: as it was read, or as our last write left it.
+	// version is the version of the pod, as it was read or as our last write left it.
 	version string
 	// worker is what was gathered, action what follows from it.
 	worker worker.Worker
 	action worker.Action
 }
 
-// gather puts together what Kubernetes knows of one worker.
+// gather collects what Kubernetes knows of one worker.
 func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (*scope, error) {
 	host, err := r.host(ctx, pod.Spec.NodeName)
 	if err != nil {
@@ -88,14 +88,15 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	return s, nil
 }
 
-// departs says that a NodeSet that is being deleted waits for its workers to go; whoever orphans them wants to keep them.
+// departs reports whether a NodeSet that is being deleted waits for its workers to go. When it is deleted with its pods orphaned, they are
+// to be kept.
 func departs(set *slinkyv1beta1.NodeSet) bool {
 	return set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers) &&
 		!slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// orphaned says whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes
-// the owner off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
+// orphaned reports whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes the owner
+// off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
 func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 	if s.worker.Pod.Retired != worker.DeletedWithNodeSet {
 		return false, nil
@@ -110,8 +111,8 @@ func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 	return !metav1.IsControlledBy(&live, s.set), nil
 }
 
-// look takes up what a snapshot of Slurm says of the worker, and decides. Of a snapshot that is not to be trusted, or older
-// than what we have written since, nothing counts.
+// look takes what a snapshot of Slurm has on the worker, and decides. A snapshot that cannot be trusted, or is older than our last write,
+// does not count.
 func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot) {
 	w := &s.worker
 	w.Lost = node.Unknown
@@ -121,7 +122,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	w.NeverAnswered = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
 	case snapshot.Trust == link.Stale:
-		// The snapshot says why in more words, and in others each time; these go on the pod.
+		// The reason in the snapshot is longer, and differs each time; this one goes on the pod.
 		w.Why = "Slurm does not answer"
 	case snapshot.Trust != link.Fresh:
 		w.Why = snapshot.Why
@@ -140,8 +141,8 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	}
 }
 
-// lost answers whether Slurm has lost its state, for a worker that the snapshot lacks. A No is the word of this very snapshot about
-// all workers of the cluster; it is not looked for before the absence is old enough to be believed.
+// lost answers whether Slurm has lost its state, for a worker that the snapshot lacks. A No comes from this very snapshot and all workers
+// of the cluster; it is not looked for before the absence is old enough to be believed.
 func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot) node.Answer {
 	w := &s.worker
 	switch {
@@ -158,14 +159,14 @@ func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot
 	return workerpod.Kept(all, snapshot).Not()
 }
 
-// shown says whether the pod shows a state that Slurm has told.
+// shown reports whether the pod shows a state from Slurm.
 func shown(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return strings.HasPrefix(string(c.Type), node.ConditionPrefix)
 	})
 }
 
-// completingSince is since when the Slurm node is COMPLETING, if it is: what the pod shows about that, which is now if it does not yet.
+// completingSince returns since when the Slurm node is COMPLETING, if it is: the time that the pod shows, or now if it shows none yet.
 func completingSince(pod *corev1.Pod, now time.Time) time.Time {
 	if c := workerpod.Condition(pod, completing); c != nil && !c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime.Time

@@ -25,8 +25,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// host gathers what is known of the Kubernetes node of a pod. No name is a pod that has none yet, which nobody has
-// cordoned; a node that does not exist is one of which nothing is known.
+// host gathers what is known about the Kubernetes node of a pod. An empty name is a pod without a node, which is not cordoned; nothing is
+// known about a node that does not exist.
 func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error) {
 	if name == "" {
 		return worker.Host{Cordoned: node.No}, nil
@@ -66,19 +66,19 @@ func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	return h
 }
 
-// takenByAutoscaler says that an autoscaler is taking the Kubernetes node away: cluster-autoscaler and Karpenter taint it instead of
-// cordoning it, and then evict what is there until that succeeds.
+// takenByAutoscaler reports whether an autoscaler is taking the Kubernetes node away: cluster-autoscaler and Karpenter taint it instead of
+// cordoning it, and then evict its pods until that succeeds.
 func takenByAutoscaler(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted"
 	})
 }
 
-// conditionReasons says what is wrong with a Kubernetes node, as far as these condition types say: "(Reason: Message); (…)".
+// conditionReasons returns what is wrong with a Kubernetes node according to these condition types: "(Reason: Message); (…)".
 func conditionReasons(n *corev1.Node, types []string) string {
 	var all []string
 	for _, c := range n.Status.Conditions {
-		is := corev1.ConditionTrue // of most conditions, such as MemoryPressure
+		is := corev1.ConditionTrue // for most conditions, such as MemoryPressure
 		if c.Type == corev1.NodeReady {
 			is = corev1.ConditionFalse
 		}
@@ -100,7 +100,7 @@ func (r *reconciler) kubeNodeChanges() predicate.Predicate {
 	}}
 }
 
-// podsOn are the workers on a Kubernetes node.
+// podsOn returns the workers on a Kubernetes node.
 func (r *reconciler) podsOn(ctx context.Context, o client.Object) []ctrl.Request {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.MatchingFields{workerpod.KubernetesNodeIndex: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {

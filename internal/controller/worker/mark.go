@@ -27,9 +27,9 @@ const owner = kube.FieldManager + "-worker"
 // marks are labels and annotations of ours.
 type marks struct{ labels, annotations map[string]string }
 
-// mark puts our labels and annotations on the pod, all at once, since what an apply leaves out is taken off. It says whether
-// the pod has them: when it waits for a permit, or has changed meanwhile, it has not. The protection is put on here, before
-// a job can start, and goes with what is shown.
+// mark puts our labels and annotations on the pod, all at once, since an apply removes what it leaves out. It reports whether the pod has
+// them: it does not while it waits for a permit, or has changed meanwhile. The protection is put on here, before a job can start, and is
+// taken off when the state is shown.
 func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
@@ -60,8 +60,8 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	}
 	marks := kube.Marks{Labels: want.labels, Annotations: want.annotations}
 	if !wanted || s.action.Announce {
-		// What an apply leaves out it takes off: a former leader, who has seen less, would take off the protection that another one
-		// has put on since. And whoever lets jobs onto the node does so in view of all that others have said.
+		// An apply removes what it leaves out: a former leader, who has seen less, would take off the protection that another one has put on
+		// since. And whoever lets jobs onto the node must have seen what all others have announced.
 		marks.ResourceVersion = pod.ResourceVersion
 	}
 	marked, err := kube.Mark(ctx, r.Client, pod, owner, marks)
@@ -80,8 +80,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// marksOf reads our marks from a pod. The cordon annotation belongs to others as well: it is ours with the mark that goes
-// with it.
+// marksOf reads our marks from a pod. Others set the cordon annotation, too: it is ours when our own mark is there.
 func marksOf(pod *corev1.Pod) marks {
 	m := marks{labels: map[string]string{}, annotations: map[string]string{}}
 	keep := func(to, from map[string]string, key string) {

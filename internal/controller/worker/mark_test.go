@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// What an apply leaves out is taken off, so that whatever a former leader writes to a pod might end a protection of which it
-// knows nothing, just as a job starts.
+// An apply removes what it leaves out. So whatever a former leader writes to a pod might end a protection that it does not know, just as a
+// job starts.
 func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// memory is what no object says of workers. All of it may be lost: an operator that starts looks longer before it believes
-// that a node is absent, and tries once more what Slurm refused.
+// memory holds what no object has about workers. All of it may be lost: an operator that starts watches longer before it believes that a node is
+// absent, and tries once more what Slurm refused.
 type memory struct {
-	// process tells what this process has announced from what others have.
+	// process distinguishes the announcements of this process from those of others.
 	process string
 
 	mu   sync.Mutex
 	pods map[types.NamespacedName]*past
-	// foreign is until when what other processes have sent, or this one for an earlier pod, may still let jobs onto a Slurm node.
+	// foreign is until when writes of other processes, or of this one for an earlier pod, may still let jobs onto a Slurm node.
 	foreign map[slurmNode]time.Time
-	// changing are pods the state of whose Slurm node is being changed. That outlives the pod: its successor has the node.
+	// changing are pods with a Slurm node whose state is being changed. That outlives the pod: its successor has the node.
 	changing map[types.NamespacedName]bool
 }
 
@@ -41,30 +41,29 @@ type past struct {
 	cluster link.Key
 	// slurm is the name of its Slurm node.
 	slurm string
-	// told is what another process has announced on the pod last. used is when the announcement was that we have used, sent when that
-	// was, and opening until when what we sent may arrive.
+	// told is the last announcement of another process on the pod. used is the time of the announcement that we have used, sent when we used
+	// it, and opening until when our write may arrive.
 	told                worker.Opening
 	used, sent, opening time.Time
-	// seen says that Slurm had its node once.
+	// seen reports whether Slurm had its node once.
 	seen bool
-	// held answers whether somebody else had a say in its node when Slurm told of it last.
+	// held answers whether somebody else had a say in its node when Slurm reported it last.
 	held node.Answer
 	// absent is since when Slurm did not have its node, whenever it was asked.
 	absent time.Time
 	// wrote is when the state of its Slurm node was last changed by us.
 	wrote time.Time
-	// refused is the change that failed last, so many times in a row, and retry when it may be tried again.
+	// refused is the change that failed last, failures how often in a row, and retry when it may be tried again.
 	refused  string
 	failures int
 	retry    time.Time
-	// writing are parts of the record that are on their way, recorded is when the last of them arrived, and tried what became
-	// of them.
+	// writing is how many parts of the record are being written, recorded is when the last of them arrived, and tried what became of them.
 	writing  int
 	recorded time.Time
 	tried    worker.Attempt
 }
 
-// of is the past of a pod. The caller holds the lock.
+// of returns the past of a pod. The caller holds the lock.
 func (m *memory) of(pod types.NamespacedName) *past {
 	if m.pods == nil {
 		m.pods = map[types.NamespacedName]*past{}
@@ -87,9 +86,9 @@ func (m *memory) changes(pod types.NamespacedName) {
 	m.changing[pod] = true
 }
 
-// changed notes a change, whether it succeeded or not: a reply may have been lost. What Slurm said before may be no longer
-// true: a node that was drained, undrained and is to be drained again still shows as drained, and jobs may run on it. One
-// that failed has a name, under which it is not tried again too soon.
+// changed notes a change, whether it succeeded or not: a reply may have been lost. What Slurm reported before may not be true any more: a
+// node that was drained, undrained and is to be drained again still shows as drained, and jobs may run on it. A change that failed has a
+// name, under which it is not tried again too soon.
 func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,10 +105,10 @@ func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string)
 	}
 }
 
-// maxRetryInterval is how long a change that goes on failing is not tried again.
+// maxRetryInterval is the longest time before a change that keeps failing is tried again.
 const maxRetryInterval = 5 * time.Minute
 
-// refused says until when a change is not to be tried again; zero when it may.
+// refused returns until when a change is not to be tried again; zero when it may.
 func (m *memory) refused(pod types.NamespacedName, change string, now time.Time) (until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,8 +118,8 @@ func (m *memory) refused(pod types.NamespacedName, change string, now time.Time)
 	return time.Time{}
 }
 
-// others notes until when what other processes have sent may let jobs onto the node of a worker, before a newer announcement takes
-// the place of theirs.
+// others notes until when writes of other processes may let jobs onto the node of a worker, before a newer announcement takes the place of
+// theirs.
 func (m *memory) others(n slurmNode, p *past, w *worker.Worker) {
 	for of, until := range m.foreign {
 		if !w.Now.Before(until) {
@@ -134,7 +133,7 @@ func (m *memory) others(n slurmNode, p *past, w *worker.Worker) {
 	m.remains(n, w.Opening.Over(w.Now))
 }
 
-// remains notes until when jobs may be let onto a node by what was sent for one of its pods. The caller holds the lock.
+// remains notes until when writes for one of its pods may let jobs onto a node. The caller holds the lock.
 func (m *memory) remains(n slurmNode, until time.Time) {
 	if m.foreign == nil {
 		m.foreign = map[slurmNode]time.Time{}
@@ -142,8 +141,8 @@ func (m *memory) remains(n slurmNode, until time.Time) {
 	m.foreign[n] = later(m.foreign[n], until)
 }
 
-// opens notes that jobs are let onto the node from now on, for which the announcement that there is counts once. It returns until when
-// what was sent before may arrive.
+// opens notes that jobs are let onto the node from now on, which uses up the announcement. It returns until when an earlier write may
+// arrive.
 func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,15 +152,15 @@ func (m *memory) opens(pod types.NamespacedName, announced, now time.Time) (befo
 	return before
 }
 
-// settled notes that what was sent last has arrived, or was not sent: only what was sent before may be under way.
+// settled notes that the last write has arrived, or was not sent: only an earlier one may be under way.
 func (m *memory) settled(pod types.NamespacedName, before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(pod).opening = before
 }
 
-// openings takes up what the pod says about who lets jobs onto the node, and fills in what follows from that and from what was seen
-// before. What this process has sent is over when Slurm shows the node open; what another one has announced is over with time.
+// openings takes what the pod shows about who lets jobs onto the node, and fills in what follows from that and from what was seen before. A
+// write of this process is over when Slurm shows the node open; an announcement of another one is over after a time.
 func (p *past) openings(process string, foreign time.Time, w *worker.Worker) {
 	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
 		p.opening = time.Time{}
@@ -215,14 +214,14 @@ func (w *writing) told(err error, now time.Time) {
 	}
 }
 
-// awaits says that a change of the state is on its way, so that nothing can be decided.
+// awaits reports whether a change of the state is on its way, so that nothing can be decided.
 func (m *memory) awaits(pod types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changing[pod]
 }
 
-// shows says whether a view that was asked for at taken shows the last change. One of the same moment may not.
+// shows reports whether a view that was asked for at taken shows the last change. One of the same moment may not.
 func (m *memory) shows(pod types.NamespacedName, taken time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,7 +229,7 @@ func (m *memory) shows(pod types.NamespacedName, taken time.Time) bool {
 	return !ok || taken.After(p.wrote)
 }
 
-// recall notes what Slurm says of a worker, and fills in what was seen of it before.
+// recall notes what Slurm reports of a worker, and fills in what was seen of it before.
 func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *worker.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,7 +250,7 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *worker.Wo
 	w.Absent, w.Tried, w.Recording, w.Recorded = p.absent, p.tried, p.writing > 0, p.recorded
 }
 
-// forget drops what is known of a pod that is gone, and returns its cluster. Its successor drains and undrains anew.
+// forget drops what is known about a pod that is gone, and returns its cluster. Its successor drains and undrains anew.
 func (m *memory) forget(pod types.NamespacedName) (cluster link.Key, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

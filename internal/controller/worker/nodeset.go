@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// settings are what a NodeSet says to each of its workers.
+// settings are what a NodeSet sets for each of its workers.
 type settings struct {
 	drainTimeout string
 	protection   worker.Protection
@@ -51,7 +51,7 @@ func nodeSetChanges() predicate.Predicate {
 	}
 }
 
-// podsOf are the workers of a NodeSet.
+// podsOf returns the workers of a NodeSet.
 func (r *reconciler) podsOf(ctx context.Context, o client.Object) []ctrl.Request {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(o.GetNamespace()), client.MatchingFields{kube.OwnerIndex: string(o.GetUID())},
@@ -63,7 +63,7 @@ func (r *reconciler) podsOf(ctx context.Context, o client.Object) []ctrl.Request
 	return requestsFor(pods.Items)
 }
 
-// requestsFor are the keys of pods.
+// requestsFor returns the keys of pods.
 func requestsFor(pods []corev1.Pod) []ctrl.Request {
 	requests := make([]ctrl.Request, 0, len(pods))
 	for i := range pods {

@@ -17,8 +17,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// highPriority is that of a worker that may have to be drained, and defaultPriority that of all others. Showing what Slurm says is
-// most of the work: when a thousand nodes are cordoned, the last drain must not wait for what is shown of the first.
+// highPriority is for a worker that may have to be drained, defaultPriority for all others. Showing Slurm's state is most of the work: when
+// a thousand nodes are cordoned, the last drain must not wait for what the first pod shows.
 const (
 	defaultPriority = 0
 	highPriority    = 10
@@ -48,7 +48,7 @@ func withHighPriority(find handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// cordons lets pods pass that were cordoned, retired, or neither any more.
+// cordons lets through pods that were cordoned, retired, or neither any more.
 func cordons() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // they come anyway
@@ -61,7 +61,7 @@ func cordons() predicate.Predicate {
 	}
 }
 
-// itself is the pod that an event is about.
+// itself returns the pod that an event is about.
 func itself(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }

@@ -13,16 +13,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// writeRecord changes the record of the Slurm node, without waiting for it: of a thousand new workers each has a comment of
-// its own, and a drain is not to wait until they are written. A failure keeps nothing else from being done; it is told on
-// the pod, and tried again later.
+// writeRecord changes the record of the Slurm node, without waiting for it: each of a thousand new workers has its own comment, and a drain
+// is not to wait until they are written. A failure holds up nothing else; the pod shows it, and it is tried again later.
 func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
 	record := s.action.Record
 	if record.Empty() {
 		return
 	}
-	// Each part by itself: what is refused must not hold up the rest, and parts that are the same for many nodes leave as one
-	// call. Comments never are, so they come last.
+	// Each part by itself: a refused part must not hold up the rest, and parts that are the same for many nodes leave as one call. Comments
+	// never are, so they come last.
 	var parts []link.Update
 	if record.Topology != nil {
 		parts = append(parts, link.Update{Topology: record.Topology})
@@ -47,7 +46,7 @@ func (r *reconciler) writeParts(ctx context.Context, l *link.Link, node string, 
 	})
 }
 
-// slurmMessage is what Slurm said, without what differs from one call to the next.
+// slurmMessage returns Slurm's message, without what differs from one call to the next.
 func slurmMessage(err error) string {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && refusal.Message != "" {
 		return refusal.Message

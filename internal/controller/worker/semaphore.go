@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxWrites is how many pods are written to at once. What is under way delays what everybody else asks of the API
-	// server, the renewal of our own Lease included: with 256, a thousand cordons on two cores cost the operator its lead.
+	// maxWrites is how many pods are written to at once. Writes under way delay all other requests to the API server, the renewal of our own
+	// Lease included: with 256, a thousand cordons on two cores cost the operator its lead.
 	maxWrites = 16
 	// maxWritesWhileDraining is how many while nodes are drained or workers come up, which comes first.
 	maxWritesWhileDraining = 1
-	// maxFirstWrites is how many if those are to be protected on whose nodes jobs may start already.
+	// maxFirstWrites is how many are written to at once if pods have to be protected on whose nodes jobs may start already.
 	maxFirstWrites = 64
 )
 
-// semaphore limits how many pods are written to at once. A pod waits outside of its
-// reconcile, where it would keep a drain from being looked at: it is put on the work queue when it gets its permit, and is decided about anew.
+// semaphore limits how many pods are written to at once. A pod waits outside of its reconcile, where it would keep a drain from being
+// looked at: it is put on the work queue when it gets its permit, and is decided about anew.
 type semaphore struct {
 	mu      sync.Mutex
 	held    map[types.NamespacedName]bool

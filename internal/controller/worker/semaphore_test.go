@@ -48,7 +48,7 @@ func TestWhoWaitsLongestIsNext(t *testing.T) {
 	}
 }
 
-// Whoever waits is woken in the end, whatever the limits are meanwhile.
+// Every pod that waits is woken in the end, whatever the limits are meanwhile.
 func TestNobodyWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var queue []types.NamespacedName

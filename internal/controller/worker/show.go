@@ -26,9 +26,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// show puts Slurm's state on the pod: one condition for each state that holds, and for a retired worker one that says what it waits
-// for. With them goes the protection of a worker on which nothing runs any more. That is most often what is to be shown, and the
-// API server takes labels of a pod together with its status. Only what differs is written.
+// show puts Slurm's state on the pod: one condition for each state that holds, and one with what a retired worker waits for. The protection
+// of a worker on which nothing runs any more ends by the same write. That is the most frequent change, and the API server takes labels of a
+// pod together with its status. Only what differs is written.
 func (r *reconciler) show(ctx context.Context, s *scope) error {
 	pod := s.pod
 	patch := showing(s, r.Clock.Now())
@@ -52,7 +52,7 @@ func (r *reconciler) show(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// another says that a patch was refused because a pod of another UID has the name by now.
+// another reports whether a patch was refused because a pod of another UID has the name by now.
 func another(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -61,14 +61,14 @@ func another(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// showing is the strategic merge patch that shows what differs; nil when nothing does.
+// showing returns the strategic merge patch that shows what differs; nil when nothing does.
 func showing(s *scope, now time.Time) map[string]any {
 	metadata := map[string]any{"uid": s.pod.UID}
 	patch := map[string]any{"metadata": metadata}
 	_, protected := s.pod.Labels[slinkyv1beta1.LabelPodProtect]
 	unprotect := protected && s.action.Protected == node.No
 	if unprotect {
-		// Nobody has protected it anew since it was read, as another operator may that knows more.
+		// The version ensures that no other operator, which may know more, has protected it anew since it was read.
 		metadata["labels"], metadata["resourceVersion"] = map[string]any{slinkyv1beta1.LabelPodProtect: nil}, s.version
 	}
 	conditions := differing(s.pod, wantedConditions(s.pod, s.worker, s.action), now)
@@ -81,7 +81,7 @@ func showing(s *scope, now time.Time) map[string]any {
 	return patch
 }
 
-// attention is the condition that names all troubles; nil when there are none.
+// attention returns the condition that names all troubles; nil when there are none.
 func attention(action worker.Action) *corev1.PodCondition {
 	if len(action.Troubles) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func attention(action worker.Action) *corev1.PodCondition {
 	}
 }
 
-// ourConditions are the types of all conditions that this controller writes.
+// ourConditions returns the types of all conditions that this controller writes.
 func ourConditions() []corev1.PodConditionType {
 	types := []corev1.PodConditionType{slinkyv1beta1.PodConditionRetiring, slinkyv1beta1.PodConditionNeedsAttention, slinkyv1beta1.PodConditionOutOfService,
 		slinkyv1beta1.PodConditionRegistered}
@@ -109,7 +109,7 @@ func ourConditions() []corev1.PodConditionType {
 // completing is the type of the condition of a node on which jobs end.
 const completing corev1.PodConditionType = node.ConditionPrefix + "Completing"
 
-// wantedConditions are all conditions of ours that the pod is to have. What Slurm said last stays while it says nothing.
+// wantedConditions returns all conditions of ours that the pod is to have. Slurm's last state stays while it does not answer.
 func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, kind := range ourConditions() {
@@ -124,7 +124,7 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 			}
 		case kind == slinkyv1beta1.PodConditionRetiring:
 			switch {
-			case w.Pod.Terminating && have != nil: // nobody needs to be told
+			case w.Pod.Terminating && have != nil: // nobody needs to know
 				out = append(out, *have)
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
 				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Message})
@@ -146,7 +146,7 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 		case slices.Contains(action.Conditions, string(kind)):
 			c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text}
 			if kind == completing {
-				c.LastTransitionTime = metav1.NewTime(w.Completing) // as other messages say
+				c.LastTransitionTime = metav1.NewTime(w.Completing) // as in other messages
 			}
 			out = append(out, c)
 		}
@@ -154,8 +154,8 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 	return out
 }
 
-// registered is the condition that remembers that Slurm has had the node of the worker; nil while it never has. What an earlier
-// worker has left there is DOWN.
+// registered returns the condition that remembers that Slurm has had the node of the worker; nil while it never has. The record of an
+// earlier worker is DOWN.
 func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition {
 	c := corev1.PodCondition{Type: slinkyv1beta1.PodConditionRegistered, Status: corev1.ConditionTrue}
 	switch {
@@ -168,7 +168,7 @@ func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition
 	return nil
 }
 
-// retiringReason is the typed form of what a retired worker waits for: the NodeSet reads it, and never the message.
+// retiringReason returns the typed form of what a retired worker waits for: the NodeSet reads it, and never the message.
 func retiringReason(w worker.Worker, action worker.Action) string {
 	if action.WaitsForJobs {
 		return slinkyv1beta1.ReasonWaitingForJobs
@@ -176,7 +176,7 @@ func retiringReason(w worker.Worker, action worker.Action) string {
 	return reasonOf(w.Pod.Retired)
 }
 
-// reasonOf is the cause in the form of a condition's reason: ScaleIn for scale-in.
+// reasonOf returns the cause in the form of a condition's reason: ScaleIn for scale-in.
 func reasonOf(cause nodeset.Cause) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(string(cause), "-") {
@@ -187,7 +187,7 @@ func reasonOf(cause nodeset.Cause) string {
 	return b.String()
 }
 
-// differing are the conditions of ours that the pod does not have in this form, and those that it is not to have.
+// differing returns the conditions of ours that the pod does not have in this form, and those that it is not to have.
 func differing(pod *corev1.Pod, wanted []corev1.PodCondition, now time.Time) []map[string]any {
 	var out []map[string]any
 	for _, kind := range ourConditions() {

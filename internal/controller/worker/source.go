@@ -29,7 +29,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// wakeWhenPermitted lets pods come back that waited for a permit.
+// wakeWhenPermitted wakes pods that waited for a permit.
 func (r *reconciler) wakeWhenPermitted() source.Source {
 	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
 		r.writes.wake = func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) }
@@ -37,7 +37,7 @@ func (r *reconciler) wakeWhenPermitted() source.Source {
 	})
 }
 
-// wakeByStorage wakes the pods whose ephemeral storage is nearly used up, or is so no more.
+// wakeByStorage wakes the pods whose ephemeral storage is nearly used up, or no longer so.
 func (r *reconciler) wakeByStorage() source.Source {
 	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
 		r.storage.Notify(func(pod types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: pod}) })

@@ -19,18 +19,18 @@ import (
 
 // stateChange is a change of the state of a Slurm node.
 type stateChange struct {
-	// what is it in the log, and told what an Event says of it.
+	// what names it in the log, told is the text of its Event.
 	what string
 	told eventText
-	// reason is the one of a drain.
+	// reason is the reason of a drain.
 	reason string
-	// opens says that it lets jobs onto the node.
+	// opens reports whether it lets jobs onto the node.
 	opens bool
-	// write hands it to the link, which drops what has not left by then; zero for whenever.
+	// write hands it to the link, which drops it if it has not left by then; zero for whenever.
 	write func(l *link.Link, ctx context.Context, node string, by time.Time, told func(error))
 }
 
-// stateChangeOf is what the action asks for.
+// stateChangeOf returns what the action asks for.
 func stateChangeOf(s *scope) (stateChange, bool) {
 	switch a := s.action; {
 	case a.Drain != "":
@@ -69,14 +69,13 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 	return stateChange{}, false
 }
 
-// refused says until when a change is not to be tried again; zero when it may.
+// refused returns until when a change is not to be tried again; zero when it may.
 func (r *reconciler) refused(s *scope, c stateChange) (until time.Time) {
 	return r.memory.refused(client.ObjectKeyFromObject(s.pod), c.what+c.reason, r.Clock.Now())
 }
 
-// setState drains and undrains the Slurm node, or lets it be used again. It does not wait for Slurm, or the workers of a
-// cluster that is silent would keep those of all others from being looked at. Nothing else is decided about the worker until
-// it is known what became of the change, which wakes it.
+// setState drains and undrains the Slurm node, or lets it be used again. It does not wait for Slurm, or the workers of a silent cluster
+// would hold up those of all others. Nothing else is decided about the worker until the result of the change is known, which wakes it.
 func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 	c, ok := stateChangeOf(s)
 	if !ok {
@@ -89,7 +88,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 	}
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
 	r.memory.changes(key)
-	settled := func() {} // a drain says nothing of what was sent before it
+	settled := func() {} // a drain does not settle what was sent before it
 	if c.opens {
 		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.settled(key, before) }

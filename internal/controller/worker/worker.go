@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker looks after single worker pods, one key each. It drains and undrains their Slurm nodes for reasons of ours and
-// shows Slurm's state on the pod. It protects busy pods from eviction, and deletes retired ones once nothing runs on them.
+// Package worker looks after single worker pods, one key each. It drains and undrains their Slurm nodes for reasons of ours and shows
+// Slurm's state on the pod. It protects busy pods from eviction, and deletes retired ones once nothing runs on them.
 package worker
 
 import (
@@ -35,9 +35,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch
 
-// concurrency is how many workers are looked after at once. Most of the time of a reconcile is waiting for a write to Slurm
-// that is joined with those of others: with fewer at once, a thousand drains would not fit into a few calls. How many write
-// to the API server is limited by a semaphore.
+// concurrency is how many workers are looked after at once. A reconcile mostly waits for a write to Slurm that is joined with others: with
+// a lower number, a thousand drains would not fit into a few calls. A semaphore limits how many write to the API server.
 const concurrency = 512
 
 type reconciler struct {
@@ -45,9 +44,9 @@ type reconciler struct {
 	links *link.Registry
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
-	// health says which conditions of Kubernetes nodes take workers out of service.
+	// health has the conditions of Kubernetes nodes that take workers out of service.
 	health health.Conditions
-	// storage knows of the ephemeral storage of worker pods; nil where nobody measures it.
+	// storage measures the ephemeral storage of worker pods; nil where nobody does.
 	storage    *podstorage.Meter
 	memory     memory
 	writes     semaphore
@@ -55,9 +54,8 @@ type reconciler struct {
 	events     *eventJoiner
 }
 
-// Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from what is wrong
-// according to its conditions of the propagated types. Conditions that announce maintenance, and what storage knows, drain the workers by
-// themselves.
+// Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from the node's conditions of the
+// propagated types. Conditions that announce maintenance, and full storage, drain the workers by themselves.
 func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
 	r := &reconciler{
 		Base: base, links: links, propagated: propagated, health: conditions, storage: storage,
@@ -112,7 +110,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		result.Priority = new(defaultPriority) // whatever it comes back for may wait
 		r.writes.end(req.NamespacedName, limit)
 	}()
-	// Here and below, what the cache has is only read.
+	// Here and below, objects from the cache are only read.
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -154,7 +152,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	return ctrl.Result{RequeueAfter: max(time.Millisecond, scope.action.Again.Sub(r.Clock.Now()))}, nil
 }
 
-// forget drops what is known of a pod that is gone.
+// forget drops what is known about a pod that is gone.
 func (r *reconciler) forget(pod types.NamespacedName) {
 	r.Applier.Forget(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 	cluster, known := r.memory.forget(pod)

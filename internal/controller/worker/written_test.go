@@ -24,7 +24,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
-// lagging is a client whose cache does not show what is written until it is told to.
+// lagging is a client whose cache shows what is written only later.
 type lagging struct {
 	client.Client
 	objects []client.Object

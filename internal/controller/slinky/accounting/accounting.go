@@ -61,9 +61,9 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	})
 }
 
-// Prunes are the kinds of objects that are deleted when they are no longer rendered, as when slurmdbd moves out of the
-// cluster: its Secret holds a password that nobody needs any more. Each needs the index of kube.SetupIndexes. Generated
-// keys and passwords are not controlled by the Accounting, and stay.
+// Prunes returns the kinds of objects that are deleted when they are no longer rendered, as when slurmdbd moves out of the cluster: nobody
+// needs the password in its Secret then. Each needs the index of kube.SetupIndexes. Generated keys and passwords are not controlled by the
+// Accounting, and stay.
 func Prunes() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.Service{}, &appsv1.StatefulSet{}}
 }
@@ -118,7 +118,7 @@ func decide(f facts) *reconcile.Plan {
 	return plan
 }
 
-// keys reads the keys and says in a condition how it went.
+// keys reads the keys and returns the result as a condition in f.
 func (r *reconciler) keys(ctx context.Context, f *facts) (err error) {
 	a := f.Accounting
 	f.SealingKey, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *a.AuthSlurmRef(), "spec.slurmKeyRef")
@@ -151,9 +151,9 @@ type observation struct {
 	// database is the embedded database; nil when there is none.
 	database *kube.Part
 	slurmdbd kube.Part
-	// pod is that of slurmdbd; nil when there is none.
+	// pod is the pod of slurmdbd; nil when there is none.
 	pod *corev1.Pod
-	// stopped says that neither slurmdbd nor its database has a pod, or is to have one.
+	// stopped reports whether neither slurmdbd nor its database has a pod, or is to have one.
 	stopped bool
 }
 
@@ -221,7 +221,7 @@ func tell(a *slinkyv1beta1.Accounting, out *reconcile.Report, c metav1.Condition
 	}
 }
 
-// running says whether slurmdbd has a pod or may get one. Of one that is not suspended nobody asks.
+// running reports whether slurmdbd has a pod or may get one. It is asked only while slurmdbd is suspended.
 func (r *reconciler) running(ctx context.Context, a *slinkyv1beta1.Accounting) (bool, error) {
 	if !a.Suspended() {
 		return false, nil
@@ -238,7 +238,7 @@ func (r *reconciler) running(ctx context.Context, a *slinkyv1beta1.Accounting) (
 	return !w.None(), err
 }
 
-// pod is the one of slurmdbd, or nil.
+// pod returns the pod of slurmdbd, or nil.
 func (r *reconciler) pod(ctx context.Context, a *slinkyv1beta1.Accounting) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	key := client.ObjectKey{Namespace: a.Namespace, Name: a.Key().Name + "-0"}

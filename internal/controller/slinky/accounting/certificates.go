@@ -23,7 +23,7 @@ const (
 	clientPath = "spec.storageConfig.tls.clientCertificateRef"
 )
 
-// certificateReferences are the objects with certificates for the connection to the database.
+// certificateReferences returns the objects with certificates for the connection to the database.
 func certificateReferences(a *slinkyv1beta1.Accounting) []string {
 	if a.Spec.StorageConfig == nil || a.Spec.StorageConfig.TLS == nil {
 		return nil
@@ -42,7 +42,7 @@ func certificateReferences(a *slinkyv1beta1.Accounting) []string {
 	return refs
 }
 
-// certificates reads the certificates, checks that they are some, and gives their digest to the pods.
+// certificates reads the certificates, checks that they are certificates, and gives their digest to the pods.
 func (r *reconciler) certificates(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
 	if a.Spec.StorageConfig == nil || a.Spec.StorageConfig.TLS == nil {
 		return nil

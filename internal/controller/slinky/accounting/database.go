@@ -16,23 +16,23 @@ import (
 	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
-// databaseSettleTimeout is the time in which a slurmdbd that has just started connects to its database and the kubelet notices. Until it
-// is over, "not connected" says nothing.
+// databaseSettleTimeout is how long a slurmdbd that has just started may take to connect to its database, and the kubelet to notice. Until
+// then, "not connected" means nothing.
 const databaseSettleTimeout = 20 * time.Second
 
 // Sight is what is seen of a slurmdbd and its database.
 type Sight struct {
 	Accounting *slinkyv1beta1.Accounting
-	// Problems are those of the spec.
+	// Problems are the problems of the spec.
 	Problems problem.List
-	// Pod is slurmdbd's; nil when there is none.
+	// Pod is slurmdbd's pod; nil when there is none.
 	Pod *corev1.Pod
-	// EmbeddedStarting says that there is an embedded database and that it is not ready.
+	// EmbeddedStarting reports whether there is an embedded database that is not ready.
 	EmbeddedStarting bool
 	Now              time.Time
 }
 
-// Reachable is the condition DatabaseReachable. It is False only when the sidecar beside slurmdbd has looked and seen no
+// Reachable returns the condition DatabaseReachable. It is False only when the sidecar beside slurmdbd has looked and seen no
 // connection; whatever hides the sidecar makes it Unknown.
 func Reachable(s Sight) metav1.Condition {
 	say := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
@@ -70,7 +70,7 @@ func Reachable(s Sight) metav1.Condition {
 	}
 }
 
-// Again is when the condition changes by the mere passing of time, or zero.
+// Again returns when the condition changes by time alone, or zero.
 func (s Sight) Again() time.Time {
 	watcher, running := s.watcher()
 	if !running || watcher.Ready || !s.Now.Before(settled(watcher)) {
@@ -88,7 +88,7 @@ func (s Sight) passwordProblem() (string, bool) {
 	return s.Problems[i].Error(), true
 }
 
-// watcher is the sidecar that knows about the database, when it runs.
+// watcher returns the sidecar that checks the connection to the database, when it runs.
 func (s Sight) watcher() (corev1.ContainerStatus, bool) {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return corev1.ContainerStatus{}, false
@@ -101,8 +101,8 @@ func (s Sight) watcher() (corev1.ContainerStatus, bool) {
 	return corev1.ContainerStatus{}, false
 }
 
-// nodeSilent is true when the pod is called not ready although its containers were: the node controller says so of the pods
-// of a node whose kubelet does not report.
+// nodeSilent reports whether the pod is shown not ready although its containers were: the node controller sets that on the pods of a node
+// whose kubelet does not report.
 func (s Sight) nodeSilent() bool {
 	for _, c := range s.Pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {

@@ -21,7 +21,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// slurmdbdPod is slurmdbd's pod whose sidecar has run for so long.
+// slurmdbdPod returns slurmdbd's pod with a sidecar that has run for so long.
 func slurmdbdPod(age time.Duration, watcher, slurmdbd bool) *corev1.Pod {
 	status := func(name string, ready bool) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, Ready: ready, State: corev1.ContainerState{

@@ -21,18 +21,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
-// slurmctlds is what is known of the slurmctlds of a Controller.
+// slurmctlds is what is known about the slurmctlds of a Controller.
 type slurmctlds struct {
 	pods []corev1.Pod
-	// linked says that slurmctld can be asked, through a RestApi; daemons is what it said.
+	// linked reports whether slurmctld can be asked, through a RestApi; daemons is what it answered.
 	linked  bool
 	daemons link.Daemons
 	// needs are the jobs that need partitions which are to go.
 	needs need.Answer
 }
 
-// refusal is why slurmctld does not take the configuration with the digest: the words of its own tools, or its last ones
-// when it does not run. It is empty when nothing is known against it.
+// refusal returns why slurmctld does not take the configuration with the digest: the words of its own tools, or its last words when it does
+// not run. It is empty when no refusal is known.
 func (s slurmctlds) refusal(digest string) string {
 	for i := range s.pods {
 		for _, words := range lastWords(s.pods[i].Status.InitContainerStatuses, pod.ReconfigureName) {
@@ -49,8 +49,7 @@ func (s slurmctlds) refusal(digest string) string {
 	return ""
 }
 
-// lastWords are the messages with which a container ended. Those of a slurmctld that has become ready since are of no
-// interest any more.
+// lastWords returns the messages with which a container ended. Those of a slurmctld that has become ready since do not matter any more.
 func lastWords(statuses []corev1.ContainerStatus, name string) []string {
 	var words []string
 	for _, c := range statuses {
@@ -69,8 +68,8 @@ func lastWords(statuses []corev1.ContainerStatus, name string) []string {
 // fatal begins the words with which the daemons and tools of Slurm end.
 const fatal = "fatal: "
 
-// complaint takes what matters out of a log: the line with which the daemon ended and, when the line before it has an
-// error, that, too, which is often the cause.
+// complaint takes what matters out of a log: the line with which the daemon ended and, when the line before it has an error, that line too:
+// it is often the cause.
 func complaint(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	last := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, fatal) })
@@ -86,7 +85,7 @@ func complaint(log string) string {
 
 func from(line, word string) string { return strings.TrimSpace(line[strings.Index(line, word):]) }
 
-// loadedAtStart says that every slurmctld pod has started with the configuration and runs.
+// loadedAtStart reports whether every slurmctld pod has started with the configuration and runs.
 func (s slurmctlds) loadedAtStart(digest string) bool {
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -103,8 +102,8 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-// configApplied says whether slurmctld has loaded the configuration that is wanted. before is the condition as it was, and
-// stays when nobody knows better about the same configuration.
+// configApplied reports whether slurmctld has loaded the wanted configuration. before is the condition as it was; it stays while nothing
+// newer is known about the same configuration.
 func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmctlds, before *metav1.Condition) metav1.Condition {
 	digest := c.Status.ConfigDigest
 	is := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
@@ -139,14 +138,14 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 	}
 }
 
-// invalid says whether any of the problems is one of the configuration.
+// invalid reports whether any of the problems is about the configuration.
 func invalid(problems problem.List) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool {
 		return p.Reason == slinkyv1beta1.ReasonInvalidConfiguration || p.Reason == slinkyv1beta1.ReasonConfigTooLarge
 	})
 }
 
-// rejected is the problem that a configuration has which slurmctld has refused.
+// rejected returns the problem of a configuration that slurmctld has refused.
 func rejected(applied metav1.Condition) problem.List {
 	if applied.Reason != slinkyv1beta1.ReasonConfigRejected {
 		return nil
@@ -157,7 +156,7 @@ func rejected(applied metav1.Condition) problem.List {
 // oldestRelease is the oldest Slurm that the operator is tested with.
 const oldestRelease = "24.11"
 
-// versionSupported says whether the operator can drive the release of slurmctld, once that is known.
+// versionSupported reports whether the operator can drive the release of slurmctld, once that is known.
 func versionSupported(release string) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionVersionSupported, Status: metav1.ConditionUnknown,
@@ -174,7 +173,7 @@ func versionSupported(release string) metav1.Condition {
 	return c
 }
 
-// versionPart is what else the Controller has to be ready by.
+// versionPart returns the part for the release of slurmctld, which the Controller has to be ready by, too.
 func versionPart(c metav1.Condition) []kube.Part {
 	if c.Status != metav1.ConditionFalse {
 		return nil

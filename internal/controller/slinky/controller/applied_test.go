@@ -19,7 +19,7 @@ func ended(message string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}}
 }
 
-// aPod is a ready slurmctld pod that was made for a digest.
+// aPod returns a ready slurmctld pod that was made for a digest.
 func aPod(digest string, change func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{slinkyv1beta1.AnnotationSlurmConfigHash: digest}}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

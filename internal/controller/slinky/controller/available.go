@@ -20,9 +20,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// active returns the name of the slurmctld pod that is in charge: the first in slurm.conf's order that answers, as every
-// client of Slurm finds it. While nobody answers, or cannot be asked, it stays the one that it was, and is the first at
-// the beginning. It is empty for a slurmctld without backups.
+// active returns the name of the slurmctld pod that is in charge: the first in slurm.conf's order that answers, as every client of Slurm
+// finds it. While none answers, or cannot be asked, it stays as it was, and is the first at the beginning. It is empty for a slurmctld
+// without backups.
 func active(c *slinkyv1beta1.Controller, s slurmctlds) string {
 	if c.Replicas() < 2 {
 		return ""
@@ -40,10 +40,10 @@ func active(c *slinkyv1beta1.Controller, s slurmctlds) string {
 	return c.PodName(0)
 }
 
-// suspended says why a slurmctld does not answer.
+// suspended is why a slurmctld does not answer.
 const suspended = "spec.suspend is true: slurmctld is stopped"
 
-// highlyAvailable says whether a backup could take over.
+// highlyAvailable reports whether a backup could take over.
 func highlyAvailable(of *slinkyv1beta1.Controller, s slurmctlds) metav1.Condition {
 	c := metav1.Condition{Type: slinkyv1beta1.ConditionHighlyAvailable, Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonNotAsked}
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
-// doubtful tells of what slurmctld starts with, as far as the operator knows, and that may not do.
+// doubtful reports settings with which slurmctld starts, as far as the operator knows, but which may not work.
 func doubtful(doubts problem.List) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionConfigDoubtful, Status: metav1.ConditionFalse,
@@ -44,8 +44,8 @@ func confined(lacks []string) metav1.Condition {
 	return c
 }
 
-// editWaits tells of partitions and nodes that stay for the jobs that may need them, and of these jobs. before is the condition as it was. While
-// there are problems, nothing of the edit has been carried out. An event tells what stays, and not each job that ends.
+// editWaits reports partitions and nodes that stay for the jobs that may need them, and these jobs. before is the condition as it was.
+// While there are problems, nothing of the edit has been carried out. An event reports what stays, and not each job that ends.
 func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.Condition) {
 	if len(p.Problems) > 0 {
 		return

@@ -76,8 +76,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definiti
 		PodsOf:   slinkyv1beta1.NameSlurmctld,
 		Claims:   true,
 		Other: func(b *builder.Builder) {
-			// With their specs, with whether they are there, and with how many workers they are to have, NodeSets take part in what
-			// is rendered.
+			// The specs of NodeSets, whether they exist, and how many workers they are to have decide what is rendered.
 			b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf), builder.WithPredicates(reference.TermsChange()))
 			b.WatchesRawSource(reconcile.SlurmChanges(r.links, wakeController))
 			r.watchDefinition(b)
@@ -85,12 +84,12 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definiti
 	})
 }
 
-// made are the kinds of objects that are rendered, and deleted when they no longer are.
+// made returns the kinds of objects that are rendered, and deleted when they no longer are.
 func made() []client.Object {
 	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.StatefulSet{}}
 }
 
-// references are what a Controller depends on. NodeSets refer to it and not the other way round.
+// references returns what a Controller depends on. NodeSets refer to it and not the other way round.
 func references(c *slinkyv1beta1.Controller) []string {
 	refs := []string{reference.To("Secret", c.AuthSlurmRef().Name), reference.To("Secret", c.AuthJwtRef().Name)}
 	if c.Spec.AccountingRef != nil {
@@ -183,7 +182,7 @@ func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, 
 		return fmt.Errorf("listing the NodeSets of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	for _, set := range list.Items {
-		// One that waits for its last jobs keeps its place in slurm.conf: slurmctld must not lose a partition with jobs.
+		// A NodeSet that waits for its last jobs keeps its place in slurm.conf: slurmctld must not lose a partition with jobs.
 		there := set.DeletionTimestamp == nil || slices.Contains(set.Finalizers, slinkyv1beta1.FinalizerWorkers)
 		if there && set.Spec.ControllerRef.InNamespace(c.Namespace) == nil {
 			in.NodeSets = append(in.NodeSets, set)

@@ -27,12 +27,12 @@ type facts struct {
 	keys metav1.Condition
 	// problems are what is wrong with what it refers to.
 	problems problem.List
-	// slurmctlds are the pods, and what Slurm says of itself.
+	// slurmctlds are the pods, and what Slurm reports of itself.
 	slurmctlds slurmctlds
 	// slurmctld and slurmdbd are the live StatefulSets; nil when there are none.
 	slurmctld, slurmdbd *appsv1.StatefulSet
 	absences            absences
-	// monitors says whether the cluster has ServiceMonitors that can be used.
+	// monitors is whether the cluster has ServiceMonitors that can be used.
 	monitors foreignkind.Fit
 }
 
@@ -63,7 +63,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 	return f, err
 }
 
-// readKeys reads the keys and says in a condition how it went.
+// readKeys reads the keys and returns the result as a condition in f.
 func (r *reconciler) readKeys(ctx context.Context, f *facts) (err error) {
 	c := f.Controller
 	_, f.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")

@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// live gathers the slurm.conf that is there, or what lingered in it when it is lost, and what Slurm has that the next one depends on: nodes, and partitions that no job needs.
+// live gathers the slurm.conf that is there, or what lingered in it when it is lost, and what the next one depends on in Slurm: nodes, and
+// partitions that no job needs.
 func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, slurmctld *appsv1.StatefulSet, in *rendercontroller.Input) error {
 	if c.Spec.External {
 		return nil
@@ -51,11 +52,11 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, slur
 	return nil
 }
 
-// maxRemembered is of how many Controllers the configuration is remembered.
+// maxRemembered is the number of Controllers whose configuration is remembered.
 const maxRemembered = 100
 
-// remember returns the files of the ConfigMap. When it is gone they are those that it had last. The memory may be lost; what lingers for jobs is
-// noted at the StatefulSet as well.
+// remember returns the files of the ConfigMap, or the last ones that it had when it is gone. The memory may be lost; what lingers for jobs
+// is noted at the StatefulSet as well.
 func (r *reconciler) remember(c *slinkyv1beta1.Controller, files map[string]string) map[string]string {
 	if len(files) > 0 {
 		r.configs.Add(c.UID, files)

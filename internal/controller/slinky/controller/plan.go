@@ -24,16 +24,16 @@ type plan struct {
 	doubts problem.List
 	// unconfined is what the configuration lacks to keep jobs to what they were given.
 	unconfined []string
-	// configDigest is that of the configuration which slurmctld is to have; that of the one before when there are problems.
+	// configDigest is the digest of the configuration that slurmctld is to have, and of the configuration before when there are problems.
 	configDigest string
 	// waits is what stays of the configuration before, for the jobs that may need it.
 	waits rendercontroller.EditWaits
-	// edits says that slurmctld is to get another configuration than the one that is there, and announced is the digest of the one that it is to
-	// have, also while that waits for jobs.
+	// edits reports whether slurmctld is to get another configuration. announced is the digest of the one that it is to have, also while that
+	// waits for jobs.
 	edits     bool
 	announced string
-	// marks are to be written on pods once everything is applied, and led in place of them when that fails: they do not tell
-	// kubelets of a configuration that is not there.
+	// marks are written on pods once everything is applied. led is written instead when that fails: it does not announce to kubelets a
+	// configuration that is not there.
 	marks, led []marking
 }
 
@@ -67,8 +67,8 @@ func decide(f facts) *plan {
 	return p
 }
 
-// exchangeStatefulSet lets the StatefulSet be made anew when its pods get their host names from another Service, which
-// cannot be changed. Its pods stay until the new one replaces them one by one.
+// exchangeStatefulSet has the StatefulSet made anew when its pods get their host names from another Service, which cannot be changed. Its
+// pods stay until the new one replaces them one by one.
 func exchangeStatefulSet(live *appsv1.StatefulSet, objects []render.Object) {
 	if live == nil {
 		return

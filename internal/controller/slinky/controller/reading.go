@@ -21,14 +21,14 @@ import (
 // absences are nodes whose records were deleted and whose workers have not registered again.
 type absences struct {
 	nodes []string
-	// endangered are those that jobs name, or may name: slurmctld would end these jobs if it read its configuration now.
+	// endangered are the nodes that jobs name, or may name: slurmctld would end these jobs if it read its configuration now.
 	endangered []string
 }
 
 const (
-	// askTimeout is how long a pass waits for what Slurm says of the jobs.
+	// askTimeout is how long a pass waits for Slurm's answer about the jobs.
 	askTimeout = 5 * time.Second
-	// absenceInterval is how long after that the jobs are looked at again.
+	// absenceInterval is how long after an answer the jobs are looked at again.
 	absenceInterval = 10 * time.Second
 )
 
@@ -58,8 +58,8 @@ func (a absences) wait(c *slinkyv1beta1.Controller, digest string) error {
 		digest, hostlist.Compress(slices.Clone(a.endangered)), slinkyv1beta1.AnnotationEndJobs, digest)
 }
 
-// configure tells the link what slurmctld is to read, before that is written. It is an error when records have been deleted since the
-// absences were gathered, so that they are gathered again.
+// configure announces to the link what slurmctld is to read, before that is written. It returns an error when records have been deleted
+// since the absences were gathered, so that they are gathered again.
 func (r *reconciler) configure(c *slinkyv1beta1.Controller, known absences, p *plan) error {
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {

@@ -37,8 +37,8 @@ type marking struct {
 	want marks
 }
 
-// mark returns the pods that lack marks. refresh is the digest of the configuration that kubelets are to be told of; when it is
-// empty, a mark for the configuration stays where it is.
+// mark returns the pods that lack marks. refresh is the digest of the configuration that kubelets have to notice; when it is empty, a mark
+// for the configuration stays where it is.
 func mark(pods []corev1.Pod, active, refresh string) []marking {
 	var out []marking
 	for i := range pods {

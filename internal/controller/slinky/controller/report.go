@@ -15,11 +15,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
-// observation is what runs of a Controller, beside what was gathered.
+// observation is what runs of a Controller, besides what was gathered.
 type observation struct {
 	// part is the StatefulSet of slurmctld.
 	part kube.Part
-	// stopped says that slurmctld has no pods and is to have none.
+	// stopped reports whether slurmctld has no pods and is to have none.
 	stopped bool
 }
 

@@ -18,7 +18,7 @@ import (
 
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
 
-// Definitions are the kinds of others that this controller looks for.
+// Definitions returns the kinds of other operators that this controller looks for.
 func Definitions() []foreignkind.Kind { return []foreignkind.Kind{rendercontroller.ServiceMonitors()} }
 
 // watchDefinition wakes the Controllers that ask for a ServiceMonitor when that kind comes or goes.

@@ -18,14 +18,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
-// wakeController wakes a Controller when its slurmctlds say something else, or when their link comes or goes.
+// wakeController wakes a Controller when its slurmctlds answer something else, or when their link comes or goes.
 func wakeController(_ context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == link.Slurmctld || change.Node == "" {
 		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
 	}
 }
 
-// running gathers what is known of the slurmctlds, and says to the link what is still to be found out.
+// running gathers what is known about the slurmctlds.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
 	out := slurmctlds{needs: need.Answer{Unknown: "without a RestApi nobody can ask Slurm"}}
 	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {

@@ -25,8 +25,8 @@ type upgrade struct {
 }
 
 // wait returns a problem while slurmdbd has not got its own image yet: slurmdbd must not be older than slurmctld
-// (https://slurm.schedmd.com/upgrades.html#upgrade_order). It need not be ready, since slurmctld can do without it for a
-// while, and converting a large database takes hours. One that is suspended begins with its new image.
+// (https://slurm.schedmd.com/upgrades.html#upgrade_order). It need not be ready, since slurmctld can do without it for a while, and
+// converting a large database takes hours. A suspended slurmdbd begins with its new image.
 func (u upgrade) wait() error {
 	if u.slurmctld == nil || imageOf(u.slurmctld) == u.image || u.accounting == nil || u.slurmdbd == nil || u.accounting.Suspended() {
 		return nil
@@ -39,7 +39,7 @@ func (u upgrade) wait() error {
 		"slurmctld gets its new image %s when slurmdbd of Accounting %s has %s, since slurmdbd must not be older", u.image, u.accounting.Name, u.slurmdbdImage)
 }
 
-// imageOf is the image of a StatefulSet's main container.
+// imageOf returns the image of a StatefulSet's main container.
 func imageOf(s *appsv1.StatefulSet) string {
 	if containers := s.Spec.Template.Spec.Containers; len(containers) > 0 {
 		return containers[0].Image
@@ -47,7 +47,7 @@ func imageOf(s *appsv1.StatefulSet) string {
 	return ""
 }
 
-// upgrade is what is known about the order, once the objects are rendered.
+// upgrade returns what is known about the order, once the objects are rendered.
 func (f facts) upgrade(objects []render.Object) upgrade {
 	a := f.Accounting
 	if a == nil || a.Spec.External {

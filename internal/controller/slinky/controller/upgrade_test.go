@@ -14,7 +14,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// running is a StatefulSet with an image, of which so many pods have the newest template.
+// running returns a StatefulSet with an image, with so many pods of the newest template.
 func running(image string, observed int64, updated int32) *appsv1.StatefulSet {
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	s.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}

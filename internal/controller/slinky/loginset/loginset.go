@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	})
 }
 
-// made are the kinds of objects that are rendered.
+// made returns the kinds of objects that are rendered.
 func made() []client.Object {
 	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}}
 }
@@ -87,7 +87,7 @@ type facts struct {
 	renderloginset.Input
 	// problems are what is wrong with what it refers to.
 	problems problem.List
-	// ready says that the wanted workload serves, so that one of the other kind is not needed any more.
+	// ready reports whether the wanted workload serves, so that the workload of the other kind is not needed any more.
 	ready bool
 }
 
@@ -123,7 +123,7 @@ func decide(f facts) *reconcile.Plan {
 	return plan
 }
 
-// workloads returns empty objects of the kind that runs the pods and of the one that does not.
+// workloads returns empty objects of the kind that runs the pods and of the other kind.
 func workloads(l *slinkyv1beta1.LoginSet) (wanted, other client.Object) {
 	if l.Workload() == slinkyv1beta1.LoginWorkloadStatefulSet {
 		return &appsv1.StatefulSet{}, &appsv1.Deployment{}

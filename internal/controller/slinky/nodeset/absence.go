@@ -13,14 +13,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// absences remember since when Slurm, whenever it was asked, did not have the nodes of workers. No object says that: the
-// times on pods are those of other clocks. All of it may be lost; then it is only looked longer.
+// absences remember since when Slurm, whenever it was asked, did not have the nodes of workers. No object has these times: the times on
+// pods are from other clocks. All of it may be lost; then the absence is watched for longer.
 type absences struct {
 	mu    sync.Mutex
 	since map[types.UID]map[string]time.Time // by NodeSet and pod
 }
 
-// recall notes what Slurm says now of the workers of a NodeSet, and fills in what was seen before.
+// recall notes what Slurm reports now of the workers of a NodeSet, and fills in what was seen before.
 func (a *absences) recall(set types.UID, facts *plans.Input) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// brakeChanges wakes the NodeSets of which other workers wait for the brake.
+// brakeChanges wakes the NodeSets whose workers begin or cease to wait for the brake.
 func (r *reconciler) brakeChanges() source.Source {
 	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
 		r.brakes.Notify(func(set types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: set}) })
@@ -28,8 +28,8 @@ func (r *reconciler) brakeChanges() source.Source {
 	})
 }
 
-// drainsPaused tells who waits until checks may take more workers out of service: by a condition, which a NodeSet of which nobody ever
-// waited has not, and by one event when the waiting begins.
+// drainsPaused reports which workers wait until checks may take more out of service: by a condition, which a NodeSet without such workers
+// never has, and by one event when the waiting begins.
 func drainsPaused(n *slinkyv1beta1.NodeSet, b brake.Status, out *reconcile.Report) {
 	before := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused)
 	if !b.Known || len(b.Waiting) == 0 && before == nil {
@@ -49,7 +49,7 @@ func drainsPaused(n *slinkyv1beta1.NodeSet, b brake.Status, out *reconcile.Repor
 	}
 }
 
-// shortened is a host list as it fits into a status.
+// shortened returns a host list cut to fit into a status.
 func shortened(list string) string {
 	if len(list) > maxOutOfServiceNodes {
 		return list[:maxOutOfServiceNodes-3] + "..."

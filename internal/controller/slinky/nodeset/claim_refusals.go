@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// claimRetryInterval is how long a claim is left alone that the API server did not let us change. A change of the claim ends it. No
-	// event tells of a change of what else may have refused it: a policy, a webhook, a right. With a thousand such claims that is 17
-	// requests a second.
+	// claimRetryInterval is how long a claim is left alone after the API server did not let us change it. A change of the claim ends it. No
+	// event shows a change of what else may have refused it: a policy, a webhook, a right. With a thousand such claims that is 17 requests a
+	// second.
 	claimRetryInterval = time.Minute
 	// maxClaimRefusals bounds how many refusals are kept. Forgetting one costs a request.
 	maxClaimRefusals = 4096
 )
 
-// A claimRefusal is that the API server did not let us change the owners of a claim.
+// A claimRefusal means that the API server did not let us change the owners of a claim.
 type claimRefusal struct {
-	// version is that of the claim, and owners are those that it was to have.
+	// version is the version of the claim, and owners are those that it was to have.
 	version string
 	owners  []metav1.OwnerReference
 	until   time.Time
 	why     error
 }
 
-// stands says that the same would be refused again.
+// stands reports whether the same change would be refused again.
 func (c claimRefusal) stands(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference, now time.Time) bool {
 	return now.Before(c.until) && c.version == claim.ResourceVersion && equality.Semantic.DeepEqual(c.owners, owners)
 }
 
-// refusalOf is what was said of the same change of a claim within the last minute.
+// refusalOf returns the refusal of the same change of a claim within the last minute.
 func (r *reconciler) refusalOf(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) (known claimRefusal, ok bool) {
 	value, _ := r.refusals.Get(claim.UID)
 	known, ok = value.(claimRefusal)
 	return known, ok && known.stands(claim, owners, r.Clock.Now())
 }
 
-// refused says of an answer of the API server that somebody does not allow what was asked, so that only a person can help.
+// refused reports whether the API server answered that somebody does not allow the request, so that only a person can help.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
@@ -55,7 +55,7 @@ func refused(err error) bool {
 // refusedClaims are the claims of a NodeSet whose owners we may not change.
 type refusedClaims struct {
 	mu sync.Mutex
-	// stay are the pods that use one, and problems tell of each.
+	// stay are the pods that use one, and problems describe each.
 	stay     map[string]bool
 	problems []error
 	// again is when the first one may be tried again; zero when there is none.

@@ -23,8 +23,8 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
-// ownClaims gives the claims of the NodeSet to whom they are to go with. It comes before any worker is marked: the claim of
-// one that is deleted must have its owner by then. So the workers stay whose claims somebody does not let us change.
+// ownClaims gives the claims of the NodeSet the owners with which they are to be deleted. It comes before any worker is marked: the claim
+// of a deleted worker must have its owner by then. So the workers stay whose claims somebody does not let us change.
 func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, scaledIn map[string]bool) (*refusedClaims, error) {
 	refused := &refusedClaims{stay: map[string]bool{}}
 	if len(n.Spec.VolumeClaimTemplates) == 0 {
@@ -62,7 +62,7 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 	return refused, err
 }
 
-// ownClaim gives a claim its owner. A refusal is what somebody says who does not allow that.
+// ownClaim gives a claim its owner. It returns a refusal when somebody does not allow that.
 func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) (*claimRefusal, error) {
 	owners, change, foreign := h.Own(claim.OwnerReferences)
 	if foreign && metav1.GetControllerOf(claim) != nil {
@@ -93,8 +93,8 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 	return nil, nil
 }
 
-// createClaims makes the claims of a worker that do not exist; those that exist are kept for it. One that is about to go
-// with the worker before is a problem that heals: a pod that used it would wait for ever.
+// createClaims makes the claims of a worker that do not exist; those that exist are kept for it. A claim that is about to go with the
+// worker before is a problem that heals: a pod that used it would wait for ever.
 func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, place plans.Place) error {
 	claims, err := renderworker.Claims(n, place)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet,
 	return nil
 }
 
-// setOfClaim is the NodeSet whose workers a claim was made for, which may wait for its end.
+// setOfClaim returns the NodeSet whose workers a claim was made for, which may wait for its end.
 func setOfClaim(_ context.Context, claim client.Object) []ctrl.Request {
 	l := claim.GetLabels()
 	if l[label.Name] != slinkyv1beta1.NameSlurmd || l[label.Instance] == "" {

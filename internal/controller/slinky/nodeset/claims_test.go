@@ -31,7 +31,7 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
-// guarded is a NodeSet with the claim of its worker w-0, which the API server answers as answer says.
+// guarded is a NodeSet with the claim of its worker w-0. The API server answers with answer.
 type guarded struct {
 	*reconciler
 	set    *slinkyv1beta1.NodeSet
@@ -68,7 +68,7 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// own looks after the claims, and says how often the API server was asked for it.
+// own looks after the claims, and returns how often it asked the API server.
 func (g *guarded) own(t *testing.T) (*refusedClaims, int) {
 	t.Helper()
 	g.asked = 0
@@ -145,7 +145,7 @@ func TestARefusedClaimIsTriedAgainAtOnceWhenItOrItsOwnerIsAnother(t *testing.T) 
 	}
 }
 
-// What is no answer about the claim is tried again with everything else.
+// An answer that is not about the claim is tried again with everything else.
 func TestAClaimThatCouldNotBeChangedFailsThePass(t *testing.T) {
 	g := newGuarded(t)
 	g.answer = apierrors.NewInternalError(errors.New("a webhook does not answer"))

@@ -22,11 +22,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// maxMade is how many records are made at once: each takes up to three calls, and all of them have to be made within slurmCallTimeout.
+// maxMade is how many records are made at once: each takes up to three calls, and all of them have to end within slurmCallTimeout.
 const maxMade = 20
 
-// makeClouds gives the nodes that Slurm powers up and down records with State=CLOUD, and deletes those of another spec. When something
-// is left to do, it says when.
+// makeClouds gives the nodes that Slurm powers up and down records with State=CLOUD, and deletes those of another spec. again is when to
+// come back if something is left to do.
 func (r *reconciler) makeClouds(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || plans.CloudRecords(f.workers).Empty() {
@@ -52,7 +52,7 @@ func (r *reconciler) makeClouds(ctx context.Context, n *slinkyv1beta1.NodeSet, f
 	case err != nil:
 	case left:
 		again = r.Clock.Now().Add(busyRetryInterval)
-	case wrote: // that a record is gone wakes nobody
+	case wrote: // no event follows when a record is gone
 		again = r.Clock.Now().Add(orphanCheckInterval)
 	}
 	return again, err
@@ -74,7 +74,7 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 	if len(deleted) > 0 {
 		maps.Copy(failures, l.Renew(ctx, deleted))
 	}
-	// Between the two, Slurm does not have the node. It is made also when the time is over.
+	// Between the deletion and the creation, Slurm does not have the node. It is created also when the time is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slurmCallTimeout)
 	defer cancel()
 	var made []string
@@ -103,12 +103,12 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 		log.FromContext(ctx).Info("Made records of Slurm nodes with State=CLOUD", "nodes", list)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SlurmNodesMade", "Create", "Made Slurm nodes %s, which Slurm powers up when a job needs them", list)
 	}
-	// A change of the node wakes the NodeSet, and what jobs name is looked at again soon.
+	// A change of the node wakes the NodeSet, and the nodes that jobs name are looked at again soon.
 	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) || errors.Is(err, link.ErrNamed) })
 	return failures.Err()
 }
 
-// cloudLines are what records are made of, by the names of their nodes.
+// cloudLines returns the lines from which records are made, by the names of their nodes.
 func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clouds []plans.Cloud) (map[string]string, error) {
 	lines, like := map[string]string{}, map[string]string{}
 	for _, c := range clouds {
@@ -126,7 +126,7 @@ func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clo
 	return lines, nil
 }
 
-// cloudComment says whose node one is whose worker is not there.
+// cloudComment returns the comment of a node whose worker does not exist.
 func (f facts) cloudComment(name string) string {
 	comment := node.Comment{Namespace: f.set.Namespace, NodeSetName: f.set.Name, NodeSetUID: string(f.set.UID), Registration: f.registration}
 	for ordinal, other := range f.workers.PowerSaving.Names {

@@ -69,7 +69,7 @@ func (r *reconciler) create(ctx context.Context, in renderworker.Input, place pl
 		return fmt.Errorf("owning Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	pod.Annotations = label.Merge(pod.Annotations, map[string]string{
-		// Jobs are let onto it once it is ready. In a pod that starts within the minute that is said for this.
+		// Jobs are let onto it once it is ready. This announces it for a pod that starts within the minute.
 		slinkyv1beta1.AnnotationOpening: worker.Opening{At: r.Clock.Now(), By: r.Process}.String(),
 	})
 	err = r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager))
@@ -86,8 +86,8 @@ func (r *reconciler) create(ctx context.Context, in renderworker.Input, place pl
 	return nil
 }
 
-// adopt makes the pod that has the name of wanted ours, if it was a worker of a NodeSet of this name and belongs to nobody
-// now, as after "kubectl delete nodeset --cascade=orphan". Its revision says whether it is to be replaced.
+// adopt makes the pod with the name of wanted ours, if it was a worker of a NodeSet of this name and has no owner now, as after "kubectl
+// delete nodeset --cascade=orphan". Its revision decides whether it is to be replaced.
 func (r *reconciler) adopt(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *corev1.Pod) error {
 	live := &corev1.Pod{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
@@ -123,8 +123,8 @@ func (r *reconciler) adopt(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted
 	return nil
 }
 
-// stays asks the API server whether a NodeSet is there and not being deleted. Its pods may have lost their owner because it is, and
-// they are to be kept: who adopted them then would have them deleted with it. Kubernetes' own controllers ask before they adopt
+// stays asks the API server whether a NodeSet exists and is not being deleted. Its pods may have lost their owner because it is being
+// deleted, and they are to be kept: adopting them then would have them deleted with it. Kubernetes' own controllers ask before they adopt
 // as well.
 func (r *reconciler) stays(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool, error) {
 	var live slinkyv1beta1.NodeSet

@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// deleteDepartedNodes deletes the records of the workers of a NodeSet that goes, as far as nothing needs them. The NodeSet waits for no record:
-// what Slurm does not tell, or refuses, stays there. Only when another NodeSet asks Slurm at the moment it says when to come back.
+// deleteDepartedNodes deletes the records of the workers of a NodeSet that goes, as far as nothing needs them. The NodeSet does not wait
+// for records: those that Slurm does not list, or refuses to delete, stay there. again is set only while another NodeSet asks Slurm.
 func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh || workerpod.DryRun(n) {
@@ -33,7 +33,7 @@ func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.N
 	}
 	var deleted []string
 	again, failure := r.callSlurm(ctx, n, func(ctx context.Context) error {
-		confirmed, err := l.Confirm(ctx, names...) // an administrator may have had a say since
+		confirmed, err := l.Confirm(ctx, names...) // an administrator may have changed the node since
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.N
 	return again, nil
 }
 
-// departedNodes are the names of the records of a NodeSet that goes which nobody needs by what a snapshot has.
+// departedNodes returns the names of the records of a NodeSet that goes and that nothing needs, according to a snapshot.
 func (r *reconciler) departedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot) ([]string, error) {
 	var failure error
 	names := plans.DepartedNodesToDelete(recordsOf(snapshot, n, nil), n.Name, string(n.UID), func(name string) bool {

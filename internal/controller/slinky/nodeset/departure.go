@@ -28,22 +28,22 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// departure is what decides whether a NodeSet that is being deleted may go. With it goes what still runs on its workers,
-// since Kubernetes deletes them together; as long as it stays, the worker controller drains and deletes them one by one.
+// departure is what decides whether a NodeSet that is being deleted may go. Kubernetes deletes its workers with it, and what still runs on
+// them; as long as it stays, the worker controller drains and deletes them one by one.
 type departure struct {
 	// workers is the number of pods that are left.
 	workers int
-	// orphaned says that whoever deletes the NodeSet wants to keep its pods.
+	// orphaned reports whether the pods of the deleted NodeSet are to be kept.
 	orphaned bool
-	// controller says that the Controller is there to stay, and asked that a RestApi of it is there: that there is a Slurm
-	// whose jobs matter, and a way to ask it.
+	// controller reports whether the Controller is there to stay, asked whether it has a RestApi: whether there is a Slurm whose jobs matter,
+	// and a way to ask it.
 	controller, asked bool
-	// dryRun says that nothing is done to the workers.
+	// dryRun reports whether nothing is done to the workers.
 	dryRun bool
 }
 
-// holds says why the NodeSet has to stay; nothing when it may go. It never stays for what nobody will ever answer: with
-// its Controller goes the whole cluster, and without a RestApi no worker would ever be known to be drained.
+// holds returns why the NodeSet has to stay; empty when it may go. It never stays for an answer that cannot come: with its Controller goes
+// the whole cluster, and without a RestApi no worker would ever be known to be drained.
 func (d departure) holds() string {
 	if d.workers == 0 || d.orphaned || !d.controller || !d.asked {
 		return ""
@@ -59,8 +59,8 @@ func (r *reconciler) stay(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	return reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
 }
 
-// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it goes on looking whether
-// Slurm loses its state, since no worker may go because of that.
+// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it keeps watching whether Slurm loses
+// its state, since no worker may go because of that.
 func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, again time.Time, err error) {
 	if !slices.Contains(n.Finalizers, slinkyv1beta1.FinalizerWorkers) {
 		return true, again, nil
@@ -75,7 +75,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 		}
 	}
 	if why := d.holds(); why != "" {
-		// Events of the same words are counted, not repeated.
+		// Events with the same text are counted, not repeated.
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Draining", "Delete", "The NodeSet is being deleted: %s", why)
 		again, err = r.rememberLeaving(ctx, n)
 		return false, again, err
@@ -92,9 +92,9 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 	return true, again, reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }
 
-// leavePoweredDown drains the Slurm nodes of a NodeSet that goes which have no pods, as those that are powered down: a job that is given
-// one would wait for a worker that nobody makes. It says when to look again, as long as Slurm has not shown that it did so. While
-// Slurm does not answer, nothing is waited for.
+// leavePoweredDown drains the Slurm nodes without pods of a NodeSet that goes, such as those that are powered down: a job that is given one
+// would wait for a worker that nobody makes. again is when to look again, as long as Slurm has not shown the drains. It waits for nothing
+// while Slurm does not answer.
 func (r *reconciler) leavePoweredDown(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
@@ -134,8 +134,8 @@ func (r *reconciler) departure(ctx context.Context, n *slinkyv1beta1.NodeSet) (d
 	return d, nil
 }
 
-// remaining counts the workers of a NodeSet. When the cache has none, the API server is asked: one that was made just now may
-// have a job, and not be in the cache yet.
+// remaining counts the workers of a NodeSet. When the cache has none, it asks the API server: a worker that was made just now may have a
+// job, and not be in the cache yet.
 func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (int, error) {
 	var pods corev1.PodList
 	err := r.Client.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)})

@@ -20,16 +20,16 @@ import (
 
 // observation is what carrying out a plan has shown.
 type observation struct {
-	// driven says that the workers were looked after.
+	// driven reports whether the workers were looked after.
 	driven bool
-	// reservation is that for the maintenance of the NodeSet, and conditions say how it is.
+	// reservation is the reservation for the maintenance of the NodeSet, and conditions show its state.
 	reservation *slinkyv1beta1.NodeSetReservation
 	conditions  []metav1.Condition
-	// again is when something that Slurm did not do yet is tried again; zero when there is none.
+	// again is when a change that Slurm did not make yet is tried again; zero when there is none.
 	again time.Time
 }
 
-// drive carries a plan out. What asks Slurm comes last: it may be silent, and nothing else waits for it.
+// drive carries a plan out. What asks Slurm comes last: Slurm may be silent, and nothing else waits for it.
 func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, p *plan, seen *observation) error {
 	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(f.pods), r.Clock.Now()) }()
 	seen.reservation = n.Status.Reservation

@@ -26,9 +26,8 @@ import (
 // marksOwner is the field manager of the marks that this controller puts on pods, apart from what others put on them.
 const marksOwner = kube.FieldManager + "-nodeset"
 
-// execute carries out what the plan for the workers says now, many pods at a time. Each of its steps stands for itself: what fails
-// is tried again by the next reconcile, from which the same plan follows. What somebody does not allow is tried again at a time of its
-// own.
+// execute carries out what the plan for the workers has for now, many pods at a time. Each of its steps is independent: what fails is tried
+// again by the next reconcile, which makes the same plan. What somebody does not allow is tried again at its own time.
 func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Plan) (again time.Time, err error) {
 	n := f.set
 	byName := make(map[string]*corev1.Pod, len(f.pods))
@@ -54,7 +53,7 @@ func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Pl
 	)
 }
 
-// deleteAll deletes pods in which nothing runs; why says so in the event.
+// deleteAll deletes pods in which nothing runs; why gives the reason for the event.
 func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, names []string, byName map[string]*corev1.Pod, why string) error {
 	var deleted done
 	err := kube.SlowStart(len(names), func(i int) error {
@@ -134,8 +133,8 @@ func (d *done) String() string {
 	return fmt.Sprintf("%d Pods %s", len(d.names), list)
 }
 
-// mark puts exactly these annotations of ours on a pod; those that we set before and that are not among them go. A plan
-// from a view without the mark could retire another worker in addition, so the write is noted.
+// mark puts exactly these annotations of ours on a pod, and takes away those that we set before and that are not among them. A plan from a
+// view without the mark could retire another worker in addition, so the write is noted.
 func (r *reconciler) mark(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, annotations map[string]string) error {
 	marked, err := kube.Mark(ctx, r.Client, pod, marksOwner, kube.Marks{Annotations: annotations})
 	if err == nil {

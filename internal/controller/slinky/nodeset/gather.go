@@ -26,19 +26,19 @@ import (
 // facts are what is known about a NodeSet.
 type facts struct {
 	set *slinkyv1beta1.NodeSet
-	// input is what workers are rendered from, and problems are what is wrong with it. With any, nothing is done to workers.
+	// input is what workers are rendered from, and problems are what is wrong with it. While there are problems, nothing is done to workers.
 	input    renderworker.Input
 	problems problem.List
-	// hostKeys says that there is a Secret with the host keys of the workers' sshd.
+	// hostKeys reports whether there is a Secret with the host keys of the workers' sshd.
 	hostKeys bool
 	// pods are the workers, by their ordinals. They belong to the cache and are only read.
 	pods []corev1.Pod
-	// workers is what the plan for them is made from, but for the revision, and registered are their names that Slurm has.
+	// workers is what the plan for them is made from, except for the revision. registered are the names of those that Slurm has.
 	workers    plans.Input
 	registered hostlist.Set
-	// brake is who waits until checks may take more workers out of service.
+	// brake shows which workers wait until checks may take more out of service.
 	brake brake.Status
-	// unfit are Kubernetes nodes that cannot be given a worker. They keep no other from having one.
+	// unfit are Kubernetes nodes that cannot get a worker. They do not keep other nodes from getting one.
 	unfit problem.List
 	// registration is the digest of what workers register with, where Slurm powers them up and down.
 	registration string
@@ -76,7 +76,7 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 	return f, err
 }
 
-// gatherWorkers adds the workers that there are, and what Slurm says of them.
+// gatherWorkers adds the workers that exist, and what Slurm reports of them.
 func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
 	if f.pods, err = r.pods(ctx, f.set); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (rende
 	return in, err
 }
 
-// pods are the workers of a NodeSet, in one order, so that messages and the order of actions do not depend on the cache. Copies of
-// thousands of pods, made with every change of one, would be most of what the operator does.
+// pods returns the workers of a NodeSet, in one order, so that messages and the order of actions do not depend on the cache. They are not
+// copied: copies of thousands of pods with every change of one would be most of what the operator does.
 func (r *reconciler) pods(ctx context.Context, n *slinkyv1beta1.NodeSet) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingFields{kube.OwnerIndex: string(n.UID)},
@@ -125,7 +125,7 @@ func (r *reconciler) pods(ctx context.Context, n *slinkyv1beta1.NodeSet) ([]core
 	return list.Items, nil
 }
 
-// gatherSpec adds what the spec asks for, and the Kubernetes nodes where it chooses among them.
+// gatherSpec adds what the spec asks for, and the Kubernetes nodes where the NodeSet chooses among them.
 func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	n, w := f.set, &f.workers
 	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)

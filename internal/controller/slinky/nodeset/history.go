@@ -42,7 +42,7 @@ func history(f facts) plans.History {
 	return plans.Keep(known, f.revision, collisions, hash, used, f.set.RevisionHistoryLimit())
 }
 
-// revisions are those that the NodeSet controls, and those that nobody controls and that were made for one of its name.
+// revisions returns the revisions that the NodeSet controls, and those without a controller that were made for a NodeSet of its name.
 func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (map[string]*appsv1.ControllerRevision, error) {
 	var list appsv1.ControllerRevisionList
 	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
@@ -101,8 +101,8 @@ func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts
 	return errors.Join(errs...)
 }
 
-// whoseRevision returns a problem when the object that has the name of a revision is somebody else's. One of a NodeSet that
-// was deleted and made anew goes with it; an event follows.
+// whoseRevision returns a problem when the object with the name of a revision belongs to somebody else. A revision of a NodeSet that was
+// deleted and made anew goes with it; an event follows.
 func (r *reconciler) whoseRevision(ctx context.Context, n *slinkyv1beta1.NodeSet, wanted *appsv1.ControllerRevision) error {
 	live := &appsv1.ControllerRevision{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {

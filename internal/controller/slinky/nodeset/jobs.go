@@ -31,14 +31,14 @@ type interestedIn struct {
 	nodes hostlist.Set
 }
 
-// since is since when a NodeSet asks; zero when it does not.
+// since returns since when a NodeSet asks; zero when it does not.
 func (a *jobInterest) since(set types.NamespacedName) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.of[set].since
 }
 
-// about are the NodeSets that asked about what changed.
+// about returns the NodeSets that asked about what changed.
 func (a *jobInterest) about(change link.Change) []types.NamespacedName {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *jobInterest) about(change link.Change) []types.NamespacedName {
 	return out
 }
 
-// wantJobs lets the link ask for the jobs of the workers that the plan names, and for no others.
+// wantJobs has the link ask for the jobs of the workers that the plan names, and for no others.
 func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, now time.Time) {
 	key := client.ObjectKeyFromObject(n)
 	who := "NodeSet " + key.String()

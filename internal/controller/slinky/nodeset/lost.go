@@ -21,11 +21,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// lost tells about workers that a Slurm without its state does not have. The condition is also what is remembered of it; a
-// NodeSet that never saw such a thing has none.
+// lost reports workers that a Slurm without its state does not have. The condition is also the memory of it; a NodeSet without such workers
+// never has it.
 func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav1.Condition, ok bool) {
 	if facts.Asked.IsZero() {
-		return c, false // Slurm says nothing, and what it said last stays
+		return c, false // Slurm does not answer, and its last answer stays
 	}
 	c = metav1.Condition{
 		Type: slinkyv1beta1.ConditionWorkersUnknown, Status: metav1.ConditionFalse,
@@ -39,7 +39,7 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav
 	return c, plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil
 }
 
-// slurmctldSince is since when the slurmctld of a NodeSet has run without a break; zero when nobody knows.
+// slurmctldSince returns since when the slurmctld of a NodeSet has run without a break; zero when that is unknown.
 func (r *reconciler) slurmctldSince(ctx context.Context, n *slinkyv1beta1.NodeSet) (time.Time, error) {
 	var c slinkyv1beta1.Controller
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}, &c); err != nil {
@@ -52,8 +52,8 @@ func (r *reconciler) slurmctldSince(ctx context.Context, n *slinkyv1beta1.NodeSe
 	return runsSince(&c, &p), nil
 }
 
-// runsSince is since when a pod has run the slurmctld of a Controller. It is zero where others may have been in charge since, as of a
-// slurmctld that is no pod or has backups, and for a pod of which Kubernetes does not hear.
+// runsSince returns since when a pod has run the slurmctld of a Controller. It is zero where another one may have been in charge since, as
+// when slurmctld is no pod or has backups, and for a pod of which Kubernetes does not hear.
 func runsSince(c *slinkyv1beta1.Controller, p *corev1.Pod) time.Time {
 	if ready := workerpod.Condition(p, corev1.PodReady); c.Replicas() != 1 || ready == nil || ready.Status != corev1.ConditionTrue {
 		return time.Time{}
@@ -66,7 +66,7 @@ func runsSince(c *slinkyv1beta1.Controller, p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// rememberLeaving notes whether Slurm has lost its state while a NodeSet is being deleted, and says when to look again.
+// rememberLeaving notes whether Slurm has lost its state while a NodeSet is being deleted, and returns when to look again.
 func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	f := facts{set: n}
 	if err := r.gatherWorkers(ctx, &f); err != nil {

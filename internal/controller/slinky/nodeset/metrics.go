@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/brake"
 )
 
-// metrics tell how many workers are out of service. They are computed when they are collected: from the statuses of the NodeSets in the
+// metrics show how many workers are out of service. They are computed when they are collected: from the statuses of the NodeSets in the
 // cache, and from the brakes.
 type metrics struct {
 	reader       client.Reader
@@ -23,7 +23,7 @@ type metrics struct {
 	limit        *prometheus.Desc
 }
 
-// Metrics are those of all NodeSets that the reader has.
+// Metrics returns the metrics of all NodeSets that the reader has.
 func Metrics(reader client.Reader, brakes *brake.Brakes) prometheus.Collector {
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName("coxswain", "nodes", name), help, append([]string{"namespace", "nodeset"}, labels...), nil)

@@ -24,19 +24,19 @@ type nodeName struct{ namespace, cluster, node string }
 type takenName struct {
 	set types.UID
 	pod string
-	// answered is closed when the API server has said what became of the pod, or has not answered.
+	// answered is closed when the API server has answered about the pod, or has not answered in time.
 	answered chan struct{}
 }
 
-// takenNames keep two NodeSets from making workers of one name at the same time, of which neither would see the other's in the cache.
-// At rest there are none; one whose worker the cache never shows is dropped when somebody else asks for the name.
+// takenNames keep two NodeSets from making workers of one name at the same time: neither would see the other's worker in the cache. At rest
+// there are none; a name whose worker the cache never shows is dropped when another NodeSet asks for it.
 type takenNames struct {
 	mu sync.Mutex
 	by map[nodeName]*takenName
 }
 
-// take gives a name to a NodeSet that is about to make a pod. When another one has it, that is returned instead. Two pods of one name are
-// none to the API server, so it decides between these.
+// take gives a name to a NodeSet that is about to make a pod. When another NodeSet has the name, take returns that entry instead. The API
+// server decides between two pods of one name.
 func (t *takenNames) take(name nodeName, set types.UID, pod string) (mine, other *takenName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *takenNames) free(name nodeName, from *takenName) {
 	}
 }
 
-// seen drops the names of those workers of a NodeSet that the cache shows, so that whoever takes such a name then finds them there.
+// seen drops the names of those workers of a NodeSet that the cache shows: whoever takes such a name then finds them there.
 func (t *takenNames) seen(n *slinkyv1beta1.NodeSet, pods []corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,9 +75,9 @@ func (t *takenNames) seen(n *slinkyv1beta1.NodeSet, pods []corev1.Pod) {
 	}
 }
 
-// takeName gives a worker that is about to be made its name in Slurm. answered is to be called when the API server has said what became of
-// its pod. The error is a problem where another worker has the name. First the name is taken, then the cache is asked: whoever had the
-// name before dropped it when the cache showed his worker.
+// takeName gives a worker that is about to be made its name in Slurm. answered is to be called when the API server has answered about its
+// pod. The error is a problem where another worker has the name. It takes the name first and asks the cache then: whoever had the name
+// before dropped it when the cache showed the worker.
 func (r *reconciler) takeName(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod) (answered func(), err error) {
 	name := nodeName{n.Namespace, n.Spec.ControllerRef.Name, nameInSlurm(pod)}
 	if name.node == "" { // the scheduler decides
@@ -100,8 +100,8 @@ func (r *reconciler) takeName(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 	return nil, forbid(n, pod, name.node, holder)
 }
 
-// awaitName takes a name when the API server has answered whoever makes a worker of it at the moment. holder is the worker that has come
-// of that.
+// awaitName takes a name once the API server has answered the NodeSet that makes a worker of this name now. holder is the worker that was
+// made.
 func (r *reconciler) awaitName(ctx context.Context, name nodeName, set types.UID, pod string) (mine *takenName, holder *corev1.Pod, err error) {
 	for {
 		mine, other := r.names.take(name, set, pod)
@@ -125,8 +125,8 @@ func (r *reconciler) awaitName(ctx context.Context, name nodeName, set types.UID
 	}
 }
 
-// nameInSlurm is the name of a worker in Slurm, also while it waits for the Kubernetes node after which it is called; empty when that is
-// any.
+// nameInSlurm returns the name of a worker in Slurm, also while it waits for the Kubernetes node that gives it its name; empty when that
+// may be any node.
 func nameInSlurm(pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return cmp.Or(pod.Spec.NodeName, pod.Annotations[slinkyv1beta1.AnnotationNode])

@@ -35,13 +35,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// rivals are NodeSets whose workers have one name in Slurm, gpu-0. Their cache shows no pod until it is said to.
+// rivals are NodeSets whose workers have one name in Slurm, gpu-0. Their cache shows no pod until shown is true.
 type rivals struct {
 	*reconciler
 	t      *testing.T
 	server client.Client
 	shown  bool
-	// open lets pods be made; before, whoever makes one waits. answer is what is said to the one that is made first.
+	// open lets pods be made; before, whoever makes one waits. answer is the answer to the first creation.
 	open   chan struct{}
 	answer error
 }
@@ -78,7 +78,7 @@ func newRivals(t *testing.T) *rivals {
 	return v
 }
 
-// create makes the worker of a NodeSet, and says what is wrong with it.
+// create makes the worker of a NodeSet, and returns its problems.
 func (v *rivals) create(set string) string {
 	n := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: set, UID: types.UID(set)}}
 	n.Spec.ControllerRef.Name = "demo"
@@ -92,7 +92,7 @@ func (v *rivals) create(set string) string {
 	return problems.Message()
 }
 
-// workers are the pods that there are.
+// workers returns the names of all pods.
 func (v *rivals) workers() []string {
 	v.t.Helper()
 	var pods corev1.PodList
@@ -120,7 +120,7 @@ func (v *rivals) atOnce() (said map[string]string) {
 	answers := make(chan answer, 2)
 	for _, set := range []string{"v", "w"} {
 		go func() { answers <- answer{set, v.create(set)} }()
-		synctest.Wait() // it makes the pod, or waits for who does
+		synctest.Wait() // it makes the pod, or waits for the other one
 	}
 	close(v.open)
 	for range 2 {

@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// namesake is a worker beside those of n that the cache has under a name in Slurm; nil when there is none. One whose pod has the name of
-// the new pod is a matter of adoption. One that nobody owns any more runs on, as after "kubectl delete nodeset --cascade=orphan".
+// namesake returns a worker with this name in Slurm that the cache has besides the workers of n; nil when there is none. A worker whose pod
+// has the name of the new pod is adopted instead. One without an owner runs on, as after "kubectl delete nodeset --cascade=orphan".
 func (r *reconciler) namesake(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name nodeName) (*corev1.Pod, error) {
 	pods, err := workerpod.OfSlurmNode(ctx, r.Client, name.namespace, name.cluster, name.node)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *reconciler) namesake(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 	return nil, nil //nolint:nilnil // absent is an answer, not an error
 }
 
-// forbid says why a worker cannot be made now.
+// forbid returns why a worker cannot be made now.
 func forbid(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, holder *corev1.Pod) error {
 	if owner := workerpod.Owner(holder); owner != nil {
 		return plans.Namesakes("Pod "+pod.Name, name, owner.Name, plans.RenameWorkers(n))

@@ -31,14 +31,14 @@ func (r *reconciler) watchNodes(b *builder.Builder) {
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			_, refused := r.refusals.Get(e.ObjectNew.GetUID()) // which what has changed may end
+			_, refused := r.refusals.Get(e.ObjectNew.GetUID()) // which may end by what has changed
 			return refused || len(e.ObjectOld.GetOwnerReferences()) != len(e.ObjectNew.GetOwnerReferences())
 		},
 	}))
 }
 
-// watchKubeNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at.
-// The heartbeats of kubelets are no such change.
+// watchKubeNodes wakes the NodeSets that choose among Kubernetes nodes when one comes, goes, or changes in what they look at. Heartbeats of
+// kubelets do not count.
 func (r *reconciler) watchKubeNodes(b *builder.Builder) {
 	b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.choosers), builder.WithPredicates(predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -55,7 +55,7 @@ func sameToWorkers(a, b *corev1.Node) bool {
 		a.Annotations[slinkyv1beta1.AnnotationHostnameOverride] == b.Annotations[slinkyv1beta1.AnnotationHostnameOverride]
 }
 
-// choosers are the NodeSets for which it matters which Kubernetes nodes there are.
+// choosers returns the NodeSets for which it matters which Kubernetes nodes there are.
 func (r *reconciler) choosers(ctx context.Context, _ client.Object) []ctrl.Request {
 	var sets slinkyv1beta1.NodeSetList
 	if err := r.Client.List(ctx, &sets); err != nil {

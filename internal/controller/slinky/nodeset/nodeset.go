@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset reconciles NodeSets: it makes workers, marks those that are to go, and counts. Draining and deleting
-// the marked ones is the business of the worker controller, one pod at a time.
+// Package nodeset reconciles NodeSets: it makes workers, marks those that are to go, and counts. The worker controller drains and deletes
+// the marked ones, one pod at a time.
 package nodeset
 
 import (
@@ -49,7 +49,7 @@ type reconciler struct {
 	renewals renewals
 	// sealed are digests by what they were made of, see sssd, and configs are texts by where they are from, see sshdConfig.
 	sealed, configs *lru.Cache
-	// refusals are those of claims, by UID. They may be lost.
+	// refusals are the refusals of claims, by UID. They may be lost.
 	refusals *lru.Cache
 }
 
@@ -99,7 +99,7 @@ func references(n *slinkyv1beta1.NodeSet) []string {
 	return out
 }
 
-// maxUnavailable is the number that the spec means, at least one: with none nothing would ever be updated.
+// maxUnavailable returns the number that the spec means, at least one: with none nothing would ever be updated.
 func maxUnavailable(n *slinkyv1beta1.NodeSet, desired int) int {
 	limit := n.MaxUnavailable()
 	number, err := intstr.GetScaledValueFromIntOrPercent(&limit, desired, true)

@@ -29,15 +29,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// orphanCheckInterval is how long after a write Slurm is to show it. A slurmctld that starts or reads its configuration anew may lose it,
-// and shows no change then that would wake the NodeSet.
+// orphanCheckInterval is how long after a write Slurm has to show it. A slurmctld that starts or rereads its configuration may lose the
+// write, and shows no change then that would wake the NodeSet.
 const orphanCheckInterval = 5 * time.Second
 
-// namedCheckInterval is how long after a look at the jobs it is looked again whether one still names a node whose record is to go.
+// namedCheckInterval is how long after a look at the jobs to check again whether one still names a node whose record is to go.
 const namedCheckInterval = time.Minute
 
-// cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod. No job is to be
-// sent there. Those whose Kubernetes nodes are gone are deleted, if the spec says so. After a write it says when to look again.
+// cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod. It keeps jobs from them,
+// and deletes those whose Kubernetes nodes are gone, if the spec asks for that. After a write, again is when to look again.
 func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
@@ -54,12 +54,12 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 	var pruned, drained, named bool
 	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
 		var drainErr, pruneErr error
-		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // first what concerns jobs
+		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // what concerns jobs comes first
 		pruned, named, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)
 		return errors.Join(drainErr, pruneErr)
 	})
 	if errors.Is(err, link.ErrClosed) {
-		return time.Time{}, nil // the cluster goes, or another link follows and tells of all its nodes
+		return time.Time{}, nil // the cluster goes, or another link follows and reports all its nodes
 	}
 	switch {
 	case pruned || drained:
@@ -70,7 +70,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 	return again, err
 }
 
-// recordsOf are the records of nodes that were workers of a NodeSet, but for those that are.
+// recordsOf returns the records of nodes that were workers of a NodeSet, without those that still are.
 func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []plans.OrphanedNode) {
 	for found := range snapshot.Nodes() {
 		if record, ok := orphanedNodeOf(found); ok && !workers[found.Name] && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
@@ -80,7 +80,7 @@ func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[st
 	return records
 }
 
-// deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, unless a job names them. It says
+// deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, unless a job names them. It returns
 // whether there were any, and whether some stay because a job names them or may do so.
 func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, facts plans.Input) (pruned, named bool, err error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
@@ -106,15 +106,15 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 	return true, named, failures.Err()
 }
 
-// drainOrphanedNodes drains the nodes of workers that are gone, and says whether there were any. The drain is one of ours, so it ends when
-// such a worker comes back.
+// drainOrphanedNodes drains the nodes of workers that are gone, and returns whether there were any. The drain is one of ours, so it ends
+// when such a worker comes back.
 func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, plan plans.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
 		expected[place.PodName(n)] = true
 	}
 	if n.SavesPower() && n.DeletionTimestamp == nil {
-		for ordinal := range int(n.Replicas()) { // Slurm may power them up, or has them made by what it says of them
+		for ordinal := range int(n.Replicas()) { // Slurm may power them up, or its state of them has them made
 			expected[n.PodName(ordinal)] = true
 		}
 	}
@@ -142,7 +142,7 @@ func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *sl
 	return true, nil
 }
 
-// podExists says whether there is a pod by this name, whoever owns it.
+// podExists reports whether there is a pod by this name, whoever owns it.
 func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (bool, error) {
 	err := r.Client.Get(ctx, name, &corev1.Pod{}, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -164,9 +164,9 @@ func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
 	}, ok && comment.NodeSetName != ""
 }
 
-// wake wakes the NodeSet whose worker a Slurm node was: when the node dies, when it would take jobs without having a pod, and, where
-// Slurm powers workers up and down, when that changes or the worker has nothing to do. It wakes the NodeSets that wait to hear of its jobs, too. What Slurm says counts for all NodeSets again when it is
-// trusted again.
+// wake wakes the NodeSet whose worker a Slurm node was: when the node dies, when it would take jobs without having a pod, and, where Slurm
+// powers workers up and down, when that changes or the worker has nothing to do. It also wakes the NodeSets that wait to hear of its jobs,
+// and all NodeSets of the cluster when Slurm is trusted again.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
 	for _, key := range r.interest.about(change) {
 		queue.Add(ctrl.Request{NamespacedName: key})
@@ -199,7 +199,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	}
 }
 
-// savesPower says whether Slurm powers the workers of a NodeSet up and down. What an idle one has registered with shows what the others
+// savesPower reports whether Slurm powers the workers of a NodeSet up and down. An idle worker that has registered shows what the others
 // are made of.
 func (r *reconciler) savesPower(ctx context.Context, key types.NamespacedName) bool {
 	var n slinkyv1beta1.NodeSet

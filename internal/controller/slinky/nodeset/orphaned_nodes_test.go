@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// Nothing that a NodeSet has put off while Slurm did not answer may wait for another change.
+// What a NodeSet has put off while Slurm did not answer must not wait for another change.
 func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := slinkyv1beta1.AddToScheme(scheme); err != nil {

@@ -17,7 +17,7 @@ import (
 // maxOutOfServiceNodes is the length in bytes to which a list of Slurm nodes is cut in the status.
 const maxOutOfServiceNodes = 1024
 
-// outOfService groups the workers whose Slurm nodes get no new jobs by what their pods say about that.
+// outOfService groups the workers whose Slurm nodes get no new jobs by the reasons on their pods.
 func outOfService(pods []corev1.Pod) []slinkyv1beta1.NodeSetOutOfService {
 	groups, names := map[string]*slinkyv1beta1.NodeSetOutOfService{}, map[string][]string{}
 	for i := range pods {

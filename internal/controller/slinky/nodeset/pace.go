@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// minIntervalPerWorker is how long a NodeSet is left alone after it was looked at, for each worker it has. Every change of a
-	// worker concerns it, and looking at it takes the longer, the more workers it has. When all of them change, that would be most
-	// of what the operator does, with a write of the status each time.
+	// minIntervalPerWorker is how long a NodeSet is left alone after it was looked at, for each worker it has. Every change of a worker
+	// concerns it, and a look takes longer the more workers it has. When all of them change, that would be most of what the operator does,
+	// with a write of the status each time.
 	minIntervalPerWorker = 500 * time.Microsecond
 	maxInterval          = time.Second
 )
@@ -34,7 +34,7 @@ func (p *pace) looked(set types.NamespacedName, workers int, now time.Time) {
 	p.until[set] = now.Add(min(maxInterval, time.Duration(workers)*minIntervalPerWorker))
 }
 
-// pause is how long a NodeSet is to be left alone yet.
+// pause returns how much longer a NodeSet is to be left alone.
 func (p *pace) pause(set types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

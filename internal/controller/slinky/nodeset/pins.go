@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxUnscheduledShown is how many workers without a Kubernetes node the message tells about.
+	// maxUnscheduledShown is how many workers without a Kubernetes node the message names.
 	maxUnscheduledShown = 3
-	// maxSchedulerWords is how many bytes of what the scheduler says it repeats.
+	// maxSchedulerWords is how many bytes of the scheduler's message it repeats.
 	maxSchedulerWords = 512
 )
 
-// unscheduled says what workers with pins that Kubernetes has found no node for wait for: "; w-0 waits for Kubernetes node a, to which it
+// unscheduled returns what pinned workers wait for that Kubernetes has found no node for: "; w-0 waits for Kubernetes node a, to which it
 // is pinned: it is cordoned".
 func unscheduled(pods []corev1.Pod, nodes []plans.KubeNode) string {
 	fits := map[string]plans.Fit{}
@@ -47,7 +47,7 @@ func unscheduled(pods []corev1.Pod, nodes []plans.KubeNode) string {
 	return strings.Join(told, "")
 }
 
-// obstacle is what keeps a worker from a Kubernetes node.
+// obstacle returns what keeps a worker from a Kubernetes node.
 func obstacle(fit plans.Fit) string {
 	switch fit {
 	case plans.Fits:

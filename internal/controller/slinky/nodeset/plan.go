@@ -20,7 +20,7 @@ type plan struct {
 	workers  plans.Plan
 	// desired is how many workers there are to be.
 	desired int32
-	// steps are what the status tells of the plan, planned is how many there are, and texts are what pods are told, by name.
+	// steps are what the status shows of the plan, planned is how many there are, and texts are what pods show, by name.
 	steps   []slinkyv1beta1.NodeSetStep
 	planned int32
 	texts   map[string]string
@@ -46,7 +46,7 @@ func decide(f facts) *plan {
 		}
 	}
 	if n.DisruptionProtection() {
-		// Of one of somebody else's, as of slurm-operator, what is not wanted cannot be taken away.
+		// From a budget of somebody else, such as slurm-operator, unwanted fields cannot be taken away.
 		p.Add(kube.Recreate(kube.Shared(renderworker.DisruptionBudget(n))))
 	} else {
 		p.Release = append(p.Release, renderworker.DisruptionBudget(n))
@@ -60,7 +60,7 @@ func decide(f facts) *plan {
 	return p
 }
 
-// planned is what the plan for the workers is made from, once their revision is known.
+// planned returns what the plan for the workers is made from, once their revision is known.
 func (f facts) planned(revision string) plans.Input {
 	in := f.workers
 	in.Revision = revision

@@ -21,8 +21,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// power is what Slurm says now of the nodes of a NodeSet that it powers up and down; nil where it does not. registration is the digest
-// of what its workers register with.
+// power returns what Slurm reports now of the nodes of a NodeSet that it powers up and down; nil where it does not. registration is the
+// digest of what its workers register with.
 func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registration string) *plans.PowerSaving {
 	if !n.SavesPower() {
 		return nil
@@ -34,7 +34,7 @@ func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registra
 	return powerIn(n, pods, l.Snapshot(), registration)
 }
 
-// savesPower is what is known of a NodeSet while Slurm is silent.
+// savesPower returns what is known about a NodeSet while Slurm is silent.
 func savesPower(n *slinkyv1beta1.NodeSet) *plans.PowerSaving {
 	before := n.Status.Desired
 	if n.Status.ObservedGeneration == 0 {
@@ -43,10 +43,10 @@ func savesPower(n *slinkyv1beta1.NodeSet) *plans.PowerSaving {
 	return &plans.PowerSaving{Initial: int(n.InitialWorkers()), Before: int(min(before, n.Replicas()))}
 }
 
-// makesNodes is the first release of Slurm that makes nodes by REST. All of them have the form of 26.05.5.
+// makesNodes is the first release of Slurm that makes nodes by REST. All releases from then on have the form of 26.05.5.
 const makesNodes = "25.11"
 
-// powerIn is what a snapshot says of them: of all ordinals that there may be, and of those that have pods.
+// powerIn returns what a snapshot has on the nodes: of all possible ordinals, and of those that have pods.
 func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapshot, registration string) *plans.PowerSaving {
 	saving := savesPower(n)
 	if saving.Asked = snapshot.Trust == link.Fresh; !saving.Asked {
@@ -76,7 +76,7 @@ func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapsho
 	return saving
 }
 
-// registeredWith says whether the record of a node was made of a registration; Unknown when its comment does not say of which.
+// registeredWith answers whether the record of a node was made of a registration; Unknown when its comment does not have one.
 func registeredWith(comment node.Comment, registration string) node.Answer {
 	switch comment.Registration {
 	case "":
@@ -117,8 +117,7 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, n *slinkyv1beta1.Node
 	return plans.Sooner(again, unanswered), err
 }
 
-// resume lets Slurm ask again for nodes that are powered down, and which it would not ask for as they are. After a write it says when
-// to look again.
+// resume resumes nodes that are powered down, and which Slurm would not power up as they are. After a write, again is when to look again.
 func (r *reconciler) resume(ctx context.Context, n *slinkyv1beta1.NodeSet, in plans.Input) (again time.Time, err error) {
 	names := plans.NodesToResume(in)
 	l, ok := r.linkOf(n)

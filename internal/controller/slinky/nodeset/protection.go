@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// bornProtected says that workers are made with the protect label: a job may start as soon as slurmd has registered. Without
-// a way to ask Slurm nothing would ever take the label off.
+// bornProtected reports whether workers are made with the protect label: a job may start as soon as slurmd has registered. Without a
+// RestApi nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
 	_, ok := r.linkOf(n)
 	return ok && workerpod.Protection(n) == worker.UntilDrained

@@ -27,11 +27,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the ones
-// before. Those whose records cannot be deleted now are taken out of the plan for as long as that is tried again; what somebody
-// else has a say in stays, and its worker is made. Nobody knows of records while Slurm is not heard of. An operator that has just
-// started hears of it in a moment. No worker is made as long as the Controller says that Slurm is reachable, nor for as long again
-// while the deletion of a record is tried. Otherwise workers are made all the same. Their pods say what is wrong when they run.
+// renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the workers before. A
+// worker is left out of the plan while the deletion of its record is tried again; a record that somebody else holds stays, and its worker
+// is made. Records are not known until Slurm answers, which takes a moment after the operator has started. No worker is made as long as the
+// Controller reports that Slurm is reachable, nor for as long again while the deletion of a record is tried. Otherwise workers are made all
+// the same. Their pods show what is wrong when they run.
 func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *observation, plan *plans.Plan) (again time.Time, err error) {
 	n := in.NodeSet
 	key := client.ObjectKeyFromObject(n)
@@ -44,7 +44,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 		reachable := meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 		again = r.renewals.trying(key, r.Clock.Now(), reachable)
 		if !again.IsZero() {
-			plan.Create = nil // what the link hears, and a change of the condition, wake the NodeSet
+			plan.Create = nil // the link's news, and a change of the condition, wake the NodeSet
 		}
 		return again, nil
 	}
@@ -60,7 +60,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 	var failures link.Failures
 	var maintained hostlist.Set
 	busy, err := r.callSlurm(ctx, n, func(ctx context.Context) error {
-		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have had a say since
+		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have changed the node since
 		if err != nil {
 			failures = unconfirmed(outdated, err)
 			return nil
@@ -69,7 +69,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 		if err != nil {
 			return err
 		}
-		outdated = slices.DeleteFunc(outdated, func(name string) bool { // one that is not listed may be there all the same
+		outdated = slices.DeleteFunc(outdated, func(name string) bool { // a node that is not listed may be there all the same
 			listed, _ := confirmed.Node(name)
 			return listed != nil && !slices.Contains(still, name)
 		})
@@ -91,10 +91,10 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 	if again = r.renewals.failed(key, r.Clock.Now(), len(failures) > 0); !again.IsZero() {
 		wait(slices.Collect(maps.Keys(failures)))
 	}
-	return again, nil // those made all the same say so on their pods
+	return again, nil // those made all the same show it on their pods
 }
 
-// tellRenewed tells which outdated records were deleted, and why some were not.
+// tellRenewed reports which outdated records were deleted, and why some were not.
 func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, outdated []string, failures link.Failures) {
 	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
 	if names := hostlist.Compress(deleted); len(deleted) > 0 {
@@ -107,7 +107,7 @@ func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, 
 	}
 }
 
-// unconfirmed are records that nobody tried to delete, since Slurm did not let it come to that.
+// unconfirmed returns records that nobody tried to delete, because Slurm did not confirm them.
 func unconfirmed(names []string, err error) link.Failures {
 	failures := link.Failures{}
 	for _, name := range names {
@@ -116,8 +116,8 @@ func unconfirmed(names []string, err error) link.Failures {
 	return failures
 }
 
-// forget deletes records, out of the maintenance of their NodeSet, too. It returns which were in that, and why some are left, such as those
-// that jobs name while slurmctld may be about to read its configuration.
+// forget deletes records, and takes their nodes out of the maintenance of their NodeSet. It returns which were in that, and why some are
+// left, such as those that jobs name while slurmctld may be about to read its configuration.
 func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (maintained hostlist.Set, failures link.Failures) {
 	maintained, err := r.leaveMaintenance(ctx, n, l, names, seen)
 	if err != nil {
@@ -126,8 +126,8 @@ func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *li
 	return maintained, l.Renew(ctx, names)
 }
 
-// held says that Slurm refuses the deletion for as long as something holds the node, such as somebody's reservation. Its worker is
-// made all the same.
+// held reports whether Slurm refuses the deletion as long as something holds the node, such as somebody's reservation. Its worker is made
+// all the same.
 func held(err error) bool {
 	refusal, ok := errors.AsType[*rest.Error](err)
 	return ok && refusal.Code == rest.CodeNodesBusy
@@ -139,12 +139,12 @@ type renewals struct {
 	since map[types.NamespacedName]time.Time
 }
 
-// failed notes whether a deletion failed, and says when to try it again; zero when new workers do not wait for it any more.
+// failed notes whether a deletion failed, and returns when to try it again; zero when new workers do not wait for it any more.
 func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) (again time.Time) {
 	return r.decide(set, plans.Renewal{Now: now, Heard: true, Failed: failed})
 }
 
-// trying notes that Slurm is not heard of, and says when to look again; zero when new workers do not wait for that any more.
+// trying notes that Slurm does not answer, and returns when to look again; zero when new workers do not wait for that any more.
 func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable bool) (again time.Time) {
 	return r.decide(set, plans.Renewal{Now: now, Reachable: reachable})
 }
@@ -165,7 +165,7 @@ func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again 
 	return wait.Again
 }
 
-// outdated are the records that stand in the way of workers that are about to be made.
+// outdated returns the records that stand in the way of workers that are about to be made.
 func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []plans.Place) ([]string, error) {
 	var coming []plans.NewWorker
 	var records []plans.OrphanedNode
@@ -210,8 +210,8 @@ func (r *reconciler) kubeNodeGone(ctx context.Context, name string) (bool, error
 	return false, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
 }
 
-// slurmName is the name in Slurm of a worker like pod that is about to be made in a place; empty when it follows from a
-// Kubernetes node that nobody knows yet.
+// slurmName returns the name in Slurm of a worker like pod that is about to be made in a place; empty when it follows from a Kubernetes
+// node that is not known yet.
 func slurmName(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, place plans.Place) string {
 	switch {
 	case pod.Spec.HostNetwork:

@@ -34,8 +34,8 @@ func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
 	}
 }
 
-// Slurm is lost while a worker is being replaced: its record cannot be looked at, which is tried for as long, also when the Controller
-// says meanwhile that Slurm is not reachable.
+// Slurm is lost while a worker is being replaced: its record cannot be looked at. That is tried for as long, also when the Controller
+// reports meanwhile that Slurm is not reachable.
 func TestHowLongSlurmIsWaitedForThatIsNotHeardOf(t *testing.T) {
 	t.Parallel()
 	var r renewals

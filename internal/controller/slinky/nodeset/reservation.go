@@ -24,14 +24,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// slurmUser may use the reservation: Slurm wants somebody who may.
+// slurmUser may use the reservation: Slurm requires a user who may.
 const slurmUser = "slurm"
 
-// maxHostListNodes bounds what a hostlist of Slurm is expanded to.
+// maxHostListNodes bounds the expansion of a hostlist from Slurm.
 const maxHostListNodes = 100_000
 
-// reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns
-// when to look again. NodeSets that never had one ask Slurm nothing.
+// reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns when to look
+// again. It does not ask Slurm for NodeSets that never had one.
 func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, seen *observation) (time.Time, error) {
 	wanted := plans.MaintenanceOf(n)
 	if desired == 0 {
@@ -72,7 +72,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 	return booking.Again, nil
 }
 
-// book decides about the reservation and carries that out. One that is to be another one is deleted and made in one go.
+// book decides about the reservation and carries that out. A reservation that has to change is deleted and made in one go.
 func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set, seen *observation) (plans.ReservationPlan, error) {
 	name := plans.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
@@ -119,8 +119,8 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 	return b, nil
 }
 
-// leaveMaintenance takes nodes out of the open maintenance of their NodeSet, below which Slurm deletes no record, and returns those of
-// them that were in it. Their pods are gone, which is what it was made for. When their workers have registered they are put into it again.
+// leaveMaintenance takes nodes out of the open maintenance of their NodeSet, in which Slurm deletes no record, and returns those that were
+// in it. Their pods are gone, which the maintenance is for. When their workers have registered they are put into it again.
 func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (hostlist.Set, error) {
 	if seen.reservation == nil {
 		return nil, nil
@@ -153,7 +153,7 @@ func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.Node
 	return leaving, nil
 }
 
-// refusedBooking is a reservation that Slurm does not take: that is told, and not tried again until something changes.
+// refusedBooking turns Slurm's refusal of a reservation into a message, so that it is not tried again until something changes.
 func refusedBooking(b plans.ReservationPlan, err error) (plans.ReservationPlan, error) {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && errors.Is(err, rest.Refused) {
 		return plans.ReservationPlan{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
@@ -177,7 +177,7 @@ func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Res
 	return &plans.Reservation{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
 }
 
-// asked is what the reservation was made with.
+// asked returns what the reservation was made with.
 func asked(seen *observation) *plans.Maintenance {
 	if v := seen.reservation; v != nil {
 		return &plans.Maintenance{Start: v.StartTime.UTC(), Duration: v.Duration.Duration, Flags: v.Flags}
@@ -199,8 +199,8 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 	return nil
 }
 
-// finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. Where Slurm cannot be asked any more, because the
-// RestApi is gone, nobody waits for it.
+// finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. It does not wait where Slurm cannot
+// be asked any more because the RestApi is gone.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	r.wantJobs(n, nil, plans.Plan{}, r.Clock.Now())
 	if gone, again, err := r.depart(ctx, n); err != nil || !gone {

@@ -18,13 +18,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// linkOf is the link to the Slurm cluster that the workers belong to, if there is one.
+// linkOf returns the link to the Slurm cluster that the workers belong to, if there is one.
 func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
 	return r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
 }
 
-// ask adds to the facts what Slurm says now of the workers' nodes, and returns the names of those that it has. Without a
-// fresh answer everything stays Unknown.
+// ask adds to the facts what Slurm reports now of the workers' nodes, and returns the names of those that it has. Without a fresh answer
+// everything stays Unknown.
 func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
 	facts.Lost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
@@ -48,7 +48,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 			continue
 		}
 		registered.Add(name)
-		// The pod's conditions follow a moment later, and those of a pod that is deleted not at all.
+		// The pod's conditions follow a moment later, and never on a pod that is deleted.
 		if busy := snapshot.State(name).Busy(); busy != node.Unknown {
 			facts.Pods[i].Busy = busy == node.Yes
 		}

@@ -16,12 +16,12 @@ import (
 const (
 	// slurmCallTimeout is how long a reconcile waits for Slurm.
 	slurmCallTimeout = 5 * time.Second
-	// busyRetryInterval is how long a NodeSet waits that finds another one of its cluster asking Slurm.
+	// busyRetryInterval is how long a NodeSet waits when another one of its cluster is asking Slurm.
 	busyRetryInterval = time.Second
 )
 
-// slurmCalls are the clusters whose Slurm a reconcile waits for now. A Slurm that is silent keeps one reconcile at a time waiting,
-// and not the NodeSets of all clusters.
+// slurmCalls are the clusters for whose Slurm a reconcile waits now. A Slurm that is silent keeps one reconcile at a time waiting, and not
+// the NodeSets of all clusters.
 type slurmCalls struct {
 	mu   sync.Mutex
 	with map[link.Key]bool
@@ -47,8 +47,7 @@ func (c *slurmCalls) end(cluster link.Key) {
 	delete(c.with, cluster)
 }
 
-// callSlurm asks Slurm, and tells it something, for as long as a reconcile may wait. When another NodeSet of the cluster does so
-// now, it says when to come back.
+// callSlurm calls Slurm for as long as a reconcile may wait. When another NodeSet of the cluster does so now, it returns when to come back.
 func (r *reconciler) callSlurm(ctx context.Context, n *slinkyv1beta1.NodeSet, about func(context.Context) error) (again time.Time, err error) {
 	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
 	if !r.calls.begin(cluster) {

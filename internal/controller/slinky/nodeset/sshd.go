@@ -20,8 +20,8 @@ type configOf struct {
 	version, key string
 }
 
-// sshdConfig is the sshd_config that the spec names; empty for none. A NodeSet is looked at with every change of a worker: the
-// ConfigMap is read anew only when it has changed.
+// sshdConfig returns the sshd_config that the spec names; empty for none. A NodeSet is looked at with every change of a worker: the
+// ConfigMap is read again only when it has changed.
 func (r *reconciler) sshdConfig(ctx context.Context, n *slinkyv1beta1.NodeSet) (string, error) {
 	ref := n.Spec.SSH.SshdConfigRef
 	if !n.Spec.SSH.Enabled || ref == nil {
@@ -45,8 +45,8 @@ func (r *reconciler) sshdConfig(ctx context.Context, n *slinkyv1beta1.NodeSet) (
 	return text, nil
 }
 
-// hasHostKeys reports whether there is a Secret with the host keys of the workers' sshd. Only its name is looked at: of keys that it lacks the
-// kubelet tells.
+// hasHostKeys reports whether there is a Secret with the host keys of the workers' sshd. It looks only at the name: the kubelet reports
+// missing keys.
 func (r *reconciler) hasHostKeys(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool, error) {
 	if !n.Spec.SSH.Enabled {
 		return false, nil

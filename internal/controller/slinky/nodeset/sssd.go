@@ -12,18 +12,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// maxDigests bounds of how many pairs of Secrets the digests are kept. Forgetting one costs two reads.
+// maxDigests bounds the number of pairs of Secrets whose digests are kept. Forgetting one costs two reads.
 const maxDigests = 1024
 
-// madeOf are the versions of the Secrets that a digest was made of.
+// madeOf are the versions of the Secrets that a digest was made from.
 type madeOf struct {
 	set          types.UID
 	key, file    string
 	keyIs, value string
 }
 
-// sssd is the digest of the sssd.conf that the spec names. It may hold a password, so its digest is sealed. A NodeSet is looked
-// at with every change of a worker: Secrets are read anew only when one of them has changed.
+// sssd returns the digest of the sssd.conf that the spec names. It may hold a password, so its digest is sealed. A NodeSet is looked at
+// with every change of a worker: Secrets are read again only when one of them has changed.
 func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (string, error) {
 	ref := n.Spec.SSH.SssdConfRef
 	if !n.Spec.SSH.Enabled || ref == nil || ref.Name == "" {
@@ -51,8 +51,8 @@ func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slin
 	return digest, nil
 }
 
-// versions are those that the cache of metadata has; a Secret that is read after that is the same or a newer one, and then an
-// event of it follows.
+// versions returns the versions in the cache of metadata. A Secret that is read after that is the same or a newer one, and then an event of
+// it follows.
 func (r *reconciler) versions(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (of madeOf, err error) {
 	key, file := c.AuthSlurmRef(), n.Spec.SSH.SssdConfRef
 	of = madeOf{set: n.UID, key: key.Key, file: file.Key}

@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// count fills in the status from the pods, and returns them as the part that has to be ready. What Slurm says of their
-// nodes is taken from the pods' conditions, since it is a change of those that wakes the NodeSet.
+// count fills in the status from the pods, and returns them as the part that has to be ready. What Slurm reports of their nodes is taken
+// from the pods' conditions: a change of those wakes the NodeSet.
 func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now time.Time) kube.Part {
 	s := &n.Status
 	s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
@@ -82,10 +82,10 @@ func countNode(s *slinkyv1beta1.NodeSetStatus, p *corev1.Pod) {
 	}
 }
 
-// maxRetiringShown is how many retired workers the message tells about.
+// maxRetiringShown is how many retired workers the message names.
 const maxRetiringShown = 3
 
-// retiring says what the retired workers wait for: "; worker-3 retires: waiting for jobs to end".
+// retiring returns what the retired workers wait for: "; worker-3 retires: waiting for jobs to end".
 func retiring(pods []corev1.Pod) string {
 	var b strings.Builder
 	told, more := 0, 0

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// tell puts into the plan what the status and single pods are told about it.
+// tell puts into the plan what the status and single pods show about it.
 func tell(f facts, p *plan) {
 	waiting, before := map[string]string{}, map[string]string{}
 	for i := range f.pods {
@@ -39,7 +39,7 @@ func tell(f facts, p *plan) {
 	}
 }
 
-// marks are the annotations of ours that a pod is to have. One that is to go already has been so since it was marked first.
+// marks returns the annotations of ours that a pod is to have. A pod that is to go already has been so since it was marked first.
 func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[string]string {
 	out := map[string]string{}
 	if cause != "" {
@@ -55,9 +55,9 @@ func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[
 	return out
 }
 
-// annotate tells the pods what is going to happen to them, where that has changed and was not told with a mark. Of a plan of more
-// steps than are told, pods are told with their marks alone. Otherwise each step that is done would move others into what is told,
-// and a pod that is written to cannot be deleted in the version that was decided about.
+// annotate writes on the pods what is going to happen to them, where that has changed and was not written with a mark. When a plan has more
+// steps than are shown, pods show them with their marks alone. Otherwise each step that is done would move others into what is shown, and a
+// pod that is written to cannot be deleted in the version that was decided about.
 func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plans.Plan) error {
 	causes, told := now.Causes(f.workers.Pods), map[string]bool{}
 	for _, retirement := range now.Retire {

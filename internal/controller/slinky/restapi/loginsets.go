@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 )
 
-// loginSets are those of a Controller; slurmrestd is to know their users.
+// loginSets returns the LoginSets of a Controller; slurmrestd is to know their users.
 func (r *reconciler) loginSets(ctx context.Context, c *slinkyv1beta1.Controller) ([]slinkyv1beta1.LoginSet, error) {
 	var list slinkyv1beta1.LoginSetList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingFields{reference.Index: reference.To("Controller", c.Name)})
@@ -31,8 +31,8 @@ func (r *reconciler) loginSets(ctx context.Context, c *slinkyv1beta1.Controller)
 	return out, nil
 }
 
-// listsChange lets LoginSets pass that have users, and those that get their first or lose their last. Which users they are is in a
-// ConfigMap, which running pods follow.
+// listsChange lets through LoginSets that have users when they come or go, and those that get their first or lose their last. The users
+// themselves are in a ConfigMap, which running pods follow.
 func listsChange() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return hasList(e.Object) },

@@ -72,7 +72,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, operatorNamespace string) erro
 	})
 }
 
-// Prunes are the kinds of objects that are deleted when they are no longer rendered. Each needs the index of
+// Prunes returns the kinds of objects that are deleted when they are no longer rendered. Each needs the index of
 // kube.SetupIndexes.
 func Prunes() []client.Object {
 	return []client.Object{&corev1.Service{}, &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}}
@@ -113,7 +113,7 @@ func decide(f facts) *reconcile.Plan {
 	return &reconcile.Plan{Output: renderrestapi.Render(f.Input)}
 }
 
-// connection is the digest of the slurm.conf that the Controller has rendered, which the pods mount.
+// connection returns the digest of the slurm.conf that the Controller has rendered, which the pods mount.
 func (r *reconciler) connection(ctx context.Context, c *slinkyv1beta1.Controller) (string, error) {
 	var config corev1.ConfigMap
 	key := types.NamespacedName{Namespace: c.Namespace, Name: c.ConfigName()}

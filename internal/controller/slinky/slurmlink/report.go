@@ -19,10 +19,10 @@ import (
 // bearable is how long a link may be without trust before that is reported: slurmctld restarts in less.
 const bearable = 15 * time.Second
 
-// maxWordsShown is how many words of states that are not known are told.
+// maxWordsShown is how many unknown words of states the message has.
 const maxWordsShown = 8
 
-// facts are what is known of the link of one Controller.
+// facts are what is known about the link of one Controller.
 type facts struct {
 	// Now is the time of the reconcile.
 	Now time.Time
@@ -30,12 +30,12 @@ type facts struct {
 	Last *metav1.Condition
 	// Missing is why there is no link, as reason and message; the reason is empty when there is one.
 	Missing [2]string
-	// Snapshot is what the link knows, Budget what of its budget is spent.
+	// Snapshot is what the link knows, Budget what is spent of its budget.
 	Snapshot *link.Snapshot
 	Budget   link.Budget
 }
 
-// unlinked says whether a reason is why there was no link.
+// unlinked reports whether a reason is one for which there was no link.
 func unlinked(reason string) bool {
 	return slices.Contains([]string{slinkyv1beta1.ReasonNoRestAPI, slinkyv1beta1.ReasonKeyMissing, slinkyv1beta1.ReasonSuspended}, reason)
 }
@@ -71,7 +71,7 @@ func reachable(f facts) (c metav1.Condition, again time.Time) {
 	return is(metav1.ConditionFalse, slinkyv1beta1.ReasonNotAnswering, s.Why+consequence), time.Time{}
 }
 
-// unrecognised says which words of states Slurm uses that this release does not know.
+// unrecognised returns which words in Slurm's states this release does not know.
 func unrecognised(s *link.Snapshot) string {
 	if len(s.Unrecognised) == 0 {
 		return ""
@@ -100,8 +100,7 @@ type event struct {
 	kind, reason, message string
 }
 
-// eventOf is the event that goes with a change of a condition, if there is one to be told. A condition that appears is
-// told only when it is bad.
+// eventOf returns the event for a change of a condition, if it gets one. A condition that appears gets one only when it is bad.
 func eventOf(was *metav1.Condition, is metav1.Condition) (event, bool) {
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return event{}, false

@@ -17,7 +17,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// snapshot is one whose trust is what it is since some time ago.
+// snapshot returns a snapshot that has had its trust for some time.
 func snapshot(trust link.Trust, ago time.Duration) *link.Snapshot {
 	s := link.NewSnapshot(now.Add(-ago), trust)
 	s.Since = now.Add(-ago)

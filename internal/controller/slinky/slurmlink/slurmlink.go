@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmlink keeps one link to Slurm for each Controller that has a RestApi: it tells the registry of links where
-// slurmrestd is and with which key to sign tokens. How a link is stands in two conditions of the Controller, which are all
-// that is written here: SlurmReachable and DestructiveActionsPaused.
+// Package slurmlink keeps one link to Slurm for each Controller that has a RestApi: it sets in the registry of links where slurmrestd is
+// and with which key to sign tokens. The state of a link is in two conditions of the Controller, which are all that is written here:
+// SlurmReachable and DestructiveActionsPaused.
 package slurmlink
 
 import (
@@ -37,13 +37,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// slurmUser is whom the operator speaks for: draining nodes takes SlurmUser's or root's rights.
+// slurmUser is the user of the operator: draining nodes takes SlurmUser's or root's rights.
 const slurmUser = "slurm"
 
 type reconciler struct {
 	reconcile.Base
 	links *link.Registry
-	// endpoint replaces that of every RestApi; for a manager that runs outside the cluster.
+	// endpoint replaces the endpoint of every RestApi; for a manager that runs outside the cluster.
 	endpoint string
 
 	mu      sync.Mutex
@@ -53,7 +53,7 @@ type reconciler struct {
 // issuers are the token issuers of a cluster and the key that they sign with, so that an unchanged key keeps them.
 type issuers struct {
 	key []byte
-	// slurm speaks for slurmUser, checks for link.ChecksUser.
+	// slurm signs for slurmUser, checks for link.ChecksUser.
 	slurm, checks token.Issuer
 }
 
@@ -74,7 +74,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint
 	return nil
 }
 
-// turnsReady lets a Controller or a RestApi pass that has just become ready: a link that failed so far need not wait any longer.
+// turnsReady lets through a Controller or a RestApi that has just become ready: a link that failed so far need not wait any longer.
 func turnsReady() predicate.Predicate {
 	ready := func(o client.Object) bool {
 		var conditions []metav1.Condition
@@ -111,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, c, f)
 }
 
-// follow makes the link what the Controller, its RestApi and its key say, and returns how it is.
+// follow sets the link as the Controller, its RestApi and its key ask for, and returns its state.
 func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.Controller) (facts, error) {
 	f := facts{Now: r.Clock.Now(), Last: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)}
 	if c.Suspended() {
@@ -135,7 +135,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 			return facts{}, rest
 		}
 		if known, ok := r.links.Get(key); ok {
-			// The key may be on its way to being replaced; the link goes on with the one before.
+			// The key may be about to be replaced; the link goes on with the key from before.
 			f.Snapshot, f.Budget = known.Snapshot(), known.Budget(f.Now)
 			return f, nil
 		}
@@ -158,7 +158,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 	return f, nil
 }
 
-// report writes the conditions, if they changed, and tells what is new by events.
+// report writes the conditions, if they changed, and reports what is new by events.
 func (r *reconciler) report(ctx context.Context, c *slinkyv1beta1.Controller, f facts) (ctrl.Result, error) {
 	before := c.DeepCopy()
 	reached, first := reachable(f)

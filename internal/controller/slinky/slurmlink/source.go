@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
-// wake wakes the Controllers whose link became another in trust, or ran out of its budget.
+// wake wakes the Controllers whose link changed in trust, or ran out of its budget.
 func wake(_ context.Context, queue reconcile.Queue, change link.Change) {
 	if change.Node == "" {
 		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})

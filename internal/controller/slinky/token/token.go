@@ -55,8 +55,8 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 	return kind.Setup(mgr, reconcile.Watches{List: &slinkyv1beta1.TokenList{}, Owns: []client.Object{&corev1.Secret{}}})
 }
 
-// references are the Secret with the key, and that of the token: when somebody takes its labels away it leaves the cache of
-// our own objects.
+// references returns the Secret with the key, and the Secret of the token: when somebody takes its labels away it leaves the cache of our
+// own objects.
 func references(t *slinkyv1beta1.Token) []string {
 	refs := []string{reference.To("Secret", t.TokenRef().Name)}
 	if key := t.AuthJwtRef(); key != nil {
@@ -85,7 +85,7 @@ func (r *reconciler) gather(ctx context.Context, t *slinkyv1beta1.Token) (facts,
 // plan is what is to be done for a Token.
 type plan struct {
 	reconcile.Plan
-	// claims are those of the token that is to be in the Secret.
+	// claims are the claims of the token that is to be in the Secret.
 	claims slurmtoken.Claims
 	// again is when the token is to be renewed.
 	again time.Time
@@ -113,7 +113,7 @@ func report(t *slinkyv1beta1.Token, o reconcile.Outcome[facts, *plan, struct{}])
 	}
 }
 
-// key reads the key that signs, and asks its Secret whether it may sign for this user.
+// key reads the key that signs, and checks in its Secret whether it may sign for this user.
 func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
 	path, ref := t.AuthJwtPath(), t.AuthJwtRef()
 	if ref == nil {
@@ -143,8 +143,7 @@ func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render
 	return nil
 }
 
-// stored reads the token that is there. A Secret that is not ours is not in the cache, and is noticed when it would be
-// written.
+// stored reads the token that is there. A Secret that is not ours is not in the cache, and is noticed when it would be written.
 func (r *reconciler) stored(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
 	ref := t.TokenRef()
 	var secret corev1.Secret

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workerkeys lets a changed auth/slurm key reach running workers within seconds. Workers are not replaced for it,
-// since that would cost their jobs: a kubelet writes the files of a Secret anew in a running pod, and slurmd reads them.
-// But a kubelet looks at a pod's files about once a minute, and at once when the pod changes. So the pods get a stamp.
+// Package workerkeys gets a changed auth/slurm key to running workers within seconds. Workers are not replaced for it, since that would
+// cost their jobs: a kubelet writes the files of a Secret anew in a running pod, and slurmd reads them. But a kubelet looks at a pod's
+// files about once a minute, and at once when the pod changes. So the pods get a stamp.
 //
 // Without this package the key arrives a minute or two later. What was stamped is remembered in memory alone: after a
 // restart of the operator nothing is stamped until a key changes again, and a change in between is left to the kubelets.
@@ -39,7 +39,7 @@ import (
 const (
 	// fieldManager owns AnnotationWantedKey and nothing else.
 	fieldManager = kube.FieldManager + "-keys"
-	// maxStamps bounds the writes that one key costs. Beyond it kubelets are left to their own rhythm.
+	// maxStamps bounds the writes for one key. Pods beyond it get the key at the kubelet's own pace.
 	maxStamps = 1000
 )
 
@@ -76,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	_, digest, err := r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
 	if err != nil {
-		// The Controller's own reconciler tells users about a key that is missing or bad.
+		// The Controller's own reconciler reports a key that is missing or bad.
 		_, rest := problem.FromError(err)
 		return ctrl.Result{}, rest
 	}
@@ -93,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// stamp stamps the workers that do not have the stamp. missed says that one changed meanwhile: no event tells of that here.
+// stamp stamps the workers that do not have the stamp. missed reports that one changed meanwhile, of which no event arrives here.
 func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, digest string) (missed bool, err error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: c.Name}); err != nil {
