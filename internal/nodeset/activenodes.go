@@ -11,25 +11,25 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Slurm's record of a node says whether its worker runs (decision 023). spec.activeNodes of a NodeSetPowerState shows that. The operator
-// notes beside it what it has shown, so that what somebody else has changed there is a request, which it passes on to Slurm.
+// Slurm's record of a node shows whether its worker runs (decision 023). spec.activeNodes of a NodeSetPowerState shows that. The operator
+// notes beside it what it has shown: a difference is a request of somebody else, which it passes on to Slurm.
 
-// OrdinalPower is what is known of one ordinal of a NodeSet whose workers Slurm powers up and down.
+// OrdinalPower is what is known about one ordinal of a NodeSet whose workers Slurm powers up and down.
 type OrdinalPower struct {
-	// Active says that spec.activeNodes has it, and Shown that the operator has shown it there.
+	// Active reports whether spec.activeNodes has it, and Shown whether the operator has shown it there.
 	Active, Shown bool
-	// Beyond says that the NodeSet has not so many workers.
+	// Beyond reports whether the ordinal is beyond the NodeSet's number of workers.
 	Beyond bool
-	// Pod says that it has a pod that is not being deleted.
+	// Pod reports whether it has a pod that is not being deleted.
 	Pod bool
-	// Known says that Slurm has the node, which is in State.
+	// Known reports whether Slurm has the node, which is in State.
 	Known bool
 	State node.State
-	// Held says that somebody else has drained the node or set it DOWN.
+	// Held reports whether somebody else has drained the node or set it DOWN.
 	Held bool
 }
 
-// wanted says whether the worker is to run: by Slurm's word, and while Slurm does not have the node, by the pod that there is.
+// wanted reports whether the worker is to run: by Slurm's record, and while Slurm does not have the node, by whether it has a pod.
 func (o OrdinalPower) wanted() bool {
 	if !o.Known {
 		return o.Pod
@@ -41,11 +41,10 @@ func (o OrdinalPower) wanted() bool {
 type ActiveNodes struct {
 	// Active is what spec.activeNodes is to be, and Shown what the operator notes to have shown there.
 	Active, Shown []int32
-	// Up and Down are those that Slurm is asked to power up and down. They stay in Active as whoever asked for it has written, until
-	// Slurm says the same.
+	// Up and Down are those that Slurm is asked to power up and down. They stay in Active as they were written, until Slurm agrees.
 	Up, Down []int32
-	// Beyond are those that are asked for and that the NodeSet has not; Absent those whose nodes Slurm does not have; Held those that
-	// somebody has taken away and somebody else holds.
+	// Beyond are those that are asked for beyond the NodeSet's number of workers, Absent those whose nodes Slurm does not have, and Held those
+	// that were taken away and somebody else holds.
 	Beyond, Absent, Held []int32
 }
 
@@ -98,8 +97,8 @@ var activeSteps = rule.List[OrdinalPower, activeStep]{
 	},
 }
 
-// DecideActiveNodes decides what becomes of spec.activeNodes, by what is known of each ordinal. Without an answer of Slurm it is not to
-// be called.
+// DecideActiveNodes decides what becomes of spec.activeNodes, by what is known about each ordinal. It must not be called without an answer
+// from Slurm.
 func DecideActiveNodes(ordinals map[int32]OrdinalPower) (out ActiveNodes) {
 	for _, ordinal := range slices.Sorted(maps.Keys(ordinals)) {
 		o := ordinals[ordinal]

@@ -59,8 +59,8 @@ func TestDecideActiveNodes(t *testing.T) {
 	}
 }
 
-// TestRequestsForPowerEnd lets somebody change spec.activeNodes at random while Slurm and the operator go on. When nobody changes it any
-// more, Slurm is asked for nothing after a while, and what is shown is Slurm's word.
+// TestRequestsForPowerEnd changes spec.activeNodes at random while Slurm and the operator go on. When the changes end, Slurm is asked for
+// nothing after a while, and spec.activeNodes shows Slurm's record.
 func TestRequestsForPowerEnd(t *testing.T) {
 	states := []string{inService, off, goingOff, comes, "MIXED+POWER_DOWN", "IDLE+POWERED_DOWN+POWER_UP"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// maxJobEndsWait is how long a choice waits to hear when jobs end. A scale-in is not urgent, and a Slurm with so many jobs that it
-// takes longer is not asked for them again soon.
+// maxJobEndsWait is how long a choice waits to hear when jobs end. A scale-in is not urgent, and a Slurm with so many jobs that it takes
+// longer is not asked for them again soon.
 const maxJobEndsWait = 10 * time.Second
 
-// scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only
-// in when their jobs end, none goes before that is known of all of them, or has been waited for long enough; meanwhile
-// Plan.WantJobs names them.
+// scaleIn retires the first n of the candidates, which are in the order in which they are to go. Of workers that differ only in when their
+// jobs end, none goes before that is known for all of them, or has been waited for long enough; meanwhile Plan.WantJobs names them.
 func (in *Input) scaleIn(candidates []*Pod, n int, retired map[string]Cause, plan *Plan) {
 	n = min(max(0, n), len(candidates))
 	if in.Asked.IsZero() {
-		// Without Slurm nobody knows who is busy by now, so those that are going go.
+		// Without Slurm it is not known who is busy by now, so those that are going go.
 		slices.SortStableFunc(candidates, func(a, b *Pod) int { return -boolean(a.Retired == ScaleIn, b.Retired == ScaleIn) })
 	}
 	if group := in.undecided(candidates, n); len(group) > 0 {
@@ -42,8 +41,8 @@ func (in *Input) scaleIn(candidates []*Pod, n int, retired map[string]Cause, pla
 	}
 }
 
-// undecided are the busy workers, some of which would be among the first n and some not, just because of when their jobs
-// end, if that is not known of all of them. While Slurm is silent that is so too: it may just not have answered yet.
+// undecided returns the busy workers, if some of them would be among the first n and some not, just because of when their jobs end, and if
+// that is not known for all of them. It is so while Slurm is silent, too: it may just not have answered yet.
 func (in *Input) undecided(candidates []*Pod, n int) []*Pod {
 	if n == 0 || n == len(candidates) {
 		return nil

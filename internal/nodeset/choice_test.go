@@ -66,8 +66,8 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 	}
 }
 
-// TestWhileSlurmIsSilentTheChoiceStands is about the time before the first answer after a restart: what the pods say of
-// their jobs may be old.
+// TestWhileSlurmIsSilentTheChoiceStands is about the time before the first answer after a restart: what the pods show of their jobs may be
+// old.
 func TestWhileSlurmIsSilentTheChoiceStands(t *testing.T) {
 	busy := func(p *nodeset.Pod) { p.Busy = true }
 	in := nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1, busy, scaledIn)}}

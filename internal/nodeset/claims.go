@@ -16,14 +16,14 @@ type Holders struct {
 	// Set is the NodeSet, Pod the worker that uses the claim; nil when there is none.
 	Set metav1.OwnerReference
 	Pod *metav1.OwnerReference
-	// ScaledIn says that the worker goes because there are too many.
+	// ScaledIn reports whether the worker goes because there are too many.
 	ScaledIn bool
 	// WhenDeleted and WhenScaled are the policy.
 	WhenDeleted, WhenScaled slinkyv1beta1.ClaimRetention
 }
 
-// Own returns the owners that a claim is to have, and whether these are others than now. A claim that belongs to somebody
-// else, or to an earlier NodeSet or pod of the same name and so is about to go, is foreign and left alone.
+// Own returns the owners that a claim is to have, and whether these are others than now. A claim is foreign and left alone when it belongs
+// to somebody else, or to an earlier NodeSet or pod of the same name and so is about to go.
 func (h Holders) Own(now []metav1.OwnerReference) (owners []metav1.OwnerReference, change, foreign bool) {
 	mine := func(r metav1.OwnerReference) bool {
 		return r.UID == h.Set.UID || h.Pod != nil && r.UID == h.Pod.UID
@@ -50,7 +50,7 @@ func (h Holders) Own(now []metav1.OwnerReference) (owners []metav1.OwnerReferenc
 	return owners, !same, false
 }
 
-// ScaledIn are the pods that go because there are too many, once the plan is carried out.
+// ScaledIn returns the pods that go because there are too many, once the plan is carried out.
 func (p Plan) ScaledIn(pods []Pod) map[string]bool {
 	out := map[string]bool{}
 	for name, cause := range p.Causes(pods) {
@@ -59,7 +59,7 @@ func (p Plan) ScaledIn(pods []Pod) map[string]bool {
 	return out
 }
 
-// Sparing is the plan without the ends of some pods.
+// Sparing returns the plan without the ends of some pods.
 func (p Plan) Sparing(stay map[string]bool) Plan {
 	if len(stay) == 0 {
 		return p

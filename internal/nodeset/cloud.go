@@ -8,29 +8,29 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Slurm gives a job the addresses that its nodes have when it starts. Of a node that powers up it waits for the new one only if the
+// Slurm gives a job the addresses that its nodes have when it starts. For a node that powers up, it waits for the new address only if the
 // record of the node was made with State=CLOUD (slurm.conf(5)), which a slurmd that registers cannot ask for. See decision 026.
 
 // Clouds are what to do about the records of the nodes that Slurm powers up and down, by name.
 type Clouds struct {
-	// Delete are those of workers that register with something else when they run next.
+	// Delete are the records of workers that register with something else when they run next.
 	Delete []string
 	// Make are to be made with State=CLOUD.
 	Make []Cloud
-	// Describe have to be told whose nodes they are.
+	// Describe are records that get a comment with their owner.
 	Describe []string
 }
 
 // Cloud is a record that is made with State=CLOUD.
 type Cloud struct {
 	Name string
-	// Like is the node whose machine it is like; it may be the node itself.
+	// Like is the node whose hardware it gets; it may be the node itself.
 	Like string
-	// Anew says that there is one, which is deleted before.
+	// Anew reports whether a record exists, which is deleted before.
 	Anew bool
 }
 
-// Empty says that there is nothing to do.
+// Empty reports whether there is nothing to do.
 func (c Clouds) Empty() bool { return len(c.Delete)+len(c.Make)+len(c.Describe) == 0 }
 
 // recordStep is what becomes of the record of a node that Slurm powers up and down.
@@ -105,10 +105,11 @@ var recordSteps = rule.List[*powerFacts, recordStep]{
 	},
 }
 
-// first is how many workers run before Slurm knows them. One does at least, or nobody would know what their machines are.
+// first returns how many workers run before Slurm knows them. At least one does, or nobody would know what their machines are.
 func (p *PowerSaving) first() int { return max(1, p.Initial) }
 
-// sample is the first node whose record was made of what the next worker registers with; empty when there is none, or Slurm makes none.
+// sample returns the first node whose record was made from what the next worker registers with; empty when there is none, or Slurm makes no
+// records.
 func (p *PowerSaving) sample(replicas int) string {
 	for ordinal := range replicas {
 		if n := p.Nodes[ordinal]; p.Makes && n.Registered == node.Yes {
@@ -146,8 +147,8 @@ func CloudRecords(in Input) (out Clouds) {
 	return out
 }
 
-// lastSample is the first ordinal whose record would be made anew, if others are made in the same pass and no other record of the present
-// spec stays; -1 for none.
+// lastSample returns the first ordinal whose record would be made anew, if others are made in the same pass and no other record of the
+// present spec stays; -1 for none.
 func (in *Input) lastSample(pods map[int]bool, sample string) int {
 	first, others := -1, 0
 	for ordinal := range in.Replicas {

@@ -15,11 +15,11 @@ type KubeNode struct {
 	Name string
 	// Hostname is the host name of a worker on it in scaling mode DaemonSet.
 	Hostname string
-	// Fit says how far it is one for workers.
+	// Fit is how well it fits workers.
 	Fit Fit
 }
 
-// Fit says how far a Kubernetes node is one for the workers of a NodeSet. Each is more than the one before.
+// Fit is how well a Kubernetes node fits the workers of a NodeSet. Each value is more than the one before.
 type Fit int8
 
 const (
@@ -29,9 +29,9 @@ const (
 	Stays
 	// Fits means: the template fits the node, but it is cordoned.
 	Fits
-	// Belongs means: one belongs there, but none can be started now: the node is not ready, or short of something.
+	// Belongs means: a worker belongs there, but none can be started now: the node is not ready, or short of something.
 	Belongs
-	// Starts means: one belongs there and can be started.
+	// Starts means: a worker belongs there and can be started.
 	Starts
 )
 
@@ -59,7 +59,7 @@ var daemonCauses = rule.List[*podFacts, Cause]{
 	},
 }
 
-// placeFacts are a Kubernetes node, and those on which pods are, with the host names that pods have.
+// placeFacts are a Kubernetes node, the nodes on which pods are, and the host names that pods have.
 type placeFacts struct {
 	KubeNode
 	occupied, hostnames map[string]bool
@@ -85,11 +85,11 @@ var daemonPlaces = rule.List[*placeFacts, bool]{
 	},
 }
 
-// daemons makes one worker on each Kubernetes node where one belongs, and retires those that are elsewhere, twice on one
-// node, or have another host name than they should have.
+// daemons makes one worker on each Kubernetes node where one belongs, and retires those that are elsewhere, are second on a node, or have
+// another host name than they should have.
 func (in *Input) daemons(f *podFacts, staying []*Pod, retired map[string]Cause, plan *Plan) {
 	f.taken = map[string]bool{}
-	for _, p := range slices.Backward(staying) { // who would be missed most comes first
+	for _, p := range slices.Backward(staying) { // those that would be missed most come first
 		f.Pod, f.cause = p, retired[p.Name]
 		if cause := daemonCauses.Decide(f); cause != "" {
 			retired[p.Name] = cause
@@ -117,8 +117,8 @@ func (in Input) nodes() map[string]KubeNode {
 	return nodes
 }
 
-// waitsInVain says that a pod was bound to a Kubernetes node that is none for it any more, before it got there. Nothing
-// has ever run in it.
+// waitsInVain reports whether a pod was bound to a Kubernetes node that does not fit it any more, before it got there. Nothing has ever run
+// in it.
 func (f *podFacts) waitsInVain() bool {
 	if f.Pod.Scheduled || f.Node == "" || f.Phase != "Pending" || f.Pod.Daemon != f.Input.Daemon {
 		return false

@@ -10,14 +10,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
-// on is a worker of scaling mode DaemonSet on a Kubernetes node.
+// on returns a worker of scaling mode DaemonSet on a Kubernetes node.
 func on(node string, options ...func(*nodeset.Pod)) nodeset.Pod {
 	p := aPod(-1, options...)
 	p.Name, p.Daemon, p.Node, p.Hostname = "w-"+node, true, node, node
 	return p
 }
 
-// kube are Kubernetes nodes a, b, c and so on, as far as they fit.
+// kube returns Kubernetes nodes a, b, c and so on, each with its fit.
 func kube(fits ...nodeset.Fit) []nodeset.KubeNode {
 	var out []nodeset.KubeNode
 	for i, fit := range fits {

@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestAMismatchOfNamesAloneTakesNoWorker is about workers in the network of their Kubernetes nodes, which have dots in their
-// names, while slurmd has registered by the short ones.
+// TestAMismatchOfNamesAloneTakesNoWorker is about workers in the network of their Kubernetes nodes, which have dots in their names, while
+// slurmd has registered by the short ones.
 func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 	elsewhere := func(p *nodeset.Pod) { p.Elsewhere = "ip-10-0-0-1" }
 	pods := []nodeset.Pod{

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// KubeNodes says of each Kubernetes node whether workers with this pod spec belong on it, in the order of names. Like the
-// scheduler it looks at node selector, required node affinity and taints; what a node has left to give is the scheduler's business.
-// Host names are those that the nodes ask for; NameHosts gives them out in scaling mode DaemonSet, where workers are called after nodes.
+// KubeNodes returns for each Kubernetes node how well it fits workers with this pod spec, in the order of names. Like the scheduler it
+// looks at node selector, required node affinity and taints; the scheduler alone looks at what a node has left. Hostname is the host name
+// that a node asks for; NameHosts gives them out in scaling mode DaemonSet, where workers are named after nodes.
 func KubeNodes(spec *corev1.PodSpec, all []corev1.Node) []KubeNode {
 	out := make([]KubeNode, 0, len(all))
 	for i := range all {
@@ -41,12 +41,12 @@ func fit(spec *corev1.PodSpec, node *corev1.Node) Fit {
 	}
 }
 
-// passing says of a taint that Kubernetes has set it because of how the node is doing now.
+// passing reports whether Kubernetes has set the taint because of the node's present condition.
 func passing(t *corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/")
 }
 
-// tolerates says whether all those taints of the node are tolerated that count and keep pods away.
+// tolerates reports whether the pods tolerate all taints of the node that count and keep pods away.
 func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Taint) bool) bool {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
@@ -60,7 +60,7 @@ func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Tain
 	return true
 }
 
-// allows is whether a toleration is one of the taint.
+// allows reports whether a toleration matches the taint.
 func allows(t corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -75,7 +75,7 @@ func allows(t corev1.Toleration, taint *corev1.Taint) bool {
 	}
 }
 
-// selects is whether node selector and required node affinity are those of the node.
+// selects reports whether node selector and required node affinity match the node.
 func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) {
 		return false
@@ -91,7 +91,7 @@ func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 		})
 }
 
-// matches is whether all requirements hold for a set of labels. One that makes no sense holds for none.
+// matches reports whether all requirements hold for a set of labels. An invalid one holds for none.
 func matches(requirements []corev1.NodeSelectorRequirement, set labels.Set) bool {
 	operators := map[corev1.NodeSelectorOperator]selection.Operator{
 		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,

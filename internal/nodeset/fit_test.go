@@ -90,7 +90,7 @@ func TestHostNamesOfKubernetesNodes(t *testing.T) {
 	}
 }
 
-// Workers of scaling mode StatefulSet are not called after Kubernetes nodes.
+// Workers of scaling mode StatefulSet are not named after Kubernetes nodes.
 func TestPinsDoNotDependOnTheHostNamesOfKubernetesNodes(t *testing.T) {
 	nodes := nodeset.KubeNodes(&corev1.PodSpec{}, []corev1.Node{
 		*manifest.Parse[corev1.Node](t, `metadata: {name: b.rack1}`),

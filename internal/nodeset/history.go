@@ -9,35 +9,35 @@ import (
 	"slices"
 )
 
-// Revision is a ControllerRevision of a NodeSet: what its workers were made of at one time.
+// Revision is a ControllerRevision of a NodeSet: what its workers were made from at one time.
 type Revision struct {
-	// Name is the object's, Hash the value of label controller.kubernetes.io/hash on it and on the workers of it.
+	// Name is the object's name, Hash the value of label controller.kubernetes.io/hash on it and on its workers.
 	Name, Hash string
 	// Number grows with each change; the newest revision has the greatest.
 	Number int64
 	// Data is what workers are made of, in its canonical form.
 	Data []byte
-	// Ours says that the NodeSet controls it already.
+	// Ours reports whether the NodeSet controls it already.
 	Ours bool
 }
 
 // History is what to do about the revisions of a NodeSet.
 type History struct {
-	// Hash is that of the revision that new workers are made of, and Collisions how many other revisions had the hashes
-	// that were tried before.
+	// Hash is the hash of the revision that new workers are made from, and Collisions how many other revisions had the hashes that were tried
+	// before.
 	Hash       string
 	Collisions int32
-	// Create says that there is no revision with this hash yet. It gets Number.
+	// Create reports whether the revision of this hash is to be created. It gets Number.
 	Create bool
 	// Renumber is the name of an earlier revision that is the newest again, as after a rollback; it gets Number.
 	Renumber string
 	Number   int64
-	// Adopt are names of revisions that belong to nobody, Delete those of revisions that are no longer kept.
+	// Adopt are names of revisions without an owner, Delete those of revisions that are no longer kept.
 	Adopt, Delete []string
 }
 
-// Keep decides about the revisions. hash gives the hash of data for a number of collisions; used are the hashes of the
-// workers that there are, whose revisions are kept beside the limit.
+// Keep decides about the revisions. hash gives the hash of data for a number of collisions; used are the hashes of the existing workers,
+// whose revisions are kept besides the limit.
 func Keep(revisions []Revision, data []byte, collisions int32, hash func(collisions int32) string, used map[string]bool, limit int) History {
 	h := History{Collisions: collisions}
 	byHash := map[string]Revision{}

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// hostname is what a worker on the node is called: its annotation's value, or the node's name up to the first dot.
+// hostname returns the host name of a worker on the node: its annotation's value, or the node's name up to the first dot.
 func hostname(node *corev1.Node) string {
 	if override := node.Annotations[slinkyv1beta1.AnnotationHostnameOverride]; override != "" {
 		return override
@@ -23,21 +23,21 @@ func hostname(node *corev1.Node) string {
 	return short
 }
 
-// naming gives out host names. A worker that runs keeps the name that it has, whoever asks for it.
+// naming gives out host names. A worker that runs keeps its name, whoever asks for it.
 type naming struct {
 	nodes []KubeNode
-	// running is the host name of the worker on each Kubernetes node, and holder the place in nodes of the one that has it.
+	// running is the host name of the worker on each Kubernetes node, and holder the index in nodes of the node that has the name.
 	running map[string]string
 	holder  map[string]int
-	// taken says to which Kubernetes node a name was given, done which nodes have been looked at.
+	// taken is the Kubernetes node that a name was given to, done which nodes have been looked at.
 	taken    map[string]string
 	done     []bool
 	problems problem.List
 }
 
-// NameHosts gives each Kubernetes node that fits the host name of its worker in scaling mode DaemonSet, first to those on which
-// workers run. A node that cannot have the name that it asks for is a problem and takes no new worker; its worker, if it has one,
-// stays under the name that it has. In the other scaling mode host names follow from ordinals, and those of nodes do not count.
+// NameHosts gives each Kubernetes node that fits the host name of its worker in scaling mode DaemonSet, first to those on which workers
+// run. A node that cannot have the name that it asks for is a problem and takes no new worker; its worker, if it has one, keeps its name.
+// In the other scaling mode host names follow from ordinals, and those of nodes do not count.
 func NameHosts(nodes []KubeNode, pods []Pod) problem.List {
 	n := naming{nodes: nodes, running: map[string]string{}, holder: map[string]int{}, taken: map[string]string{}, done: make([]bool, len(nodes))}
 	for _, p := range pods {
@@ -70,7 +70,7 @@ func NameHosts(nodes []KubeNode, pods []Pod) problem.List {
 	return n.problems.Sorted()
 }
 
-// settle gives one node its name. Whoever has that name now is asked first whether it can have the one that it wants instead.
+// settle gives one node its name. The node that has that name now is settled first: it may want another one.
 func (n *naming) settle(i int) {
 	if n.done[i] {
 		return
@@ -78,7 +78,7 @@ func (n *naming) settle(i int) {
 	n.done[i] = true
 	node := &n.nodes[i]
 	if h, held := n.holder[node.Hostname]; held {
-		n.settle(h) // of those that exchange their names all are done by now, and none has taken its own
+		n.settle(h) // nodes that exchange their names are all done by now, and none has taken its own
 	}
 	mistake := n.misnamed(*node)
 	if mistake != "" {
@@ -92,7 +92,7 @@ func (n *naming) settle(i int) {
 	n.taken[node.Hostname] = node.Name
 }
 
-// misnamed says why a node cannot have the host name that it asks for.
+// misnamed returns why a node cannot have the host name that it asks for.
 func (n *naming) misnamed(node KubeNode) string {
 	const out = "; set another one in its annotation " + slinkyv1beta1.AnnotationHostnameOverride
 	if mistakes := validation.IsDNS1123Label(node.Hostname); len(mistakes) > 0 {

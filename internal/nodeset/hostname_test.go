@@ -21,9 +21,9 @@ import (
 func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 	tests := []struct {
 		name string
-		// nodes are Kubernetes nodes and their host names by annotation, running those on which workers run, and their names.
+		// nodes are Kubernetes nodes with their host names by annotation, running those on which workers run, with the workers' names.
 		nodes, running map[string]string
-		// want is how each node's worker is to be called, with "-" behind the name when no new one is made there.
+		// want is the host name of each node's worker, with "-" behind the name when no new one is made there.
 		want    map[string]string
 		retired string
 		mistake string
@@ -88,7 +88,7 @@ func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 			if got := strings.Join(slices.Sorted(slices.Values(retired)), " "); got != tt.retired {
 				t.Errorf("retired are %q, want %q", got, tt.retired)
 			}
-			for range 20 { // whatever the order of a cache
+			for range 20 { // in whatever order the cache has them
 				again := nodeset.KubeNodes(&corev1.PodSpec{}, nodes)
 				if nodeset.NameHosts(again, in.Pods); fmt.Sprint(again) != fmt.Sprint(found) {
 					t.Fatalf("the same nodes give %v and %v", found, again)

@@ -15,8 +15,8 @@ import (
 // maxSlurmNodes is how many nodes a slurmctld takes at most. spec.replicas has no such limit.
 const maxSlurmNodes = 65536
 
-// WorkerNames are the names that the workers of a NodeSet have in Slurm, in their order, as far as its spec and the Kubernetes nodes
-// that there are now tell. template is the pod spec of its workers.
+// WorkerNames returns the names that the workers of a NodeSet have in Slurm, in their order, as far as its spec and the present Kubernetes
+// nodes determine them. template is the pod spec of its workers.
 func WorkerNames(n *slinkyv1beta1.NodeSet, template *corev1.PodSpec, nodes []corev1.Node) []string {
 	var names []string
 	switch {
@@ -40,7 +40,7 @@ func WorkerNames(n *slinkyv1beta1.NodeSet, template *corev1.PodSpec, nodes []cor
 	return names
 }
 
-// SharedName is the first of the names that is among the others; empty when none is.
+// SharedName returns the first of the names that is among the others; empty when none is.
 func SharedName(names, others []string) string {
 	taken := make(map[string]bool, len(others))
 	for _, name := range others {
@@ -54,14 +54,14 @@ func SharedName(names, others []string) string {
 	return ""
 }
 
-// Namesakes is the problem at path of a worker whose name in Slurm is that of a worker of another NodeSet. Two slurmds of one name are
+// Namesakes returns the problem at path of a worker with the same name in Slurm as a worker of another NodeSet. Two slurmds of one name are
 // one node to slurmctld: the second takes the record over, and with it the jobs of the first.
 func Namesakes(path, name, other, wayOut string) problem.Problem {
 	return problem.Errorf(path, slinkyv1beta1.ReasonHostnameConflict,
 		"host name %s is that of a worker of NodeSet %s, and in Slurm both would be one node; %s", name, other, wayOut)
 }
 
-// RenameWorkers is the way out for a NodeSet of which workers have names of others.
+// RenameWorkers returns what to change in a NodeSet whose workers have names of others.
 func RenameWorkers(n *slinkyv1beta1.NodeSet) string {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
 		return "keep the NodeSets on different Kubernetes nodes by spec.template.spec.nodeSelector, or give the Kubernetes node another name for its worker by annotation " +

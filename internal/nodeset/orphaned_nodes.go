@@ -11,34 +11,34 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// OrphanedNode is what Slurm has on a node whose worker is gone.
+// OrphanedNode is Slurm's record of a node whose worker is gone.
 type OrphanedNode struct {
 	Name  string
 	State node.State
-	// Reason is why it is drained or down; Reserved says that a reservation other than ours holds it.
+	// Reason is why it is drained or down; Reserved reports whether a reservation other than ours holds it.
 	Reason   node.Reason
 	Reserved bool
 	Comment  node.Comment
 }
 
-// Dead says that Slurm has given the node up: it is DOWN and does not respond.
+// Dead answers whether Slurm has given the node up: it is DOWN and does not respond.
 func (o *OrphanedNode) Dead() node.Answer { return o.State.Down().And(o.State.NotResponding()) }
 
-// Open says that Slurm may start jobs there: it is neither DOWN nor draining.
+// Open answers whether Slurm may start jobs there: it is neither DOWN nor draining.
 func (o *OrphanedNode) Open() node.Answer { return o.State.Down().Not().And(o.State.Drain().Not()) }
 
-// inReservation says that some reservation of the node is active, in which Slurm deletes no node.
+// inReservation reports whether a reservation of the node is active, in which Slurm deletes no node.
 func (o *OrphanedNode) inReservation() bool {
 	return o.State.Has(node.Reserved) || o.State.Has(node.Maintenance)
 }
 
-// Held says that somebody else has a say in the node: it is reserved, or was drained or set down by somebody who is neither us nor Slurm.
+// Held reports whether somebody else holds the node: it is reserved, or somebody who is neither us nor Slurm has drained it or set it DOWN.
 func (o *OrphanedNode) Held() bool {
 	return o.Reserved || node.HeldBy(o.State, o.Reason) == node.SomebodyElse
 }
 
-// orphanFacts are an orphaned node and what Kubernetes has: whether there is, or will be, a pod of a name, the host names of all pods,
-// and the Kubernetes nodes.
+// orphanFacts are an orphaned node and what Kubernetes has: whether there is, or will be, a pod of a name, the host names of all pods, and
+// the Kubernetes nodes.
 type orphanFacts struct {
 	*OrphanedNode
 	nodeSet, uid string
@@ -132,18 +132,18 @@ var departedDeletions = rule.List[*orphanFacts, bool]{
 	},
 }
 
-// DepartedNodesToDelete are the names of the records to delete when a NodeSet goes, unless a job names them. pods says whether there is a
-// pod of a name.
+// DepartedNodesToDelete returns the names of the records to delete when a NodeSet goes, unless a job names them. pods reports whether there
+// is a pod of a name.
 func DepartedNodesToDelete(records []OrphanedNode, nodeSet, uid string, pods func(name string) bool) []string {
 	return chosen(&departedDeletions, records, orphanFacts{nodeSet: nodeSet, uid: uid, pods: pods})
 }
 
-// OrphanedNodesToDrain are the names of nodes of a NodeSet to drain. pods says whether there is, or will be, a pod of a name.
+// OrphanedNodesToDrain returns the names of nodes of a NodeSet to drain. pods reports whether there is, or will be, a pod of a name.
 func OrphanedNodesToDrain(records []OrphanedNode, nodeSet string, pods func(name string) bool) []string {
 	return chosen(&orphanDrains, records, orphanFacts{nodeSet: nodeSet, pods: pods})
 }
 
-// OrphanedNodesToDelete are the names of the records of a NodeSet to delete.
+// OrphanedNodesToDelete returns the names of the records of a NodeSet to delete.
 func OrphanedNodesToDelete(records []OrphanedNode, nodeSet, uid string, in Input) []string {
 	f := orphanFacts{nodeSet: nodeSet, uid: uid, hostnames: hostlist.SetOf(), nodes: in.nodes(), hostNetwork: in.HostNetwork}
 	for _, p := range in.Pods {
@@ -152,7 +152,7 @@ func OrphanedNodesToDelete(records []OrphanedNode, nodeSet, uid string, in Input
 	return chosen(&orphanDeletions, records, f)
 }
 
-// chosen are the names of the nodes to which a list says yes.
+// chosen returns the names of the nodes for which a list decides true.
 func chosen(list *rule.List[*orphanFacts, bool], records []OrphanedNode, f orphanFacts) (names []string) {
 	for i := range records {
 		f.OrphanedNode = &records[i]

@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Slurm takes what a slurmd registers with only into a record that it makes anew. What is registered later with less memory
-// or other features runs under the old record, and Slurm gives jobs what is not there any more. So the record of a worker
-// goes between its pod and the next, when that registers with something else.
+// Slurm takes what a slurmd registers with only into a record that it makes anew. A slurmd that registers later with less memory or other
+// features runs under the old record, and Slurm gives jobs what is not there any more. So the record of a worker is deleted between its pod
+// and the next, when that registers with something else.
 
 // NewWorker is a worker that is about to be made.
 type NewWorker struct {
@@ -69,15 +69,15 @@ var recordFates = rule.List[*recordFacts, recordFate]{
 	},
 }
 
-// isOutdated says that the record is that of another registration or another machine, or that the last slurmd offered too little for it.
+// isOutdated reports whether the record is from another registration or another machine, or the last slurmd offered too little for it.
 func (f *recordFacts) isOutdated() bool {
 	was := f.Comment
 	moved := was.Node != "" && (f.coming.Node != "" && f.coming.Node != was.Node || f.coming.Node == "" && f.gone(was.Node))
 	return f.State.Has(node.InvalidReg) || moved || was.Registration != "" && was.Registration != f.registration
 }
 
-// Outdated are the names of the records to delete before workers are made that register with this. They were registered with
-// something else, or on another machine, or the last slurmd offered too little for them. Held are outdated ones that must stay.
+// Outdated returns the names of the records to delete before workers are made that register with registration: they were registered with
+// something else, or on another machine, or the last slurmd offered too little for them. held are outdated ones that must stay.
 func Outdated(records []OrphanedNode, coming []NewWorker, registration string, gone func(kubeNode string) bool) (outdated, held []string) {
 	byName := make(map[string]*OrphanedNode, len(records))
 	for i := range records {

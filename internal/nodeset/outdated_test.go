@@ -76,7 +76,7 @@ func TestWhichRecordsGoBeforeAWorkerIsMade(t *testing.T) {
 	}
 }
 
-// state is a state with more words; a node that is DOWN is not IDLE.
+// state returns before with more words; a node that is DOWN is not IDLE.
 func state(before node.State, words ...string) node.State {
 	all := append(strings.FieldsFunc(before.String(), func(r rune) bool { return r == '+' || r == ' ' || r == ',' }), words...)
 	if slices.Contains(all, "DOWN") {

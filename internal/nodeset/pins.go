@@ -14,12 +14,12 @@ import (
 // pinFacts are an ordinal and the Kubernetes node on which its worker runs or ran last.
 type pinFacts struct {
 	fit Fit
-	// here says that its worker is on the node, and unschedulable that it waits for it and Kubernetes has found no room there.
+	// here reports whether its worker is on the node, and unschedulable whether it waits for the node and Kubernetes has found no room there.
 	here, unschedulable bool
-	// held says that a worker of another ordinal is on the node, leaving that one of those there is being deleted, and promised that
+	// held reports whether a worker of another ordinal is on the node, leaving whether one of those is being deleted, and promised whether
 	// another ordinal is to come back there.
 	held, leaving, promised bool
-	// shared says that several workers may be on one node.
+	// shared reports whether several workers may be on one node.
 	shared bool
 }
 
@@ -53,8 +53,8 @@ var pinned = rule.List[*pinFacts, bool]{
 	},
 }
 
-// Pin says on which Kubernetes node each ordinal is to come back: where it runs now, or ran last according to before. Ordinals that are no
-// longer wanted and have no pod are forgotten. shared says that several workers may be on one node.
+// Pin returns on which Kubernetes node each ordinal is to come back: where it runs now, or ran last according to before. Ordinals that are
+// no longer wanted and have no pod are forgotten. shared reports whether several workers may be on one node.
 func Pin(before map[string]string, pods []Pod, replicas int, nodes []KubeNode, shared bool) map[int]string {
 	fits := map[string]Fit{}
 	for _, n := range nodes {
@@ -95,7 +95,7 @@ func Pin(before map[string]string, pods []Pod, replicas int, nodes []KubeNode, s
 	return pins
 }
 
-// Pinned is a set of pins in the form of status.ordinalToNode; nil when there are none.
+// Pinned returns pins in the form of status.ordinalToNode; nil when there are none.
 func Pinned(pins map[int]string) map[string]string {
 	if len(pins) == 0 {
 		return nil

@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset decides which workers there are to be: which pods to make, and which to retire and why. Decisions are pure
-// functions of what was gathered. Nothing here is destructive by itself: a retired worker is only marked, and deleted when Slurm
-// says that nothing runs on it (package worker).
+// Package nodeset decides which workers there are to be: which pods to make, and which to retire and why. Decisions are pure functions of
+// what was gathered. Nothing here is destructive by itself: a retired worker is only marked, and deleted when Slurm reports that nothing
+// runs on it (package worker).
 package nodeset
 
 import (
@@ -26,34 +26,33 @@ type Input struct {
 	// Daemon is scaling mode DaemonSet: one worker on each of Nodes.
 	Daemon bool
 	Nodes  []KubeNode
-	// HostNetwork says that workers use the network of the host, so that their Slurm nodes are called as their machines call themselves.
+	// HostNetwork reports whether workers use the network of the host, so that their Slurm nodes have the host names of their machines.
 	HostNetwork bool
-	// Revision is the one that new workers are made of.
+	// Revision is the revision that new workers are made from.
 	Revision string
-	// Rolling says that workers of old revisions are retired, at most MaxUnavailable at a time.
+	// Rolling reports whether workers of old revisions are retired, at most MaxUnavailable at a time.
 	Rolling        bool
 	MaxUnavailable int
-	// Scheduled says that they are retired only while their Slurm nodes are in the maintenance of the NodeSet.
+	// Scheduled reports whether they are retired only while their Slurm nodes are in the maintenance of the NodeSet.
 	Scheduled bool
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
 	Pods     []Pod
-	// Asked is when Slurm was asked about the pods' nodes; zero while it says nothing.
+	// Asked is when Slurm was asked about the pods' nodes; zero while it does not answer.
 	Asked time.Time
-	// Listed is when it was asked for its last list of nodes: what is not in it was not there then.
+	// Listed is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
 	Listed time.Time
-	// JobsWantedSince is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it
-	// named none.
+	// JobsWantedSince is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it named none.
 	JobsWantedSince time.Time
 	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
 	Others []Pod
 	// SlurmctldSince is since when the slurmctld that answers has run without a break; zero when that is not known.
 	SlurmctldSince time.Time
-	// Lost says that Slurm was found to have lost its state, and that workers have been missing there since.
+	// Lost reports whether Slurm was found to have lost its state, and workers have been missing there since.
 	Lost bool
 }
 
-// Place is where a worker belongs, which tells it from the others of its NodeSet.
+// Place is where a worker belongs. It identifies the worker in its NodeSet.
 type Place struct {
 	// Ordinal is its number in scaling mode StatefulSet.
 	Ordinal int
@@ -63,7 +62,7 @@ type Place struct {
 	Hostname string
 }
 
-// PodName is the name of the worker's pod.
+// PodName returns the name of the worker's pod.
 func (p Place) PodName(n *slinkyv1beta1.NodeSet) string {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
 		return n.DaemonPodName(p.Hostname)
@@ -83,21 +82,21 @@ type Plan struct {
 	Desired int
 	// Create are workers to make, in order.
 	Create []Place
-	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that is none for them.
+	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that does not fit them.
 	Delete []string
-	// PowerDown are pods of nodes that Slurm has powered down, to delete as they are.
+	// PowerDown are pods of nodes that Slurm has powered down, to delete without a drain.
 	PowerDown []string
 	// Retire are workers to mark; Unretire are marked ones that are wanted after all.
 	Retire   []Retirement
 	Unretire []string
-	// WantJobs are workers of which it has to be known when their jobs end.
+	// WantJobs are workers for which it has to be known when their jobs end.
 	WantJobs []string
-	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them. Those that it
-	// has never had do not count.
+	// Lost is the number of workers that run and that a Slurm without its state does not have; nothing is done about them. Workers that it has
+	// never had do not count.
 	Lost int
-	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that some are absent.
+	// Relist reports whether Slurm is to list all its nodes anew: the last list is too old to show that some are absent.
 	Relist bool
-	// Again is when the plan may change by the mere passing of time; zero when it does not.
+	// Again is when the plan may change by time alone; zero when it does not.
 	Again time.Time
 }
 
@@ -111,10 +110,10 @@ type podFacts struct {
 	kubeNodes map[string]KubeNode
 	// taken are the Kubernetes nodes that have a worker to keep.
 	taken map[string]bool
-	// cause is that for which the pod is retired, empty for none.
+	// cause is why the pod is retired; empty when it is not.
 	cause Cause
-	// available says whether it counts as available; keep and budget are how many that were chosen for the update before stay so,
-	// and how many more may go.
+	// available reports whether it counts as available. keep is how many of those chosen for the update before stay chosen, and budget how
+	// many more may go.
 	available    bool
 	keep, budget int
 }
@@ -234,12 +233,12 @@ func Make(in Input) Plan {
 	return plan
 }
 
-// without are the pods that are not retired.
+// without returns the pods that are not retired.
 func without(pods []*Pod, retired map[string]Cause) []*Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return retired[p.Name] != "" })
 }
 
-// Desired is the number of workers that there should be.
+// Desired returns the number of workers that there should be.
 func (in Input) Desired() int {
 	if !in.Daemon {
 		return in.Replicas
@@ -257,8 +256,8 @@ func (in Input) Desired() int {
 	return desired
 }
 
-// minPodLifetime is how long a pod must have existed for its end to be no reason to wait with its successor. Where pods fail at
-// once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds.
+// minPodLifetime is how long a pod must have existed for its successor to be made at once. Where pods fail at once, as on a Kubernetes node
+// that refuses them, twelve a minute are made and not hundreds.
 const minPodLifetime = 5 * time.Second
 
 // ordinals fills the holes among the ordinals, and retires what is too many.

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// aPod is a running, ready worker of revision new, changed by options.
+// aPod returns a running, ready worker of revision new, changed by options.
 func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
 	p := nodeset.Pod{
 		Name: fmt.Sprintf("w-%d", ordinal), Ordinal: ordinal, Revision: "new", Phase: "Running",
@@ -56,7 +56,7 @@ func createdBefore(d time.Duration) func(*nodeset.Pod) {
 	return func(p *nodeset.Pod) { p.Created = noon.Add(-d) }
 }
 
-// retire names workers with one cause.
+// retire returns the retirements of workers with one cause.
 func retire(cause nodeset.Cause, names ...string) []nodeset.Retirement {
 	var out []nodeset.Retirement
 	for _, n := range names {
@@ -106,7 +106,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// places are those of workers without a Kubernetes node of their own.
+// places returns the places of workers without a Kubernetes node of their own.
 func places(ordinals ...int) []nodeset.Place {
 	var out []nodeset.Place
 	for _, n := range ordinals {

@@ -12,12 +12,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Cause says why a worker is retired.
+// Cause is why a worker is retired.
 type Cause string
 
 // The causes for which workers are retired.
 const (
-	// ScaleIn: there are more workers than wanted, or its Kubernetes node is none for it any more.
+	// ScaleIn: there are more workers than wanted, or its Kubernetes node does not fit it any more.
 	ScaleIn Cause = "scale-in"
 	// Update: the worker is of an old revision, and its successor will be of the new one.
 	Update Cause = "update"
@@ -27,12 +27,12 @@ const (
 	Unregistered Cause = "unregistered"
 )
 
-// Pod is what the plan needs to know of a worker pod.
+// Pod is what the plan needs to know about a worker pod.
 type Pod struct {
 	Name string
 	// Ordinal is its number; negative when it has none, as in scaling mode DaemonSet.
 	Ordinal int
-	// Daemon says that it was made in scaling mode DaemonSet.
+	// Daemon reports whether it was made in scaling mode DaemonSet.
 	Daemon bool
 	// Node is the Kubernetes node on which it runs, or to which it is bound before it is scheduled; empty for any.
 	Node string
@@ -41,49 +41,49 @@ type Pod struct {
 	Revision string
 	// Phase is the pod's phase as Kubernetes names it.
 	Phase string
-	// Scheduled says that it has a Kubernetes node.
+	// Scheduled reports whether it has a Kubernetes node.
 	Scheduled bool
-	// Unschedulable says that Kubernetes has found no node for it.
+	// Unschedulable reports whether Kubernetes has found no node for it.
 	Unschedulable bool
 	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
 	Ready      bool
 	ReadySince time.Time
-	// Terminating says that it is being deleted already.
+	// Terminating reports whether it is being deleted already.
 	Terminating bool
 	// Retired is the cause for which it was marked before; empty when it was not.
 	Retired Cause
-	// RetiredAt is since when it is to go, whatever for; zero when nobody has noted that.
+	// RetiredAt is since when it is to go, for whatever cause; zero when that is not noted.
 	RetiredAt time.Time
-	// Cordoned says that somebody asked for its Slurm node to be drained.
+	// Cordoned reports whether somebody asked for its Slurm node to be drained.
 	Cordoned bool
-	// Protected says that it carries the label by which it is kept from being evicted.
+	// Protected reports whether it carries the label that keeps it from being evicted.
 	Protected bool
 	// DeletionCost is the user's; the lower goes first.
 	DeletionCost int32
-	// Busy says that jobs ran on its Slurm node when Slurm last said something about it.
+	// Busy reports whether jobs ran on its Slurm node by Slurm's last answer about it.
 	Busy bool
-	// Deadline is when the last of its jobs must end; zero when it has none, or one without end, if DeadlineKnown. It is zero
-	// too when it is not known.
+	// Deadline is when the last of its jobs must end; zero when it has none, or one without end, if DeadlineKnown. It is also zero when it is
+	// not known.
 	Deadline      time.Time
 	DeadlineKnown bool
 	Created       time.Time
 	// Absent is since when Slurm, whenever it was asked, did not have its node; zero when it has, or it is not known.
 	Absent time.Time
-	// Elsewhere is the Slurm node that its slurmd has registered as, where that is not the one by which it is looked for.
+	// Elsewhere is the Slurm node that its slurmd has registered as, if that is not the expected one.
 	Elsewhere string
-	// Registered says whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate.
-	// Both are Unknown whenever Slurm did not say so just now, and to whoever does not need to know.
+	// Registered answers whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate. Both are Unknown
+	// unless Slurm has just answered, and where nobody needs to know.
 	Registered node.Answer
 	Maintained node.Answer
-	// Was says that Slurm has had its node since it runs, and Forgotten that it lost it together with most others.
+	// Was reports whether Slurm has had its node since it runs, and Forgotten whether Slurm lost it together with most others.
 	Was       bool
 	Forgotten bool
 }
 
-// finished says that its containers have ended for good: nothing can run in it any more.
+// finished reports whether its containers have ended for good: nothing can run in it any more.
 func (p *Pod) finished() bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
 
-// lastJob is when the worker is free at the latest.
+// lastJob returns when the worker is free at the latest.
 func (p *Pod) lastJob() time.Time {
 	if p.Busy && (p.Deadline.IsZero() || !p.Deadline.Before(Never())) {
 		return time.Unix(math.MaxInt32*int64(1000), 0) // never, as far as people are concerned
@@ -106,7 +106,7 @@ func firstToGo(a, b *Pod) int {
 	)
 }
 
-// whateverRuns is the part of that order for which it does not matter when jobs end.
+// whateverRuns orders workers by what does not depend on when jobs end: the first part of firstToGo.
 func whateverRuns(a, b *Pod) int {
 	return cmp.Or(
 		-boolean(a.Retired == ScaleIn && !a.Busy, b.Retired == ScaleIn && !b.Busy),
@@ -123,7 +123,7 @@ func phaseRank(phase string) int {
 	return slices.Index([]string{"Pending", "Unknown", "Running"}, phase)
 }
 
-// boolean puts false before true.
+// boolean orders false before true.
 func boolean(a, b bool) int {
 	switch {
 	case a == b:

@@ -10,43 +10,43 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// PowerSaving is what a NodeSet needs to know whose workers Slurm powers up and down. Slurm's record of a node says whether its
-// worker runs; see decision 023.
+// PowerSaving is what a NodeSet needs to know whose workers Slurm powers up and down. Slurm's record of a node shows whether its worker
+// runs; see decision 023.
 type PowerSaving struct {
-	// Initial is how many workers run before Slurm knows them. One does at least.
+	// Initial is how many workers run before Slurm knows them. At least one does.
 	Initial int
-	// Before is how many there were to be before.
+	// Before is the number of workers that was wanted before.
 	Before int
-	// Asked says that Slurm said just now what is in Nodes.
+	// Asked reports whether Nodes has what Slurm reports now.
 	Asked bool
-	// Makes says that Slurm makes records of nodes that never ran.
+	// Makes reports whether Slurm makes records of nodes that never ran.
 	Makes bool
-	// Nodes are the Slurm nodes of the workers by ordinal. One that Slurm does not have is not in it.
+	// Nodes are the Slurm nodes of the workers by ordinal, without those that Slurm does not have.
 	Nodes map[int]PowerNode
 	// Names are the names of the Slurm nodes by ordinal, also of those that Slurm does not have.
 	Names map[int]string
 }
 
-// PowerNode is what Slurm says of the node of a worker that it powers up and down.
+// PowerNode is Slurm's record of the node of a worker that it powers up and down.
 type PowerNode struct {
 	// Name is its name in Slurm.
 	Name   string
 	State  node.State
 	Reason node.Reason
-	// Reserved says that a reservation other than ours holds it.
+	// Reserved reports whether a reservation other than ours holds it.
 	Reserved bool
-	// Foreign says that somebody else has written its comment, and Described that there is one. Registered says that the record was
-	// made of what the next worker registers with.
+	// Foreign reports whether somebody else has written its comment, and Described whether it has one. Registered answers whether the record
+	// was made from what the next worker registers with.
 	Foreign, Described bool
 	Registered         node.Answer
 }
 
-// Off says that Slurm has powered the node down, or does so now, and has not asked for it again.
+// Off reports whether Slurm has powered the node down, or does so now, and has not asked for it again.
 func (n PowerNode) Off() bool {
 	return (n.State.Has(node.PoweredDown) || n.State.Has(node.PoweringDown)) && !n.State.Has(node.PoweringUp)
 }
 
-// Late says that Slurm has given the node up because it did not come within ResumeTimeout.
+// Late reports whether Slurm has given the node up because it did not come within ResumeTimeout.
 func (n PowerNode) Late() bool {
 	return n.Off() && n.State.Down() == node.Yes && n.Reason.ResumeTimeout()
 }
@@ -58,9 +58,9 @@ type powerFacts struct {
 	pod     bool
 	node    PowerNode
 	known   bool
-	// sample is a node that shows what those are that Slurm does not have; empty when there is none, or Slurm makes none.
+	// sample is a node that shows what the nodes are like that Slurm does not have; empty when there is none, or Slurm makes no records.
 	sample string
-	// last says that no other record of the present spec would stay if this one were made anew now, and that others are to be made.
+	// last reports whether others are to be made, and no other record of the present spec would stay if this one were made anew now.
 	last bool
 }
 
@@ -112,8 +112,8 @@ var powerFates = rule.List[*powerFacts, powerFate]{
 	},
 }
 
-// powered decides which workers there are, where Slurm powers them up and down. Replicas is the upper limit: a worker beyond it is
-// retired as any other, unless Slurm has powered it down.
+// powered decides which workers there are, where Slurm powers them up and down. Replicas is the upper limit: a worker beyond it is retired
+// like any other, unless Slurm has powered it down.
 func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
 	pods := in.ordinalsWithPods()
 	plan.Desired = 0
@@ -141,7 +141,7 @@ func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
 	slices.Sort(plan.PowerDown)
 }
 
-// ordinalsWithPods are those that have pods, also such that are being deleted.
+// ordinalsWithPods returns the ordinals that have pods, including those that are being deleted.
 func (in *Input) ordinalsWithPods() map[int]bool {
 	pods := map[int]bool{}
 	for i := range in.Pods {
@@ -186,8 +186,8 @@ var powerResumes = rule.List[*powerFacts, bool]{
 	},
 }
 
-// NodesToResume are the Slurm nodes that are let back into service, so that Slurm can power them up again. Workers beyond replicas
-// would not be made.
+// NodesToResume returns the Slurm nodes to let back into service, so that Slurm can power them up again. Workers beyond replicas would not
+// be made.
 func NodesToResume(in Input) (names []string) {
 	if in.PowerSaving == nil || !in.PowerSaving.Asked {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// powers are what Slurm says of nodes by ordinal, as IDLE+POWERED_DOWN, with a reason behind a colon.
+// powers returns nodes by ordinal with states such as IDLE+POWERED_DOWN, with a reason behind a colon.
 func powers(said map[int]string) map[int]nodeset.PowerNode {
 	out := map[int]nodeset.PowerNode{}
 	for ordinal, text := range said {
@@ -119,7 +119,7 @@ func TestNodesToResume(t *testing.T) {
 	}
 }
 
-// TestNothingHappensWhileSlurmIsSilent holds whatever there is, and whatever Slurm said before.
+// TestNothingHappensWhileSlurmIsSilent holds whatever pods there are, and whatever Slurm reported before.
 func TestNothingHappensWhileSlurmIsSilent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replicas := rapid.IntRange(0, 6).Draw(t, "replicas")

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MaxRecordDeleteTime is how long the deletion of an outdated record is tried before its worker is made all the same. It is
-	// longer than a call without an answer lasts.
+	// MaxRecordDeleteTime is how long the deletion of an outdated record is tried before its worker is made all the same. It is longer than a
+	// call without an answer lasts.
 	MaxRecordDeleteTime = 90 * time.Second
 	// RecordDeleteRetryInterval is how long to wait after each try.
 	RecordDeleteRetryInterval = 2 * time.Second
@@ -22,14 +22,14 @@ type Renewal struct {
 	Now time.Time
 	// Since is since when some could not be deleted, or looked at; zero when all could.
 	Since time.Time
-	// Heard says that Slurm answers, and Failed that some deletion failed.
+	// Heard reports whether Slurm answers, and Failed whether a deletion failed.
 	Heard, Failed bool
-	// Reachable says that the Controller is said to reach Slurm.
+	// Reachable reports whether the Controller reports Slurm as reachable.
 	Reachable bool
 }
 
-// RenewalWait is whether workers wait for the deletion of records: Again is when to try again, zero when they are made. Since is to
-// be remembered.
+// RenewalWait is whether workers wait for the deletion of records: Again is when to try again, zero when they are made. Since is to be
+// remembered.
 type RenewalWait struct {
 	Since, Again time.Time
 }

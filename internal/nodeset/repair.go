@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. A slurmd registers within a
-// second; a slurmctld that restarts takes up to a minute to know all nodes again.
+// registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. A slurmd registers within a second; a
+// slurmctld that restarts takes up to a minute to know all nodes again.
 const registrationTimeout = 2 * time.Minute
 
 // presence is whether Slurm has a worker, as far as repair is concerned.
@@ -35,7 +35,7 @@ type sighting struct {
 	again time.Time
 }
 
-// repairFacts are a worker, and whether the last list of Slurm's nodes is too old to tell that some are absent.
+// repairFacts are a worker, and whether the last list of Slurm's nodes is too old to show that some are absent.
 type repairFacts struct {
 	*Input
 	*Pod
@@ -90,11 +90,11 @@ var sightings = rule.List[*repairFacts, sighting]{
 	},
 }
 
-// mayRegister says that the worker is ready, and that Slurm has not been asked since it should have it.
+// mayRegister reports whether the worker is ready, and Slurm has not been asked since it should have it.
 func (f *repairFacts) mayRegister() bool { return f.Ready && f.Listed.Before(f.due()) }
 
-// repair retires workers that run and that Slurm does not have. No more go at once than may be unavailable. When Slurm has lost its
-// state, jobs may still run under slurmd that it knows nothing of; then nothing is done, and Lost says how many there are.
+// repair retires workers that run and that Slurm does not have. No more go at once than may be unavailable. When Slurm has lost its state,
+// jobs may still run under a slurmd that it does not know; then nothing is done, and Lost is how many there are.
 func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan) {
 	var absent []*Pod
 	serving := 0
@@ -130,14 +130,14 @@ func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan)
 	}
 }
 
-// overdue says of a worker that it had been ready for so long when Slurm was asked that Slurm should have had it.
+// overdue reports whether a worker had been ready for so long, when Slurm was asked, that Slurm should have had it.
 func (in *Input) overdue(p *Pod, asked time.Time) bool {
 	due := p.due()
 	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !asked.Before(due)
 }
 
-// outdated says that a worker of the cluster is overdue by Slurm's word that nothing changed, and not by its last list. If the
-// worker is missing there by mistake, Slurm would say so for ever.
+// outdated reports whether a worker of the cluster is overdue because Slurm answered that nothing has changed, and not by its last list. If
+// that lacks the worker by mistake, Slurm would give the same answer for ever.
 func (in *Input) outdated() bool {
 	overdue := func(pods []Pod) bool {
 		for i := range pods {
@@ -150,16 +150,16 @@ func (in *Input) outdated() bool {
 	return overdue(in.Pods) || overdue(in.Others)
 }
 
-// due is when Slurm should have a worker at the latest. Since when it is ready is told by another clock than ours.
+// due returns when Slurm should have a worker at the latest. The time since when it is ready is from another clock than ours.
 func (p *Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
 
-// lost is the number of workers that run and that Slurm does not have because it has lost its state. That is so when most workers
-// of the cluster are missing, or when one has vanished with most of them. Single records are deleted by people, and with care; a
-// state is lost as a whole. It counts as lost until no worker is missing, since those that are made anew register, and would soon
-// outnumber those that still run what Slurm has forgotten.
+// lost returns the number of workers that run and that Slurm does not have because it has lost its state. That is so when most workers of
+// the cluster are missing, or when one has vanished with most of them. People delete single records, and with care; a state is lost as a
+// whole. It counts as lost until no worker is missing: workers that are made anew register, and would soon outnumber those that still run
+// what Slurm has forgotten.
 //
-// Workers that Slurm has never had are no sign of a loss, and not lost. When they are so many that it looks like one, none is made anew: the
-// next one would not register either. That is unclear.
+// Workers that Slurm has never had are no sign of a loss, and not lost. When they are so many that it looks like one, none is made anew:
+// the next one would not register either. unclear reports that.
 func (in *Input) lost() (ours int, unclear bool) {
 	registered, missing, never, ourNever := 0, 0, 0, 0
 	lost := in.Lost
@@ -190,17 +190,17 @@ func (in *Input) lost() (ours int, unclear bool) {
 	return 0, ourNever > 0 && missing+never > registered
 }
 
-// maxClockDifference is how much the clocks may differ by which Kubernetes says when pods were made and containers started.
+// maxClockDifference is how much the clocks of Kubernetes' times for made pods and started containers may differ.
 const maxClockDifference = time.Minute
 
-// neverHad says that Slurm has never had a worker that it does not have: nobody has seen it there, and the slurmctld that answers has run
-// since before the worker was made, so that it has lost nothing of it. An operator that was away may have missed that it registered; it
-// knows better only by the latter.
+// neverHad reports whether Slurm has never had a worker that it does not have: it was never seen there, and the slurmctld that answers has
+// run since before the worker was made, so that it has not lost it. The second is what counts for an operator that was away and may have
+// missed the registration.
 func (in *Input) neverHad(p *Pod) bool {
 	return !p.Was && !in.SlurmctldSince.IsZero() && p.Created.After(in.SlurmctldSince.Add(maxClockDifference))
 }
 
-// Unregistered says that a worker of the cluster is not registered and should be, as far as it has never been seen there.
+// Unregistered reports whether a worker of the cluster should be registered and is not, and has never been seen there.
 func (in *Input) Unregistered() bool {
 	for i := range len(in.Pods) + len(in.Others) {
 		if p := in.workerOfCluster(i); p.Registered == node.No && !p.Was && in.overdue(p, in.Listed) {
@@ -210,7 +210,7 @@ func (in *Input) Unregistered() bool {
 	return false
 }
 
-// workerOfCluster is one of Pods and, after those, of Others.
+// workerOfCluster returns one of Pods and, after those, of Others.
 func (in *Input) workerOfCluster(i int) *Pod {
 	if i < len(in.Pods) {
 		return &in.Pods[i]
@@ -218,13 +218,13 @@ func (in *Input) workerOfCluster(i int) *Pod {
 	return &in.Others[i-len(in.Pods)]
 }
 
-// forgotten says that Slurm has lost the node of a worker that runs, with most others.
+// forgotten reports whether Slurm has lost the node of a worker that runs, with most others.
 func (p *Pod) forgotten() bool {
 	return p.Registered == node.No && p.Forgotten && p.Was && p.Phase == "Running" && !p.Terminating
 }
 
-// Kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of those that it has had
-// than it has. It is never a No: workers may have been made anew since.
+// Kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of the workers that it has had
+// than it has. It is never No: workers may have been made anew since.
 func Kept(all []Pod) node.Answer {
 	registered, missing := 0, 0
 	for _, p := range all {

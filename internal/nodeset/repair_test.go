@@ -140,8 +140,8 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 	}
 }
 
-// However a state is lost, and whatever comes back of it in whatever order, no worker is made anew that has been missing since,
-// and otherwise never more than may be unavailable.
+// However a state is lost, and whatever comes back of it in whatever order, no worker that has been missing since is made anew, and
+// otherwise never more than may be unavailable.
 func TestNoLossOfStateTakesWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 12).Draw(t, "workers")
@@ -248,7 +248,7 @@ func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 	if diff := cmp.Diff([]string{"b", "e"}, got); diff != "" {
 		t.Error(diff)
 	}
-	// A machine may call itself by its long name, or as nobody else does.
+	// A machine may have its long name as host name, or one that no other has.
 	in.HostNetwork = true
 	got = nodeset.OrphanedNodesToDelete([]nodeset.OrphanedNode{record("a.example.org", "a", node.Yes), record("e.example.org", "gone", node.Yes)}, "w", "u", in)
 	if diff := cmp.Diff([]string{"e.example.org"}, got); diff != "" {
@@ -273,7 +273,7 @@ func TestWhichNodesOfANodeSetThatGoesAreDeleted(t *testing.T) {
 		record("w-3", ours, "MIXED", "DRAIN"),               // it has a job
 		record("w-4", ours, "IDLE", "COMPLETING", "DRAIN"),  // a job has not let go of it
 		record("w-5", ours, "IDLE", "DRAIN", "HIBERNATING"), // nobody knows what that means
-		record("w-6", "broken fan", "IDLE", "DRAIN"),        // an administrator has had a say
+		record("w-6", "broken fan", "IDLE", "DRAIN"),        // an administrator has drained it
 		record("w-9", ours, "IDLE", "DRAIN", "MAINTENANCE"), // Slurm would refuse it, and all others with it
 		another, reserved, namesake, // they are somebody else's
 	}, "w", "u", func(pod string) bool { return pod == "w-1" })

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// ReservationName is the name of the maintenance reservation of a NodeSet.
+// ReservationName returns the name of the maintenance reservation of a NodeSet.
 func ReservationName(nodeSet string) string { return "SlurmOperatorMaint-" + nodeSet }
 
 // Maintenance is what is asked for in a maintenance reservation.
@@ -25,7 +25,7 @@ type Maintenance struct {
 	Flags []string
 }
 
-// MaintenanceOf is what the spec asks for, or nil when its strategy is another one.
+// MaintenanceOf returns what the spec asks for, or nil when its strategy is another one.
 func MaintenanceOf(n *slinkyv1beta1.NodeSet) *Maintenance {
 	u := n.Spec.UpdateStrategy.ScheduledUpdate
 	if n.UpdateType() != slinkyv1beta1.UpdateScheduled || u == nil || u.StartTime == nil {
@@ -54,15 +54,15 @@ type Reservation struct {
 	Flags      []string
 }
 
-// madeFor says that the reservation looks as it does when it has just been made. That counts when nobody remembers: the
-// operator may have died between making it and noting it.
+// madeFor reports whether the reservation looks as it does when it has just been made. That counts when nothing is remembered: the operator
+// may have died between making it and noting it.
 func (w *Reservation) madeFor(m *Maintenance) bool {
 	missing := slices.ContainsFunc(m.Flags, func(f string) bool { return !slices.Contains(w.Flags, f) })
 	return w.Start.Equal(m.Start) && w.End.Sub(w.Start) == m.Duration && !missing
 }
 
-// Leave is what the reservation becomes when these nodes leave it: it keeps the rest, or ends, since Slurm has none without
-// nodes. One that recurs does not end: it keeps a node until others have come back.
+// Leave returns what becomes of the reservation when these nodes leave it: it keeps the rest, or ends, since Slurm has none without nodes.
+// One that recurs does not end: it keeps a node until others have come back.
 func (w *Reservation) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
 	rest = w.Nodes.Difference(nodes)
 	if rest.Len() > 0 {
@@ -76,7 +76,7 @@ func (w *Reservation) Leave(nodes hostlist.Set) (rest hostlist.Set, end bool) {
 	return rest, true
 }
 
-// ReservationInput is what the reservation of a NodeSet is decided from.
+// ReservationInput is what decides about the reservation of a NodeSet.
 type ReservationInput struct {
 	Now time.Time
 	// Wanted is what the spec asks for; nil for no reservation.
@@ -91,15 +91,15 @@ type ReservationInput struct {
 
 // ReservationPlan is what to do about the reservation of a NodeSet.
 type ReservationPlan struct {
-	// Delete says that the reservation is to be deleted.
+	// Delete reports whether the reservation is to be deleted.
 	Delete bool
-	// Create says that it is to be made as wanted, Move that it is to get other nodes. Both are for Nodes.
+	// Create reports whether it is to be made as wanted, Move whether it is to get other nodes. Both are for Nodes.
 	Create, Move bool
 	Nodes        hostlist.Set
-	// Exists says that there is one now, or will be; Message says why not, or when it is.
+	// Exists reports whether there is one now, or will be. Message is why there is none, or when it is.
 	Exists  bool
 	Message string
-	// Again is when the decision may change by the mere passing of time; zero when it does not.
+	// Again is when the decision may change by time alone; zero when it does not.
 	Again time.Time
 }
 
@@ -153,7 +153,7 @@ var reservationPlans = rule.List[*ReservationInput, ReservationPlan]{
 // PlanReservation decides about the reservation of a NodeSet.
 func PlanReservation(s ReservationInput) ReservationPlan { return reservationPlans.Decide(&s) }
 
-// standing is about a reservation that is the one that is wanted.
+// standing decides about an existing reservation that is as wanted.
 func (s *ReservationInput) standing() ReservationPlan {
 	b := ReservationPlan{Exists: true, Message: window(s.Live.Start, s.Live.End), Nodes: s.Live.Nodes}
 	if s.Nodes.Len() > 0 && (s.Nodes.Difference(s.Live.Nodes).Len() > 0 || s.Live.Nodes.Difference(s.Nodes).Len() > 0 && !s.open()) {

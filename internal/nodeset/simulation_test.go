@@ -104,7 +104,7 @@ func (w *world) somePod(label string) string {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(w.pods))).Draw(w.t, label)
 }
 
-// somebody is what the world does between two reconciles.
+// somebody returns, by name, what the world does between two reconciles.
 func (w *world) somebody() map[string]func(name string) {
 	onNode := func(do func(n *slurmNode)) func(string) {
 		return func(name string) {
@@ -218,7 +218,7 @@ func (w *world) happen(what string, somebody map[string]func(string)) {
 	}
 }
 
-// enough fails a test whose worlds are too small: what CI runs has to have 100,000 steps.
+// enough fails a test whose worlds are too small: CI has to run 100,000 steps.
 func enough(t *testing.T, worlds, steps int) {
 	t.Helper()
 	const wanted, checks = 100_000, 1500 // see "unit" in the Makefile
@@ -249,7 +249,7 @@ func TestPlansKeepTheInvariantsWhateverHappens(t *testing.T) {
 				admins[name] = n.reason.Text
 			}
 		}
-		// At rest nothing is written, and what administrators said stays.
+		// At rest nothing is written, and what administrators set stays.
 		before := w.writes
 		w.settle()
 		w.rested()

@@ -29,12 +29,12 @@ type Step struct {
 	Pod    string
 	Action StepAction
 	Cause  Cause
-	// Message says what it waits for, Brief that this takes a moment.
+	// Message is what it waits for; Brief reports whether that takes a moment.
 	Message string
 	Brief   bool
 }
 
-// Text is the step in a few words, for the pod: "update: waiting for job 812, which ends by 2026-11-20T14:20:00Z".
+// Text returns the step in a few words, for the pod: "update: waiting for job 812, which ends by 2026-11-20T14:20:00Z".
 func (s Step) Text() string {
 	if s.Cause == "" {
 		return s.Message
@@ -42,7 +42,7 @@ func (s Step) Text() string {
 	return string(s.Cause) + ": " + s.Message
 }
 
-// MaxSteps is how many steps are told; the others are counted.
+// MaxSteps is how many steps are shown; the others are counted.
 const MaxSteps = 32
 
 // What a step waits for.
@@ -55,8 +55,8 @@ const (
 	poweredDown    = "Slurm has powered its node down"
 )
 
-// Steps tells what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then
-// come those on the way out and what that waits for, then those that go after them.
+// Steps returns what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then come
+// the workers on the way out and what they wait for, then those that go after them.
 func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
 	add := func(s Step) {
 		if total++; len(steps) < MaxSteps {
@@ -101,12 +101,12 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	return steps, total
 }
 
-// deletes says that a pod is deleted at once.
+// deletes reports whether a pod is deleted at once.
 func (p Plan) deletes(pod string) bool {
 	return slices.Contains(p.Delete, pod) || slices.Contains(p.PowerDown, pod)
 }
 
-// Causes are those for which pods are retired once the plan is carried out.
+// Causes returns the causes for which pods are retired once the plan is carried out.
 func (p Plan) Causes(pods []Pod) map[string]Cause {
 	out := map[string]Cause{}
 	for _, pod := range pods {

@@ -62,7 +62,7 @@ var scheduledUpdates = rule.List[*podFacts, bool]{
 	},
 }
 
-// update chooses workers of old revisions. Of those that are available only as many go as may be unavailable.
+// update chooses workers of old revisions. Of the available ones, only as many go as may be unavailable.
 func (in *Input) update(f *podFacts, candidates []*Pod, retired map[string]Cause, plan *Plan) {
 	serving, chosen := 0, 0
 	for _, p := range candidates {
@@ -89,12 +89,12 @@ func (in *Input) update(f *podFacts, candidates []*Pod, retired map[string]Cause
 	}
 }
 
-// available says whether a worker has been ready long enough, and if it is ready but not yet long enough, when it will.
+// available returns whether a worker has been ready long enough, and if it is ready but not long enough, when it will be.
 func (in *Input) available(p *Pod) (ok bool, at time.Time) {
 	if !p.Ready {
 		return false, time.Time{}
 	}
-	// Since when is told by another clock than ours, which must not matter when no time has to pass.
+	// The time is from another clock than ours, which must not matter when no time has to pass.
 	at = p.ReadySince.Add(in.MinReady)
 	if in.MinReady > 0 && in.Now.Before(at) {
 		return false, at

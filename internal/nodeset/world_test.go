@@ -35,7 +35,7 @@ type world struct {
 	nodes          map[string]*slurmNode
 	cordoned       map[string]bool      // by a user, by pod
 	hosts          map[string]bool      // cordoned Kubernetes nodes, by pod
-	marked         map[string]bool      // pods that say so
+	marked         map[string]bool      // pods with our mark
 	absent         map[string]time.Time // since when Slurm does not have the nodes of pods, as the operator remembers
 	mute           bool                 // Slurm does not answer
 	writes         int
@@ -67,7 +67,7 @@ func newWorld(t *rapid.T, most int) *world {
 	return w
 }
 
-// slurmNode is what slurmctld has on a node. It outlives its pod.
+// slurmNode is slurmctld's record of a node. It outlives its pod.
 type slurmNode struct {
 	drain, down, completing bool
 	jobs                    int
@@ -93,7 +93,7 @@ func (n *slurmNode) state() node.State {
 	return node.Parse(words)
 }
 
-// foreign says that somebody else has said something about the node.
+// foreign reports whether somebody else has drained the node or set it DOWN.
 func (n *slurmNode) foreign() bool {
 	return (n.drain || n.down) && !n.reason.Ours()
 }
@@ -115,10 +115,10 @@ func (w *world) input() nodeset.Input {
 	return in
 }
 
-// node is what Slurm has on the node of a worker, or nil.
+// node returns Slurm's record of a worker's node, or nil.
 func (w *world) node(p *nodeset.Pod) *slurmNode { return w.nodes[p.Hostname] }
 
-// pod is a pod as the reconcilers see it.
+// pod returns a pod as the reconcilers see it.
 func (w *world) pod(name string) nodeset.Pod {
 	p := *w.pods[name]
 	p.Cordoned = p.Retired != "" || w.cordoned[name] || w.marked[name]
@@ -138,12 +138,12 @@ func (w *world) pod(name string) nodeset.Pod {
 	return p
 }
 
-// available says whether a worker takes part, retired or not.
+// available reports whether a worker takes part, retired or not.
 func (w *world) available(p *nodeset.Pod) bool {
 	return p.Ready && !p.Terminating && !w.now.Before(p.ReadySince.Add(10*time.Second))
 }
 
-// serving counts the workers that take part, but for those that were retired.
+// serving counts the workers that take part, without those that were retired.
 func (w *world) serving() int {
 	serving := 0
 	for _, p := range w.pods {
@@ -306,7 +306,7 @@ func (w *world) worker(name string) {
 	}
 }
 
-// advance lets happen to one pod what comes next by itself.
+// advance does to one pod what comes next by itself.
 func (w *world) advance(name string) {
 	p := w.pods[name]
 	n := w.node(p)
@@ -338,7 +338,7 @@ func (w *world) advance(name string) {
 	}
 }
 
-// schedule lets a pod start on the node that it is bound to, as long as that is one for it, or on any.
+// schedule starts a pod on the node that it is bound to, as long as that fits it, or on any.
 func (w *world) schedule(p *nodeset.Pod) {
 	switch all := slices.Sorted(maps.Keys(w.kube)); {
 	case p.Daemon && w.kube[p.Node].Fit < nodeset.Stays:
@@ -349,7 +349,7 @@ func (w *world) schedule(p *nodeset.Pod) {
 	p.Phase, p.Scheduled = "Running", true
 }
 
-// responds lets slurmctld hear of the node's slurmd again.
+// responds makes slurmctld hear of the node's slurmd again.
 func (n *slurmNode) responds() {
 	n.down = false
 	if !n.drain {
