@@ -11,11 +11,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// registrationTimeout is how long a running worker may need to register, and Slurm's view to show it. A job may start at once.
-// As long an absence has to last to be believed: a list may lack a node by mistake.
+// registrationTimeout is how long a running worker may need to register, and Slurm's view to show it. A job may start at once. An absence
+// has to last as long to be believed: a list may lack a node by mistake.
 const registrationTimeout = time.Minute
 
-// lostRecheckInterval is how long to wait for another look when it cannot be told whether Slurm has lost its state.
+// lostRecheckInterval is how long to wait for another look when it is not known whether Slurm has lost its state.
 const lostRecheckInterval = 10 * time.Second
 
 // absence is whether a worker that Slurm does not have is gone from Slurm for good, and when and how to look again otherwise.
@@ -64,25 +64,25 @@ var absences = rule.List[*facts, absence]{
 	},
 }
 
-// goes says of a retired worker that Slurm does not have that nothing can be there: it starts, or is gone for good.
+// goes reports whether nothing can be there of a retired worker that Slurm does not have: it starts, or is gone for good.
 func (f *facts) goes() bool { return f.Pod.Phase == "Pending" || f.absence.gone }
 
-// lookAt waits for a list that Slurm is asked for after a time.
+// lookAt waits for a list of nodes that Slurm is asked for after a time.
 func (w *Worker) lookAt(at time.Time) absence {
 	return absence{again: nodeset.Later(at, w.Now.Add(time.Second)), relist: !w.Now.Before(at)}
 }
 
-// Settled says that an absence has lasted long enough to be believed, if Slurm has not lost its state.
+// Settled reports whether an absence has lasted long enough to be believed, if Slurm has not lost its state.
 func (w *Worker) Settled() bool { return !w.Listed.Before(w.settled()) }
 
 func (w *Worker) settled() time.Time { return w.since().Add(registrationTimeout) }
 
-// forgottenDeadline is when jobs that Slurm has forgotten, or may have, have had the time of drainTimeout.
+// forgottenDeadline returns when drainTimeout is over for jobs that Slurm has forgotten, or may have.
 func (w *Worker) forgottenDeadline() time.Time {
 	return nodeset.Later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout)
 }
 
-// since is since when the worker could have been registered and is not.
+// since returns since when the worker could have been registered and is not.
 func (w *Worker) since() time.Time {
 	return nodeset.Later(nodeset.Later(w.Pod.ReadySince, w.Pod.Created), w.Absent)
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Action is what to do about one worker next. Each of its parts answers questions of their own, see Rules.
+// Action is what to do about one worker next. Each of its parts answers its own questions, see Rules.
 type Action struct {
 	StateChange
 	Deletion
 	Marks
 	Shown
 	Questions
-	// Announce says that the pod is to say first that jobs are about to be let onto the node.
+	// Announce reports whether the pod has to show first that jobs are about to be let onto the node.
 	Announce bool
 	// Record is what to change of the node's record besides its state.
 	Record RecordUpdate
-	// Again is when the action may change by the mere passing of time; zero when it does not.
+	// Again is when the action may change by time alone; zero when it does not.
 	Again time.Time
 }
 
@@ -29,22 +29,22 @@ type Action struct {
 type StateChange struct {
 	// Drain is the reason to drain the node with; empty for no drain.
 	Drain string
-	// Undrain says that a drain of ours is to be ended, Revive that a node which we had set DOWN may be used.
+	// Undrain reports whether a drain of ours is to be ended, Revive whether a node that we had set DOWN may be used.
 	Undrain bool
 	Revive  bool
-	// EndDrain says why a drain of slurmctld or of a check is to be ended that the comment of the node notes; empty for not.
+	// EndDrain is why to end a drain of slurmctld or of a check that the comment of the node notes; empty to leave it.
 	EndDrain string
 }
 
-// Opens says that jobs may start on the node once the change is made.
+// Opens reports whether jobs may start on the node once the change is made.
 func (c StateChange) Opens() bool { return c.Undrain || c.Revive || c.EndDrain != "" }
 
-// Deletion says whether the pod is deleted now.
+// Deletion is whether the pod is deleted now.
 type Deletion struct {
-	// Delete says that the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
+	// Delete reports whether the pod is to be deleted now. Cause is the reason of the event; empty for the usual one.
 	Delete bool
 	Cause  string
-	// NeverStarted says that nothing can ever have run in the pod, so that Slurm need not be asked.
+	// NeverStarted reports whether nothing can ever have run in the pod, so that Slurm need not be asked.
 	NeverStarted bool
 }
 
@@ -54,36 +54,35 @@ type Marks struct {
 	Protected node.Answer
 	// NodeMark is whether the pod carries our mark that its Kubernetes node is cordoned. Unknown leaves it as it is.
 	NodeMark node.Answer
-	// Topology is what the pod's annotation says about its place, nil leaves it as it is.
+	// Topology is the pod's annotation with its place; nil leaves it as it is.
 	Topology *string
-	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, what the
-	// pod says about it stays.
+	// Deadline is when the last of the node's jobs must end, zero when there are none; with DeadlineKnown false, the pod's deadline stays.
 	Deadline      time.Time
 	DeadlineKnown bool
 }
 
-// Shown is what is shown of the worker.
+// Shown is what the pod shows of the worker.
 type Shown struct {
-	// Message says why, or what is waited for.
+	// Message is why, or what is waited for.
 	Message string
-	// WaitsForJobs says that a retired worker waits for its jobs to end. Other waits are short.
+	// WaitsForJobs reports whether a retired worker waits for its jobs to end. Other waits are short.
 	WaitsForJobs bool
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.
 	Conditions      []string
 	ConditionsKnown bool
-	// OutOfService says who keeps new jobs from the node; with ConditionsKnown false, what the pod says about it stays.
+	// OutOfService is who keeps new jobs from the node; with ConditionsKnown false, what the pod shows about it stays.
 	OutOfService OutOfService
 	// Troubles are what a person has to look at.
 	Troubles []Trouble
-	// Brief is set when the worker may be gone, or lose its protection, in a moment, so that nothing is shown of it until then.
+	// Brief is set when the worker may be gone, or lose its protection, in a moment, so that the pod shows nothing of it until then.
 	Brief bool
 }
 
-// Questions are what Slurm is to be asked for.
+// Questions are what to ask Slurm for.
 type Questions struct {
-	// Relist says that Slurm is to list all its nodes anew, because the last list is too old to tell that this one is absent.
+	// Relist reports whether Slurm is to list all its nodes anew: the last list is too old to show that this one is absent.
 	Relist bool
-	// WantJobs says that it must be known which jobs run on the node, and when they end.
+	// WantJobs reports whether it must be known which jobs run on the node, and when they end.
 	WantJobs bool
 }
 

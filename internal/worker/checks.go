@@ -12,28 +12,28 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Check is a check that has to pass before a worker takes jobs, and how it is, in words for people.
+// Check is a check that has to pass before a worker takes jobs, and its state, in words for people.
 type Check struct{ Name, State string }
 
 // Checks are those that have not passed.
 type Checks []Check
 
-// checkNotRun is said of a check of which nobody has said anything.
+// checkNotRun is the state of a check without any result.
 const checkNotRun = "has not run"
 
-// RequiredChecks are the names of the checks that a worker pod with these annotations needs.
+// RequiredChecks returns the names of the checks that a worker pod with these annotations needs.
 func RequiredChecks(annotations map[string]string) []string {
 	return strings.FieldsFunc(annotations[slinkyv1beta1.AnnotationRequiredChecks], func(r rune) bool { return r == ',' })
 }
 
-// CheckPassed reads what a pod says of a check: whether it has passed somewhere, and whether that was certainly on this machine.
+// CheckPassed reads a pod's annotation about a check: whether it has passed somewhere, and whether that was certainly on this machine.
 func CheckPassed(said string, machine Machine) (passed, here bool) {
 	on, passed := strings.CutPrefix(said, slinkyv1beta1.CheckPassed)
 	return passed, passed && ParseMachine(on).Differs(machine) == node.No
 }
 
-// ChecksOf are the checks for which a pod with these annotations waits on a machine: docs/decisions/051. required are those that its NodeSet
-// requires now. A pod from before the NodeSet required a check does not need it.
+// ChecksOf returns the checks for which a pod with these annotations waits on a machine: docs/decisions/051. required are those that its
+// NodeSet requires now. A pod from before the NodeSet required a check does not need it.
 func ChecksOf(annotations map[string]string, required []string, machine Machine) Checks {
 	var out Checks
 	for _, name := range RequiredChecks(annotations) {
@@ -51,7 +51,7 @@ func ChecksOf(annotations map[string]string, required []string, machine Machine)
 	return out
 }
 
-// Names are the names of the checks.
+// Names returns the names of the checks.
 func (c Checks) Names() []string {
 	out := make([]string, len(c))
 	for i := range c {
@@ -60,7 +60,7 @@ func (c Checks) Names() []string {
 	return out
 }
 
-// String says how the checks are.
+// String returns the states of the checks.
 func (c Checks) String() string {
 	out := make([]string, len(c))
 	for i := range c {
@@ -69,8 +69,8 @@ func (c Checks) String() string {
 	return strings.Join(out, "; ")
 }
 
-// DrainReason is the reason with which the node of a worker drains that waits for checks; empty for none. Like all of ours it names nothing
-// of the one worker.
+// DrainReason returns the reason to drain the node of a worker that waits for checks; empty for none. Like all our reasons it names nothing
+// that is particular to one worker.
 func (c Checks) DrainReason() string {
 	if len(c) == 0 {
 		return ""

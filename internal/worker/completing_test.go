@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// A job is COMPLETING until its processes and its epilog have ended, which may take for ever. Its time limit says nothing about that.
+// A job is COMPLETING until its processes and its epilog have ended, which may take for ever. Its time limit does not bound that.
 func TestAWorkerSaysThatItWaitsForAJobThatIsCompleting(t *testing.T) {
 	const since = ", COMPLETING on node w-1 since 2026-11-20T11:50:00Z: a process or the epilog has not ended"
 	ends := worker.Job{ID: 812, User: "alice", End: noon.Add(-10 * time.Minute), Completing: true}

@@ -69,7 +69,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 	}
 }
 
-// What comes back after a cordon is protected by the write that takes the mark off, and not by one of its own.
+// The write that takes the mark off also protects what comes back after a cordon.
 func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 	ours := node.Reason{Text: "slurm-operator: Node was cordoned", SetBy: "slurm", At: noon}
 	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon}

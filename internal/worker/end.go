@@ -15,19 +15,19 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// DeletedWithNodeSet is the cause for which the workers of a NodeSet go that is being deleted.
+// DeletedWithNodeSet is the cause for which the workers of a deleted NodeSet go.
 const DeletedWithNodeSet nodeset.Cause = "deletion"
 
 // end is whether the pod is deleted, what it waits for otherwise, and when to look again.
 type end struct {
 	Deletion
 	message string
-	// waitsForJobs says that it waits for jobs to end.
+	// waitsForJobs reports whether it waits for jobs to end.
 	waitsForJobs bool
 	again        time.Time
 }
 
-// endOf decides about the end of a worker, and says what is going on with one that stays.
+// endOf decides about the end of a worker, and returns a message about one that stays.
 func endOf(f *facts) end {
 	switch f.situation {
 	case retired:
@@ -205,23 +205,23 @@ var stayingMessages = rule.List[*facts, string]{
 	},
 }
 
-// hasDrainDeadline says that spec.drainTimeout bounds how long jobs keep the worker: since we have drained the node because the
-// worker is to go.
+// hasDrainDeadline reports whether spec.drainTimeout bounds how long jobs keep the worker: we have drained the node because the worker is
+// to go.
 func (f *facts) hasDrainDeadline() bool {
 	return f.drainedToGo() && f.DrainTimeout > 0 && !f.Reason.At.IsZero()
 }
 
-// drainDeadline is when jobs have had their time: from when the node was drained, but not for an earlier retirement. Slurm does not
-// change the time of a reason that it is given again.
+// drainDeadline returns when the time for jobs is over: from when the node was drained, but not for an earlier retirement. Slurm does not
+// change the time of a reason when it is set again.
 func (f *facts) drainDeadline() time.Time {
 	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)
 }
 
-// hasJobs says that jobs are on the node, or may be: more is waited for than an answer about jobs that are suspended.
+// hasJobs reports whether jobs are on the node, or may be: more is missing than an answer about jobs that are suspended.
 func (f *facts) hasJobs() bool { return f.State.Busy() != node.No || f.Occupied() == node.Yes }
 
-// completing says that jobs on the node have ended, and only their processes or epilogs have not: which jobs, where and since when. ok is
-// false for anything else.
+// completing returns which jobs on the node have ended while their processes or epilogs have not, where and since when. ok is false for
+// anything else.
 func (f *facts) completing() (text string, ok bool) {
 	known := f.JobsKnown == node.Yes && len(f.Jobs) > 0
 	running := func(j Job) bool { return !j.Completing }
@@ -241,7 +241,7 @@ func (f *facts) completing() (text string, ok bool) {
 	return fmt.Sprintf("%s, COMPLETING on node %s since %s: a process or the epilog has not ended", which, f.Slurm, f.Completing.UTC().Format(time.RFC3339)), true
 }
 
-// waiting says what a retired worker waits for.
+// waiting returns what a retired worker waits for.
 func waiting(w *facts) string {
 	if !w.hasJobs() {
 		return "waiting to hear whether jobs are suspended there"

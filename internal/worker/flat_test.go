@@ -23,7 +23,7 @@ type wanted struct {
 	Again                          time.Time
 }
 
-// action is the Action.
+// action returns the Action.
 func (w wanted) action() worker.Action {
 	return worker.Action{
 		StateChange: worker.StateChange{Drain: w.Drain, Undrain: w.Undrain},

@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Host is the Kubernetes node that a worker runs on, as far as the worker is concerned. The zero value is a node of which
-// nothing is known.
+// Host is the Kubernetes node that a worker runs on, as far as it matters for the worker. The zero value is a node about which nothing is
+// known.
 type Host struct {
 	// Name is its name; empty for a pod that has no node yet.
 	Name string
@@ -17,15 +17,15 @@ type Host struct {
 	Machine Machine
 	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
 	Cordoned node.Answer
-	// CordonReason is what to say to Slurm's users why, in words of whoever cordoned it; empty for our own words.
+	// CordonReason is the reason for Slurm's users, in the words of whoever cordoned it; empty for our own words.
 	CordonReason string
-	// Maintenance is what its conditions say about the replacement of its machine.
+	// Maintenance is what its conditions announce about the replacement of its machine.
 	Maintenance health.Maintenance
-	// Reboot is what they say about its reboot.
+	// Reboot is what they announce about its reboot.
 	Reboot health.Reboot
-	// Ready is whether Kubernetes hears of it and it takes part; Unknown when there is no such node.
+	// Ready is whether it is ready by its conditions; Unknown when there is no such node.
 	Ready node.Answer
-	// Topology is where its annotation says that the Slurm node is, if HasTopology says that there is one.
+	// Topology is the place of the Slurm node by its annotation; HasTopology reports whether it has one.
 	Topology    string
 	HasTopology bool
 	// NVLinkInstanceGroup is its label with the machines whose GPUs reach each other by NVLink; empty for none.

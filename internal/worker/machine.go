@@ -9,15 +9,15 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Machine is the machine behind a Kubernetes node. The zero value is one of which nothing is known.
+// Machine is the machine behind a Kubernetes node. The zero value is a machine about which nothing is known.
 type Machine struct {
 	// Node is the name of the Kubernetes node, and UID that of the object.
 	Node, UID string
-	// System is the UUID that the firmware tells; empty if unknown. Some vendors give the same to all their machines.
+	// System is the UUID from the firmware; empty if unknown. Some vendors give the same to all their machines.
 	System string
 }
 
-// String is the machine as the comment of a Slurm node has it; empty for the zero Machine.
+// String returns the machine as the comment of a Slurm node has it; empty for the zero Machine.
 func (m Machine) String() string {
 	if m.UID == "" {
 		return ""

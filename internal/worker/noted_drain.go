@@ -8,24 +8,24 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Slurm keeps a drain until somebody ends it, also one that is about what is gone: a registration of another slurmd, or the machine on which
-// a check failed. Its reason alone does not say enough to end it. So the comment of the node notes such a drain while it is seen whom and
-// what it is about: docs/decisions/044.
+// Slurm keeps a drain until somebody ends it, also when its cause is gone: a registration of another slurmd, or the machine on which a
+// check failed. Its reason alone is not enough to end it. So the comment of the node notes such a drain while its cause can be seen:
+// docs/decisions/044.
 
-// noted returns what the comment notes about the drain that is there now; ok is false for nothing.
+// noted returns the comment's note about the present drain; ok is false when there is none.
 func (w *Worker) noted() (note node.Comment, ok bool) {
 	comment, isComment := node.ParseComment(w.Record.Comment)
 	return comment, isComment && w.State.Drain() == node.Yes && comment.Notes(w.Record.Drained)
 }
 
-// drainedForRegistration says that slurmctld has drained the node for a registration, as the comment notes.
+// drainedForRegistration reports whether slurmctld has drained the node for a registration, as the comment notes.
 func (w *Worker) drainedForRegistration() bool {
 	_, ok := w.noted()
 	return ok && w.Record.Drained.OfRegistration()
 }
 
-// HeldSince answers whether somebody else had a say in the node when Slurm told of it last, without a drain for a registration: slurmctld
-// writes that over the reason of any drain before. before is the answer so far.
+// HeldSince answers whether somebody else held the node by Slurm's last answer, without a drain for a registration: slurmctld writes that
+// over the reason of any earlier drain. before is the answer so far.
 func (w *Worker) HeldSince(before node.Answer) node.Answer {
 	switch {
 	case w.Known == node.No, w.drainedForRegistration():
@@ -36,7 +36,7 @@ func (w *Worker) HeldSince(before node.Answer) node.Answer {
 	return node.AnswerOf(node.HeldBy(w.State, w.Reason) == node.SomebodyElse)
 }
 
-// drainNotes are what of a comment is about the drain; the rest of the result is empty.
+// drainNotes decide the part of a comment about the drain; the rest of the result is empty.
 //
 //nolint:gochecknoglobals // a constant list
 var drainNotes = rule.List[*recordFacts, node.Comment]{
@@ -67,11 +67,11 @@ var drainNotes = rule.List[*recordFacts, node.Comment]{
 	},
 }
 
-// drainedByCheck says that the reason is that of a check, of which none of ours ends the drain.
+// drainedByCheck reports whether the reason is that of a check whose drain is not one of ours.
 func (w *Worker) drainedByCheck() bool { return w.Reason.OfCheck() && !w.Reason.Ours() }
 
-// endedDrains say why a drain is over that somebody else has set; empty for one that is not. An Event tells it, so the texts name no
-// machine: of a thousand nodes with the same reason one Event tells.
+// endedDrains give the reason why a drain of somebody else is over; empty for one that is not. It is the text of an Event, so it names no
+// machine: a thousand nodes with the same reason get one Event.
 //
 //nolint:gochecknoglobals // a constant list
 var endedDrains = rule.List[*facts, string]{

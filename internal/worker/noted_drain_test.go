@@ -24,7 +24,7 @@ var (
 	machine2 = worker.Machine{Node: "node-2", UID: "uid-2", System: "s2"}
 )
 
-// drained is a worker that is drained by somebody, half an hour after its pod was made; Slurm's clock is an hour ahead.
+// drained returns a worker that is drained by somebody, half an hour after its pod was made; Slurm's clock is an hour ahead.
 func drained(by, reason string, options ...func(*worker.Worker)) worker.Worker {
 	return registered(func(w *worker.Worker) {
 		at := noon.Add(-30 * time.Minute)
@@ -42,7 +42,7 @@ func state(words string) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.State = node.Parse(strings.Fields(words)) }
 }
 
-// notedOn is a worker whose comment notes the drain that is there, and its machine.
+// notedOn notes the present drain and its machine in the comment of a worker.
 func notedOn(m worker.Machine) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Record.Comment = w.Comment.Noting(w.Record.Drained, m.String()).String() }
 }
@@ -53,7 +53,7 @@ func on(m worker.Machine) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Host.Machine = m }
 }
 
-// silent is a worker whose slurmd was silent after the drain was noted.
+// silent lets the slurmd of a worker fall silent after the drain was noted.
 func silent(w *worker.Worker) {
 	w.Reason.Text += " : Not responding"
 	w.Record.Drained = node.Reason{Text: w.Reason.Text, SetBy: "slurm", At: w.Record.Drained.At.Add(time.Minute)}

@@ -14,18 +14,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// OutOfService is who keeps new jobs from a worker's Slurm node, why, and what brings it back. The zero value is that nobody does.
+// OutOfService is who keeps new jobs from a worker's Slurm node, why, and what brings it back. The zero value is for nobody.
 type OutOfService struct {
 	// Reason is one of PodConditionOutOfService.
 	Reason string
-	// Message says who and since when, the reason in Slurm, what is waited for and what comes next.
+	// Message is who and since when, the reason in Slurm, what is waited for and what comes next.
 	Message string
 	// Since is when Slurm's reason was set; zero if unknown.
 	Since time.Time
 }
 
-// outOfService is all that follows from Slurm's state and reason, and from the objects: it is the same after a restart. The message changes
-// only when the state does, so that it costs no write of its own.
+// outOfService decides by Slurm's state and reason, and by the objects: the result is the same after a restart. The message changes only
+// when the state does, so that it costs no write of its own.
 //
 //nolint:gochecknoglobals // a constant list
 var outOfService = rule.List[*facts, OutOfService]{
@@ -135,10 +135,10 @@ var outOfService = rule.List[*facts, OutOfService]{
 	},
 }
 
-// heldByOthers says that neither we nor Slurm itself have drained the node or set it DOWN.
+// heldByOthers reports whether somebody other than us and Slurm has drained the node or set it DOWN.
 func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == node.SomebodyElse }
 
-// untilExchanged says what else ends the drain of a check, where its machine is known.
+// untilExchanged returns what else ends the drain of a check, where its machine is known.
 func (f *facts) untilExchanged() string {
 	note, _ := f.noted()
 	if m := ParseMachine(note.DrainedOn); m.UID != "" && f.drainedByCheck() {
@@ -147,7 +147,7 @@ func (f *facts) untilExchanged() string {
 	return ""
 }
 
-// untilStorageIsFree is what brings a node back that is drained for the ephemeral storage of its pod.
+// untilStorageIsFree returns what brings a node back that is drained for the ephemeral storage of its pod.
 func (f *facts) untilStorageIsFree() string {
 	if f.Storage.Resume == 0 {
 		return "nothing is known of the pod's ephemeral storage; " + f.resume()
@@ -155,10 +155,10 @@ func (f *facts) untilStorageIsFree() string {
 	return fmt.Sprintf("it is undrained when the pod uses less than %v %% of its ephemeral storage", f.Storage.Resume)
 }
 
-// resume is how a person brings the node back.
+// resume returns the command by which a person brings the node back.
 func (f *facts) resume() string { return "scontrol update nodename=" + f.Slurm + " state=resume" }
 
-// out is what is said of a node that gets no new jobs.
+// out returns the description of a node that gets no new jobs.
 func (f *facts) out(reason, next string) OutOfService {
 	how := "drained"
 	if f.State.Down() == node.Yes {

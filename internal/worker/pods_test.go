@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// aPod is a running, ready worker of revision new, changed by options.
+// aPod returns a running, ready worker of revision new, changed by options.
 func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
 	p := nodeset.Pod{
 		Name: fmt.Sprintf("w-%d", ordinal), Ordinal: ordinal, Revision: "new", Phase: "Running",

@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Protection is how far workers are kept from being evicted: docs/decisions/009.
+// Protection is when workers are kept from being evicted: docs/decisions/009.
 type Protection int8
 
 // The protections.
@@ -20,12 +20,12 @@ const (
 	Unprotected Protection = iota
 	// WhileBusy keeps workers on which jobs run. One may have started since Slurm was asked last.
 	WhileBusy
-	// UntilDrained keeps workers, from when they are made until Slurm says that nothing runs there and nothing will start.
+	// UntilDrained keeps workers from when they are made until Slurm reports that nothing runs there and nothing will start.
 	UntilDrained
 )
 
-// Occupied answers whether a job is on the worker's node: one that runs there, which the node's state shows, or one that is
-// suspended, which only the list of jobs shows for certain.
+// Occupied answers whether a job is on the worker's node: one that runs, which the node's state shows, or a suspended one, which only the
+// list of jobs shows for certain.
 func (w *Worker) Occupied() node.Answer {
 	if busy := w.State.Busy(); busy != node.No {
 		return busy
@@ -125,16 +125,16 @@ var protections = rule.List[*facts, protected]{
 	},
 }
 
-// wasFree says of a worker whose protection ended before that its node still looks free, but for jobs that are suspended.
+// wasFree reports whether the node of a worker whose protection has ended still looks free, except for jobs that may be suspended.
 func (w *Worker) wasFree() bool {
 	return w.looksFree() && w.Occupied() == node.Unknown && !w.Pod.Protected
 }
 
-// looksFree says that the state of the node alone would let the pod go, which is when the list of jobs has to be asked.
+// looksFree reports whether the state of the node alone would let the pod go. Then the list of jobs has to be asked.
 func (w *Worker) looksFree() bool { return w.closed() == node.Yes && w.State.Busy() == node.No }
 
-// suspects says that the jobs of a node have to be known although it does not look busy: the pod is about to go, or its protection to end.
-// Jobs may be suspended there, or a flag that is not recognised may mean jobs.
+// suspects reports whether the jobs of a node have to be known although it does not look busy: the pod is about to go, or its protection to
+// end. Jobs may be suspended there, or a flag that is not recognised may mean jobs.
 func (w *Worker) suspects() bool {
 	quiet := w.State.Busy() == node.No || w.State.Doubtful()
 	switch {
@@ -148,20 +148,19 @@ func (w *Worker) suspects() bool {
 	return false
 }
 
-// opensSoon says of a drain that it is ours and has no cause any more, as that with which the pod before was retired: it ends once
-// the new pod is ready. The protection of the new one is not taken off for the seconds until then.
+// opensSoon reports whether a drain is ours and has no cause any more, such as the one that retired the pod before: it ends once the new
+// pod is ready. The new pod keeps its protection for the seconds until then.
 func (w *Worker) opensSoon() bool {
 	return w.Pod.Retired == "" && w.Reason.Ours() && w.wantedDrain() == "" && w.hostKnownWell() && !w.awaitsReboot()
 }
 
-// arriving says of a worker that is new that its slurmd may not have registered yet. What Slurm has on the node is what an earlier
-// one has left, and a node that is DOWN and not drained is used the moment the new one registers. A pod that starts may be evicted
-// in any case.
+// arriving reports whether the slurmd of a new worker may not have registered yet. Slurm's record of the node is from an earlier one, and a
+// node that is DOWN and not drained is used the moment the new one registers. A pod that starts may be evicted in any case.
 func (w *Worker) arriving() bool {
 	return w.Pod.Phase == "Pending" || (w.State.Drain() != node.Yes || w.opensSoon()) && w.Now.Before(w.arrived())
 }
 
-// arrived is from when on a slurmd has registered.
+// arrived returns the time by which a slurmd has registered.
 func (w *Worker) arrived() time.Time {
 	return nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
 }

@@ -16,7 +16,7 @@ import (
 
 func protected(p *nodeset.Pod) { p.Protected = true }
 
-// Whatever Slurm says, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
+// Whatever Slurm reports, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
 func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {

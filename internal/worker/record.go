@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Record is that part of the record of a Slurm node which the operator has a say in.
+// Record is the part of the record of a Slurm node that the operator may change.
 type Record struct {
 	Comment  string
 	Topology string
@@ -19,12 +19,12 @@ type Record struct {
 	Active   []string
 	// Started is when the slurmd started that is registered now.
 	Started time.Time
-	// Drained is the reason of the node with its time by Slurm's clock. StartedSince says that the slurmd started after it.
+	// Drained is the reason of the node with its time by Slurm's clock. StartedSince reports whether the slurmd started after it.
 	Drained      node.Reason
 	StartedSince bool
 }
 
-// RecordUpdate is what to change of a record. What is nil stays as it is.
+// RecordUpdate is what to change of a record. Nil fields stay as they are.
 type RecordUpdate struct {
 	Comment  *string  `json:"comment,omitempty"`
 	Topology *string  `json:"topology,omitempty"`
@@ -32,12 +32,12 @@ type RecordUpdate struct {
 	Active   []string `json:"active,omitempty"`
 }
 
-// Empty says that there is nothing to change.
+// Empty reports whether there is nothing to change.
 func (u RecordUpdate) Empty() bool {
 	return u.Comment == nil && u.Topology == nil && u.Features == nil && u.Active == nil
 }
 
-// String is the update in a form that can be compared.
+// String returns the update in a form that can be compared.
 func (u RecordUpdate) String() string {
 	text, err := json.Marshal(u)
 	if err != nil {
@@ -51,15 +51,15 @@ type Attempt struct {
 	// Update is its String; empty for none.
 	Update string
 	At     time.Time
-	// Problem is what Slurm said against it; empty when it took the update.
+	// Problem is Slurm's message when it refused the update; empty when it took it.
 	Problem string
-	// Unanswered says that nobody knows whether it took it.
+	// Unanswered reports whether Slurm did not answer, so that it may have taken the update or not.
 	Unanswered bool
 }
 
-// recordRetryInterval is how long not to try again what did not help. What Slurm refuses becomes right by a change of its
-// configuration, of which nobody tells us.
+// recordRetryInterval is how long an update that did not help is not tried again. What Slurm refuses becomes right by a change of its
+// configuration, of which we get no event.
 const recordRetryInterval = 5 * time.Minute
 
-// unansweredRetryInterval is how long to wait when Slurm did not answer, unless it is heard of before.
+// unansweredRetryInterval is how long to wait when Slurm did not answer, unless it answers before.
 const unansweredRetryInterval = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// registered is a ready worker whose record is as it should be, changed by options.
+// registered returns a ready worker whose record is as it should be, changed by options.
 func registered(options ...func(*worker.Worker)) worker.Worker {
 	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
 	w := worker.Worker{
@@ -33,7 +33,7 @@ func placedAt(spec string) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Host.Topology, w.Host.HasTopology = spec, true }
 }
 
-// placedBefore is a worker whose pod says where its Kubernetes node was said to be.
+// placedBefore sets the place that the pod shows from the annotation before.
 func placedBefore(spec string) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Placed = spec }
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/topology"
 )
 
-// recordFacts are what a change of the record is decided from: what Slurm has, and what the annotations of the Kubernetes node want.
+// recordFacts are what decides about a change of the record: Slurm's record, and the annotations of the Kubernetes node.
 type recordFacts struct {
 	*facts
 	comment   node.Comment
@@ -97,14 +97,14 @@ var comments = rule.List[*recordFacts, *string]{
 	},
 }
 
-// wantedComment is what the comment is to say: the record is that of the first who registered.
+// wantedComment returns the comment that the node is to have: the registration stays that of the first who registered.
 func (r *recordFacts) wantedComment() node.Comment {
 	wanted := r.Comment
 	wanted.Registration = cmp.Or(r.comment.Registration, wanted.Registration)
 	return wanted.WithNote(drainNotes.Decide(r))
 }
 
-// place is what becomes of the node's topology: update for Slurm, and mark for what the pod says about it.
+// place is what becomes of the node's topology: update for Slurm, and mark for the pod.
 type place struct {
 	update, mark *string
 	again        time.Time
@@ -157,10 +157,10 @@ var places = rule.List[*recordFacts, place]{
 	},
 }
 
-// asked says that Slurm has been asked since the last update of the record arrived.
+// asked reports whether Slurm has been asked since the last update of the record arrived.
 func (r *recordFacts) asked() bool { return r.Asked.After(r.Recorded) }
 
-// isWherePlaced says that Slurm has the node where the pod says that the annotation put it last.
+// isWherePlaced reports whether Slurm has the node in the place that the pod shows, where the annotation put it last.
 func (r *recordFacts) isWherePlaced() bool {
 	was, err := topology.Parse(r.Placed)
 	return err == nil && len(was) > 0 && r.have.Same(was)
@@ -242,10 +242,10 @@ var attempts = rule.List[*recordFacts, attempt]{
 	},
 }
 
-// unanswered says that Slurm did not answer to the same update.
+// unanswered reports whether Slurm did not answer to the same update.
 func (r *recordFacts) unanswered() bool { return r.Tried.Update == r.text && r.Tried.Unanswered }
 
-// refused says that Slurm refused the same update, or does not show it afterwards.
+// refused reports whether Slurm refused the same update, or does not show it afterwards.
 func (r *recordFacts) refused() bool {
 	return r.Tried.Update == r.text && !r.Tried.Unanswered && (r.Tried.Problem != "" || r.asked() && !r.Recording)
 }

@@ -5,7 +5,7 @@ package worker
 
 import "github.com/coxswain-hpc/coxswain/internal/rule"
 
-// Rules are the lists of rules by which Next decides, in the order in which they are asked.
+// Rules returns the lists of rules by which Next decides, in the order in which they are asked.
 func Rules() []rule.Description { return rule.Words(lists()) }
 
 func lists() []rule.Described {

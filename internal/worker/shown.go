@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// shownState is which conditions the pod shows of its Slurm node; without known they stay as they are.
+// shownState is which conditions the pod shows of its Slurm node; if known is false they stay as they are.
 type shownState struct {
 	conditions []string
 	known      bool
@@ -43,30 +43,30 @@ var conditionsShown = rule.List[*facts, shownState]{
 	},
 }
 
-// showsPredecessor says that what Slurm has on the node is not shown yet: it is what the pod before has left, or Slurm heard of this
-// pod's slurmd before we heard that the pod runs.
+// showsPredecessor reports whether Slurm's record of the node is not shown yet: it is from the pod before, or Slurm heard of this pod's
+// slurmd before we heard that the pod runs.
 func (f *facts) showsPredecessor() bool {
 	left := f.State.Down() == node.Yes && !f.Record.Started.IsZero() && f.Record.Started.Before(f.Pod.Created)
 	return f.Now.Before(f.Pod.Created.Add(registrationTimeout)) && (left || f.Pod.Phase == "Pending")
 }
 
-// minWaitShown is how long it is not shown of a drained worker that the list of jobs is awaited. Of many that are scaled in, most would be
-// written to just before they go, and of many that are cordoned, just before their protection ends.
+// minWaitShown is how long a drained worker must wait for the list of jobs before its pod shows that. Of many that are scaled in, most
+// would be written to just before they go, and of many that are cordoned, just before their protection ends.
 const minWaitShown = 5 * time.Second
 
-// waitShown is from when it is shown that the list of jobs is awaited.
+// waitShown returns from when on the pod shows that it waits for the list of jobs.
 func (f *facts) waitShown() time.Time {
 	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(minWaitShown)
 }
 
 // waitIsBrief reports whether the worker may be gone, or lose its protection, in a moment: its node drains and looks idle, and only the
-// list of jobs is awaited.
+// list of jobs is missing.
 func (f *facts) waitIsBrief() bool {
 	ends := f.situation == retired || f.situation == staying && f.Pod.Protected
 	return ends && f.State.Drain() == node.Yes && f.looksFree() && f.Occupied() == node.Unknown && f.Now.Before(f.waitShown())
 }
 
-// deadline is when the last job ends; without known, what the pod says about it stays.
+// deadline is when the last job ends; if known is false, the pod's deadline stays.
 type deadline struct {
 	at    time.Time
 	known bool

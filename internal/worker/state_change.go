@@ -11,18 +11,18 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// What we say to Slurm about a drain. The texts name no pod: the comment of the node does, and Slurm takes one reason for
-// any number of nodes, so that a thousand of them are drained by one call.
+// Our reasons for drains. The texts name no pod: the comment of the node does, and Slurm takes one reason for any number of nodes, so that
+// one call drains a thousand of them.
 const (
 	retiredReason     = "Pod was cordoned pending termination"
 	podCordonedReason = "Pod was cordoned"
 	nodeCordonReason  = "Node was cordoned"
 )
 
-// pendingTermination is in every reason of a retirement, those of slurm-operator included, which name the pod.
+// pendingTermination is in every reason of a retirement, also in those of slurm-operator, which name the pod.
 const pendingTermination = "cordoned pending termination"
 
-// changeOf is what to change of the state of a node that Slurm has.
+// changeOf returns what to change of the state of a node that Slurm has.
 func changeOf(f *facts) StateChange {
 	switch f.situation {
 	case retired:
@@ -139,8 +139,7 @@ var stayingStates = rule.List[*facts, StateChange]{
 	},
 }
 
-// retiring is the reason to drain the node of a retired worker with. What somebody else says about a node that is DOWN stays
-// readable in it.
+// retiring returns the reason to drain the node of a retired worker with. If somebody else has set the node DOWN, the reason keeps theirs.
 func (w *Worker) retiring() string {
 	if w.State.Down() == node.Yes && !w.Reason.Ours() && w.Reason.Text != "" {
 		return node.OurReason(retiredReason + " (before: " + w.Reason.Text + ")")
@@ -148,13 +147,13 @@ func (w *Worker) retiring() string {
 	return node.OurReason(retiredReason)
 }
 
-// drainedToGo says that we have drained the node because the worker was to go.
+// drainedToGo reports whether we have drained the node because the worker was to go.
 func (w *Worker) drainedToGo() bool {
 	return node.HeldBy(w.State, w.Reason) == node.Operator && strings.Contains(w.Reason.Plain(), pendingTermination)
 }
 
-// wantedDrain is the reason with which the node of a worker that stays is to be drained; empty for none. Of several causes the first
-// that holds gives it, and the node comes back when the last is gone.
+// wantedDrain returns the reason to drain the node of a worker that stays; empty for none. The first of several causes gives it, and the
+// node comes back when the last is gone.
 func (w *Worker) wantedDrain() string {
 	switch {
 	case w.Host.Reboot.Wanted:
@@ -171,15 +170,14 @@ func (w *Worker) wantedDrain() string {
 	return cmp.Or(w.Storage.DrainReason(), w.Checks.DrainReason())
 }
 
-// drainedForStorage says that the node is drained because of the pod's ephemeral storage, and that nobody has said that enough of it is
-// free again.
+// drainedForStorage reports whether the node is drained because of the pod's ephemeral storage, and not enough of it is known to be free
+// again.
 func (w *Worker) drainedForStorage() bool {
 	return w.State.Drain() == node.Yes && w.Reason.OfStorage() && w.Storage.Full != node.No
 }
 
-// drainedForOther says that we have drained the node for something else than a wanted reason is about: its going, a maintenance, or the
-// ephemeral storage of its pod.
-// Other words for a cordon are no other reason.
+// drainedForOther reports whether we have drained the node for another reason than the wanted one: its going, a maintenance, or the
+// ephemeral storage of its pod. Other words for a cordon are no other reason.
 func (w *Worker) drainedForOther(wanted node.Reason) bool {
 	switch {
 	case node.HeldBy(w.State, w.Reason) != node.Operator, w.Reason.AfterKillTask():
@@ -194,30 +192,30 @@ func (w *Worker) drainedForOther(wanted node.Reason) bool {
 	return w.drainedToGo() && !strings.Contains(wanted.Plain(), pendingTermination)
 }
 
-// mayUndrain says that the worker can take jobs, and that nothing that we do not know speaks against it.
+// mayUndrain reports whether the worker can take jobs, and nothing unknown may speak against it.
 func (w *Worker) mayUndrain() bool {
 	return w.Pod.Ready && w.hostKnownWell() && w.State.NotResponding() == node.No && !w.awaitsReboot()
 }
 
-// takesOver says of a drain of Slurm's for Kill task failed that the machine of this pod is to be rebooted because of it.
+// takesOver reports whether Slurm has drained the node for Kill task failed, and the machine of this pod is to be rebooted because of that.
 func (f *facts) takesOver() bool {
 	return f.Host.Reboot.Wanted && f.State.Drain() == node.Yes && f.Reason.OfKillTask() && f.Reason.At.After(f.Pod.Created)
 }
 
-// awaitsReboot says of a drain that took the place of Slurm's for Kill task failed that the machine with the process has not been
-// rebooted since, as far as is known.
+// awaitsReboot reports whether the drain replaced Slurm's for Kill task failed, and the machine with the process has not been rebooted
+// since, as far as is known.
 func (w *Worker) awaitsReboot() bool {
 	return w.Reason.AfterKillTask() && !w.Host.Reboot.Over(w.Reason)
 }
 
-// hostKnownWell says that the Kubernetes node is known, and that nobody wants its workers drained.
+// hostKnownWell reports whether the Kubernetes node is known, and nobody wants its workers drained.
 func (w *Worker) hostKnownWell() bool {
 	return w.Host.Cordoned == node.No && !w.Host.Maintenance.Unknown && !w.Host.Maintenance.Announced() &&
 		!w.Host.Reboot.Wanted && !w.Host.Reboot.Unknown
 }
 
-// mayRevive says that we have set the node DOWN, that another slurmd stands behind it, and that nobody wants it drained: Slurm ends
-// the drain of such a node, too.
+// mayRevive reports whether we have set the node DOWN, another slurmd stands behind it, and nobody wants it drained: Slurm ends the drain
+// of such a node, too.
 func (f *facts) mayRevive() bool {
 	if f.State.Drain() != node.No && (f.wantedDrain() != "" || !f.hostKnownWell()) {
 		return false
@@ -226,8 +224,7 @@ func (f *facts) mayRevive() bool {
 		!f.Reason.At.IsZero() && f.Record.Started.After(f.Reason.At)
 }
 
-// returns says of a worker that it is about to be used again, once our mark of the cordon is off: with the mark, by the same
-// write, it is protected.
+// returns reports whether a worker is about to be used again, once our mark of the cordon is off: the same write protects it.
 func (w *Worker) returns() bool {
 	return w.Pod.Retired == "" && len(w.Checks) == 0 && w.NodeMarked && w.State.Drain() == node.Yes && w.State.Down() == node.No && w.Reason.Ours() && w.mayUndrain()
 }

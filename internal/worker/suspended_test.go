@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// A node with nothing but suspended jobs looks idle, unless memory is a resource of jobs: seen on Slurm 24.11.5 and 26.05.5.
+// A node with only suspended jobs looks idle, unless memory is a resource of jobs: seen on Slurm 24.11.5 and 26.05.5.
 func TestSuspendedJobsKeepAWorker(t *testing.T) {
 	alices := []worker.Job{{ID: 812, User: "alice", End: noon.Add(-time.Hour)}}
 	tests := []struct {
@@ -90,7 +90,7 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 			if got := worker.Next(w); got.WantJobs != test.asks || got.Delete {
 				t.Errorf("asks %t, deletes %t", got.WantJobs, got.Delete)
 			}
-			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the link says so by the state
+			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the link decides by the state
 			if got := worker.Next(w); got.Delete {
 				t.Error("it goes")
 			}

@@ -16,11 +16,11 @@ import (
 type Trouble struct {
 	// Reason is one of PodConditionNeedsAttention.
 	Reason string
-	// Message names the object and says what to do.
+	// Message names the object and what to do.
 	Message string
 }
 
-// TroubleBySlurm says of a reason that nobody knows of its trouble while Slurm does not tell of the node.
+// TroubleBySlurm reports whether a trouble of this reason can be seen only while Slurm answers about the node.
 func TroubleBySlurm(reason string) bool {
 	return reason != slinkyv1beta1.ReasonStuckTerminating && reason != slinkyv1beta1.ReasonKubernetesNodeNotReady
 }
@@ -28,7 +28,7 @@ func TroubleBySlurm(reason string) bool {
 // stuckTerminatingTimeout is how long after the end of its grace period a pod may still be there.
 const stuckTerminatingTimeout = time.Minute
 
-// lateIfNotYet is when a pod that is being deleted should be gone; zero when that is not known, or over.
+// lateIfNotYet returns when a pod that is being deleted should be gone; zero when that is not known, or over.
 func (f *facts) lateIfNotYet() time.Time {
 	if f.Gone.IsZero() || f.late() {
 		return time.Time{}
@@ -36,14 +36,14 @@ func (f *facts) lateIfNotYet() time.Time {
 	return f.Gone.Add(stuckTerminatingTimeout)
 }
 
-// late says that a pod that is being deleted should be gone by now.
+// late reports whether a pod that is being deleted should be gone by now.
 func (f *facts) late() bool {
 	return !f.Gone.IsZero() && !f.Now.Before(f.Gone.Add(stuckTerminatingTimeout))
 }
 
 const deleteByHand = "Drain the node and delete the pod when its jobs have ended: the record goes with it, and the next pod registers anew"
 
-// troubles are told all, in this order; the first gives the condition its reason.
+// troubles are all reported, in this order; the first gives the condition its reason.
 //
 //nolint:gochecknoglobals // a constant list
 var troubles = rule.List[*facts, Trouble]{
@@ -99,10 +99,10 @@ var troubles = rule.List[*facts, Trouble]{
 	},
 }
 
-// serves says of a worker that it is ready, that Slurm has it, and that it is to stay.
+// serves reports whether a worker is ready, Slurm has it, and it is to stay.
 func (f *facts) serves() bool { return f.situation == staying && f.Pod.Ready }
 
-// trouble is something that a person has to look at.
+// trouble returns a Trouble with a formatted message.
 func trouble(reason, format string, args ...any) Trouble {
 	return Trouble{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

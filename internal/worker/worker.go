@@ -1,9 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker decides what to do about one worker now: whether its Slurm node is drained and its pod protected from evictions.
-// It also decides what Slurm's record of it is to say, and whether the pod may be deleted. Next is a pure function of what was
-// gathered.
+// Package worker decides what to do about one worker now: whether its Slurm node is drained and its pod protected from evictions. It also
+// decides what Slurm's record of it is to have, and whether the pod may be deleted. Next is a pure function of what was gathered.
 package worker
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Worker is one worker pod and what Slurm says of its node.
+// Worker is one worker pod and what Slurm reports of its node.
 type Worker struct {
 	Now time.Time
-	// Pod is the pod; of it only the name, the marks, the phase and whether it is scheduled, ready or going count.
+	// Pod is the pod; only its name, marks and phase and whether it is scheduled, ready or going matter.
 	Pod nodeset.Pod
 	// Slurm is the name of its Slurm node.
 	Slurm string
@@ -26,57 +25,58 @@ type Worker struct {
 	Gone time.Time
 	// Host is the Kubernetes node that the pod runs on.
 	Host Host
-	// Storage is what is known of the pod's ephemeral storage.
+	// Storage is what is known about the pod's ephemeral storage.
 	Storage health.Storage
-	// Checks say of the checks that have to pass on its machine, and have not, how they are, by name; empty for none.
+	// Checks are the checks that have to pass on its machine and have not, with their states; empty for none.
 	Checks Checks
-	// NodeMarked says that the pod carries our mark that its Kubernetes node is cordoned.
+	// NodeMarked reports whether the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
 	// Asked is when Slurm was asked for what follows.
 	Asked time.Time
-	// Listed is when it was asked for its last list of nodes: what is not in it was not there then.
+	// Listed is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
 	Listed time.Time
-	// Known says whether Slurm has the node: Unknown whenever Slurm did not say so just now.
+	// Known answers whether Slurm has the node: Unknown unless Slurm has just answered.
 	Known node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
-	// Elsewhere is the Slurm node that slurmd has registered as, where that is not Slurm.
+	// Elsewhere is the Slurm node that slurmd has registered as, if that is not Slurm.
 	Elsewhere string
-	// NeverAnswered says that Slurm is asked and has not answered yet, and that nothing on the pod shows that it ever has.
+	// NeverAnswered reports whether Slurm is asked and has not answered yet, and nothing on the pod shows that it ever has.
 	NeverAnswered bool
-	// State and Reason are the node's, as Slurm said just now; State is the zero State otherwise.
+	// State and Reason are the node's by Slurm's present answer; State is the zero State without one.
 	State  node.State
 	Reason node.Reason
 	// Completing is since when the node is COMPLETING, if it is, as far as the pod shows.
 	Completing time.Time
-	// Record is what else Slurm has on the node, and Comment what it is to say about the pod, with what the pod registers with.
+	// Record is what else Slurm has on the node, and Comment what its comment is to have about the pod, with what the pod registers with.
 	Record  Record
 	Comment node.Comment
-	// Held answers whether somebody else had a say in the node before slurmctld drained it for a registration: see HeldSince.
+	// Held answers whether somebody else held the node before slurmctld drained it for a registration: see HeldSince.
 	Held node.Answer
-	// Placed is where the pod says that the Slurm node is: what the annotation of its Kubernetes node said last.
+	// Placed is the place of the Slurm node that the pod shows: the last annotation of its Kubernetes node.
 	Placed string
-	// Recording says that an update of the record is on its way, Recorded when the last one arrived, and Tried what it was.
+	// Recording reports whether an update of the record is on its way. Recorded is when the last one arrived, and Tried what it was.
 	Recording bool
 	Recorded  time.Time
 	Tried     Attempt
 	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
 	Jobs      []Job
 	JobsKnown node.Answer
-	// Why says why Slurm's view is not known, for people.
+	// Why is why Slurm's view is not known, for people.
 	Why string
 	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
 	DrainTimeout time.Duration
-	// Protection is how far the NodeSet wants it kept from being evicted.
+	// Protection is when the NodeSet wants it kept from being evicted.
 	Protection Protection
-	// Opening is what the pod says about who was the last to let jobs onto the node.
+	// Opening is the pod's announcement of who was the last to let jobs onto the node.
 	Opening Opening
-	// Announced is when this process said that it lets jobs onto the node, and has not done so since; zero when it must say so first.
+	// Announced is when this process announced that it lets jobs onto the node, and has not done so since; zero when it must announce it
+	// first.
 	Announced time.Time
-	// OpeningUntil is until when a write may arrive that lets jobs onto the node, as far as announcements tell.
+	// OpeningUntil is until when a write may arrive that lets jobs onto the node, according to announcements.
 	OpeningUntil time.Time
-	// Lost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node
-	// is absent, and by what the NodeSet remembers. Without a No nothing is deleted that has started.
+	// Lost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node is absent, and
+	// by what the NodeSet remembers. Without a No, no pod is deleted that has started.
 	Lost node.Answer
 }
 
@@ -86,11 +86,11 @@ type Job struct {
 	User string
 	// End is when Slurm ends it at the latest; zero for never.
 	End time.Time
-	// Completing says that it has ended, and that its processes or its epilog have not.
+	// Completing reports whether it has ended, and its processes or its epilog have not.
 	Completing bool
 }
 
-// situation is what is known of a worker. Most questions are asked in some situations only.
+// situation is what is known about a worker. Most questions are asked in some situations only.
 type situation int8
 
 const (
@@ -98,11 +98,11 @@ const (
 	beingDeleted situation = iota
 	// neverStarted: no Slurm can know a pod that has never had a place to run.
 	neverStarted
-	// notAnswered: Slurm did not say just now whether it has the node.
+	// notAnswered: Slurm has not just answered whether it has the node.
 	notAnswered
-	// registeredElsewhere: Slurm has the worker by another name than the one by which it is looked for.
+	// registeredElsewhere: Slurm has the worker by another name than the expected one.
 	registeredElsewhere
-	// unregistered: Slurm, asked just now, does not have the node.
+	// unregistered: by its present answer, Slurm does not have the node.
 	unregistered
 	// retired: Slurm has the node, and the worker is to go.
 	retired
@@ -118,7 +118,7 @@ type facts struct {
 	change    StateChange
 }
 
-// registered says that Slurm has the node.
+// registered reports whether Slurm has the node.
 func (f *facts) registered() bool { return f.situation >= retired }
 
 //nolint:gochecknoglobals // a constant list
@@ -190,7 +190,7 @@ func Next(w Worker) Action {
 	return action
 }
 
-// marks puts on the pod what is known of its Kubernetes node, and when its jobs end.
+// marks sets what the pod shows of its Kubernetes node, and when its jobs end.
 func marks(f *facts, action *Action) {
 	if f.situation == beingDeleted {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
-// Facts is what the plan of a NodeSet needs to know of a worker pod. What Slurm says now is added by Seen.
+// Facts returns what the plan of a NodeSet needs to know about a worker pod. Seen adds what Slurm reports now.
 func Facts(p *corev1.Pod) nodeset.Pod {
 	out := nodeset.Pod{
 		Name:        p.Name,

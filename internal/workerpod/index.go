@@ -18,11 +18,11 @@ const (
 	KubernetesNodeIndex = "coxswain.dev/kubernetes-node"
 )
 
-// SlurmNodeKey is the index entry of a Slurm node; that of an empty name stands for all nodes of the cluster.
+// SlurmNodeKey returns the index entry of a Slurm node; that of an empty name stands for all nodes of the cluster.
 func SlurmNodeKey(cluster, node string) string { return cluster + "/" + node }
 
-// OfSlurmNode lists the worker pods of a Slurm node by the index, or of all nodes of a cluster if the name is empty. What the cache has
-// is only read.
+// OfSlurmNode lists the worker pods of a Slurm node by the index, or of all nodes of a cluster if the name is empty. They belong to the
+// cache and are only read.
 func OfSlurmNode(ctx context.Context, reader client.Reader, namespace, cluster, node string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingFields{SlurmNodeIndex: SlurmNodeKey(cluster, node)},

@@ -9,7 +9,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// Machine is the machine behind a Kubernetes node.
+// Machine returns the machine behind a Kubernetes node.
 func Machine(n *corev1.Node) worker.Machine {
 	return worker.Machine{Node: n.Name, UID: string(n.UID), System: n.Status.NodeInfo.SystemUUID}
 }

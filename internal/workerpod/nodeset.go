@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// Owner is the NodeSet that has made or adopted a pod; nil for none. Nobody may change it.
+// Owner returns the NodeSet that has made or adopted a pod; nil for none. It must not be changed.
 func Owner(p *corev1.Pod) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner == nil || owner.Kind != "NodeSet" || !strings.HasPrefix(owner.APIVersion, slinkyv1beta1.GroupVersion.Group+"/") {
@@ -23,18 +23,18 @@ func Owner(p *corev1.Pod) *metav1.OwnerReference {
 	return owner
 }
 
-// DryRun says that nothing is to be done to the workers of a NodeSet.
+// DryRun reports whether nothing is to be done to the workers of a NodeSet.
 func DryRun(n *slinkyv1beta1.NodeSet) bool {
 	return n.Annotations[slinkyv1beta1.AnnotationDryRun] == "true"
 }
 
-// Lost says that Slurm was found to have lost its state, and that workers of the NodeSet have been missing there since.
+// Lost reports whether Slurm was found to have lost its state, and workers of the NodeSet have been missing there since.
 func Lost(n *slinkyv1beta1.NodeSet) bool {
 	return meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionWorkersUnknown)
 }
 
-// Growing says that more than a tenth of the workers that a NodeSet is to have do not exist yet, or are not ready and not part of
-// an update. It goes by what was counted last.
+// Growing reports whether more than a tenth of a NodeSet's wanted workers do not exist yet, or are not ready and not part of an update, by
+// the last count.
 func Growing(n *slinkyv1beta1.NodeSet) bool {
 	wanted := n.Status.Desired
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeStatefulSet {
@@ -45,7 +45,7 @@ func Growing(n *slinkyv1beta1.NodeSet) bool {
 	return !nineTenths(n.Status.Replicas) || updated && !nineTenths(n.Status.ReadyReplicas)
 }
 
-// Protection is how far a NodeSet wants its workers kept from being evicted.
+// Protection returns when a NodeSet wants its workers kept from being evicted.
 func Protection(n *slinkyv1beta1.NodeSet) worker.Protection {
 	switch {
 	case !n.DisruptionProtection():

@@ -17,20 +17,20 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Slurm is what Slurm has said of its nodes: a snapshot of the link.
+// Slurm is what Slurm has reported of its nodes: a snapshot of the link.
 type Slurm interface {
-	// Node is a node, nil when Slurm does not have it or that is not known.
+	// Node returns a node, nil when Slurm does not have it or that is not known.
 	Node(name string) (*rest.Node, node.Answer)
-	// At are the nodes with an address or a host name.
+	// At returns the nodes with an address or a host name.
 	At(place string) []*rest.Node
-	// Forgotten says that Slurm had the node, and lost it with most others.
+	// Forgotten reports whether Slurm had the node, and lost it with most others.
 	Forgotten(name string) bool
 }
 
-// Elsewhere is the Slurm node behind which the slurmd of a pod stands, when Slurm does not have the one by which the pod is looked
-// for. It has the pod's address, or the host name that only this pod has, and is not another worker's. It is empty when there is none. A
-// host network has the host names of machines, which need not be those of Kubernetes nodes. In a network of its own a pod registers by
-// another name when its image or spec.slurmd.args says so.
+// Elsewhere returns the Slurm node that the slurmd of a pod has registered as, when Slurm does not have the expected one; empty when there
+// is none. It has the pod's address, or the host name that only this pod has, and is not another worker's. A host network has the host
+// names of machines, which need not be those of Kubernetes nodes. In its own network a pod registers by another name when its image or
+// spec.slurmd.args sets one.
 func Elsewhere(p *corev1.Pod, slurm Slurm) string {
 	if p.Status.PodIP == "" {
 		return ""
@@ -48,7 +48,7 @@ func Elsewhere(p *corev1.Pod, slurm Slurm) string {
 	return ""
 }
 
-// Seen are the facts of a worker, and what Slurm says of its node.
+// Seen returns the facts about a worker, with what Slurm reports of its node.
 func Seen(p *corev1.Pod, slurm Slurm) nodeset.Pod {
 	facts, name := Facts(p), SlurmNode(p)
 	_, facts.Registered = slurm.Node(name)
@@ -59,7 +59,7 @@ func Seen(p *corev1.Pod, slurm Slurm) nodeset.Pod {
 	return facts
 }
 
-// OfCluster are the workers of all NodeSets in the cluster of one. They are only to be read.
+// OfCluster returns the workers of all NodeSets in the cluster of one. They are only to be read.
 func OfCluster(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet) ([]corev1.Pod, error) {
 	var all corev1.PodList
 	err := c.List(ctx, &all, client.InNamespace(n.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: n.Spec.ControllerRef.Name},
@@ -70,7 +70,7 @@ func OfCluster(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet) (
 	return all.Items, nil
 }
 
-// Kept answers whether Slurm still has its state, by what it says and all workers of its cluster.
+// Kept answers whether Slurm still has its state, by its snapshot and all workers of its cluster.
 func Kept(all []corev1.Pod, slurm Slurm) node.Answer {
 	facts := make([]nodeset.Pod, 0, len(all))
 	for i := range all {

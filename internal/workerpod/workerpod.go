@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workerpod reads what worker pods and their NodeSets say: labels, annotations, conditions. It is a leaf, for all who deal
-// with workers.
+// Package workerpod reads the labels, annotations and conditions of worker pods and their NodeSets. It is a leaf, for all packages that
+// deal with workers.
 package workerpod
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Says tells whether Slurm, when it last said something about the worker's node, said this state; see node.AllConditions.
+// Says reports whether the pod shows this state by Slurm's last answer about the worker's node; see node.AllConditions.
 func Says(p *corev1.Pod, state string) bool {
 	c := Condition(p, corev1.PodConditionType(node.ConditionPrefix+state))
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Condition is the condition of that type, or nil.
+// Condition returns the condition of that type, or nil.
 func Condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == kind {
@@ -30,7 +30,7 @@ func Condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// Ordinal is the number at the end of the name of a pod made in scaling mode StatefulSet.
+// Ordinal returns the number at the end of the name of a pod made in scaling mode StatefulSet.
 func Ordinal(p *corev1.Pod) int {
 	number, err := strconv.Atoi(p.Name[strings.LastIndexByte(p.Name, '-')+1:])
 	if err != nil {
@@ -39,7 +39,7 @@ func Ordinal(p *corev1.Pod) int {
 	return number
 }
 
-// SlurmNode is the name of a worker's node in Slurm.
+// SlurmNode returns the name of a worker's node in Slurm.
 func SlurmNode(p *corev1.Pod) string {
 	switch {
 	case p.Spec.HostNetwork:

@@ -1,8 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetesnode looks after the Kubernetes nodes that carry workers, one key each. By conditions of the Node it has workers drain and
-// machines rebooted, and it deletes Nodes so that their machines are replaced. What to do next is decided in internal/health. It runs only when it is asked for.
+// Package kubernetesnode looks after the Kubernetes nodes that carry workers, one key each. By conditions of the Node it has workers
+// drained and machines rebooted, and it deletes Nodes so that their machines are replaced. What to do next is decided in internal/health.
+// It runs only when it is asked for.
 package kubernetesnode
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// memory holds what no object has about workers. All of it may be lost: an operator that starts watches longer before it believes that a node is
-// absent, and tries once more what Slurm refused.
+// memory holds what no object has about workers. All of it may be lost: an operator that starts watches longer before it believes that a
+// node is absent, and tries once more what Slurm refused.
 type memory struct {
 	// process distinguishes the announcements of this process from those of others.
 	process string
