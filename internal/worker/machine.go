@@ -11,7 +11,7 @@ import (
 
 // Machine is the machine behind a Kubernetes node. The zero value is a machine about which nothing is known.
 type Machine struct {
-	// Node is the name of the Kubernetes node, and UID that of the object.
+	// Node is the name of the Kubernetes node, and UID the UID of the object.
 	Node, UID string
 	// System is the UUID from the firmware; empty if unknown. Some vendors give the same to all their machines.
 	System string
@@ -36,9 +36,9 @@ func ParseMachine(text string) Machine {
 
 // Differs answers whether two machines are different ones.
 //
-//	same object                          no, unless the firmware tells another UUID: the machine was exchanged below its Node
+//	same object                          no, unless the firmware has another UUID: the machine was exchanged below its Node
 //	another name                         yes
-//	the same name, another object        yes, unless the firmware tells the same UUID: somebody has deleted the Node, and the kubelet made it anew
+//	the same name, another object        yes, unless the firmware has the same UUID: somebody has deleted the Node, and the kubelet made it anew
 func (m Machine) Differs(other Machine) node.Answer {
 	known := m.System != "" && other.System != ""
 	switch {

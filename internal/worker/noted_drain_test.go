@@ -143,7 +143,7 @@ func TestWhichDrainsOfOthersAreNoted(t *testing.T) {
 	}
 }
 
-// slurmctld writes its reason over that of a drain of somebody else, which nobody can see afterwards.
+// slurmctld writes its reason over the one of somebody else's drain, which cannot be seen afterwards.
 func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 	const invalid = "IDLE DRAIN INVALID_REG"
 	absent := registered(func(w *worker.Worker) { w.Known, w.State = node.No, node.State{} })

@@ -32,7 +32,7 @@ func TestNext(t *testing.T) {
 	admins := node.Reason{Text: "bad disk", SetBy: "root", At: noon.Add(-time.Hour)}
 	tests := []struct {
 		name          string
-		state         string // "" with known Yes: Slurm said nothing
+		state         string // "" with known Yes: Slurm did not answer
 		known         node.Answer
 		reason        node.Reason
 		pod           nodeset.Pod

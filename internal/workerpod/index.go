@@ -18,7 +18,7 @@ const (
 	KubernetesNodeIndex = "coxswain.dev/kubernetes-node"
 )
 
-// SlurmNodeKey returns the index entry of a Slurm node; that of an empty name stands for all nodes of the cluster.
+// SlurmNodeKey returns the index entry of a Slurm node; the entry of an empty name stands for all nodes of the cluster.
 func SlurmNodeKey(cluster, node string) string { return cluster + "/" + node }
 
 // OfSlurmNode lists the worker pods of a Slurm node by the index, or of all nodes of a cluster if the name is empty. They belong to the

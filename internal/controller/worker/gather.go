@@ -44,7 +44,7 @@ type scope struct {
 	action worker.Action
 }
 
-// gather collects what Kubernetes knows of one worker.
+// gather collects what Kubernetes has about one worker.
 func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1beta1.NodeSet) (*scope, error) {
 	host, err := r.host(ctx, pod.Spec.NodeName)
 	if err != nil {

@@ -24,7 +24,7 @@ type member struct {
 
 // plan is what is to be done for a group.
 type plan struct {
-	// files are those of all members whose ConfigMap exists.
+	// files are the files of all members whose ConfigMap exists.
 	files []batch.File
 	// missing names what does not exist, mistakes what is wrong otherwise, by member. Nothing is written when there are mistakes: the files of
 	// a group belong together.

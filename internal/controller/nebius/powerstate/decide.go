@@ -48,7 +48,7 @@ func decide(f facts) *plan {
 	return p
 }
 
-// powers returns what is known of each ordinal.
+// powers returns what is known about each ordinal.
 func (f *facts) powers() map[int32]plans.OrdinalPower {
 	out := map[int32]plans.OrdinalPower{}
 	active, before := sets.New(f.state.Spec.ActiveNodes...), sets.New(shown(f.state)...)

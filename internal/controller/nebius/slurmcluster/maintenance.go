@@ -40,7 +40,7 @@ func (r *reconciler) rest(ctx context.Context, cluster *nebiusv1.SlurmCluster) (
 		return out, fmt.Errorf("listing the workers of %s: %w", client.ObjectKeyFromObject(cluster), err)
 	}
 	for i := range pods.Items {
-		if metav1.GetControllerOfNoCopy(&pods.Items[i]) != nil { // else it is nobody's worker
+		if metav1.GetControllerOfNoCopy(&pods.Items[i]) != nil { // else no NodeSet owns it
 			out.Workers++
 		}
 	}

@@ -57,7 +57,7 @@ func (r *reconciler) workers(ctx context.Context, cluster *nebiusv1.SlurmCluster
 		p := &pods.Items[i]
 		owner := metav1.GetControllerOfNoCopy(p)
 		if owner == nil {
-			continue // it is nobody's worker
+			continue // no NodeSet owns it
 		}
 		w := compose.ObservedWorker{Name: workerpod.SlurmNode(p), NodeSet: owner.Name, Location: locations[p.Spec.NodeName]}
 		if isRegistered(p) {

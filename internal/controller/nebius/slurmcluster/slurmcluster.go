@@ -60,7 +60,7 @@ type reconciler struct {
 	reconcile.Base
 	// definitions has the CRDs of other operators.
 	definitions kube.Definitions
-	// later watches those of their kinds whose status matters.
+	// later watches those kinds of theirs whose status matters.
 	later *kube.Later
 	// topologyLabels is the prefix of the labels <prefix>/tier-N of Kubernetes nodes.
 	topologyLabels string

@@ -60,7 +60,7 @@ func (t *takenNames) free(name nodeName, from *takenName) {
 	}
 }
 
-// seen drops the names of those workers of a NodeSet that the cache shows: whoever takes such a name then finds them there.
+// seen drops the names of those workers of a NodeSet that the cache shows: another NodeSet that takes such a name then finds them there.
 func (t *takenNames) seen(n *slinkyv1beta1.NodeSet, pods []corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

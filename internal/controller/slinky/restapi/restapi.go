@@ -37,7 +37,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	// operatorNamespace is that of the operator's own pods; empty outside of a cluster.
+	// operatorNamespace is the namespace of the operator's own pods; empty outside of a cluster.
 	operatorNamespace string
 }
 

@@ -95,7 +95,7 @@ func paused(f facts) (c metav1.Condition, again time.Time) {
 	return c, f.Budget.Until
 }
 
-// An event tells people that a condition changed.
+// An event informs people that a condition changed.
 type event struct {
 	kind, reason, message string
 }
