@@ -49,7 +49,7 @@ func copied(t *rapid.T, in Input) Input {
 	return out
 }
 
-// anyCluster is a SlurmCluster with a jail and NodeSets, of which some sections say anything, and nothing observed.
+// anyCluster is a SlurmCluster with a jail and NodeSets, some sections of which are arbitrary, and nothing observed.
 func anyCluster(t *rapid.T) Input {
 	in := Input{Cluster: jailedCluster()}
 	spec := reflect.ValueOf(&in.Cluster.Spec).Elem()
@@ -90,8 +90,8 @@ func observe(t *rapid.T, seen *Observed, out Output) {
 	}
 }
 
-// TestAnyClusterIsComposedTheSameAgain holds of any SlurmCluster, whatever is seen of it, that composing it ends without a panic,
-// changes nothing of what it was given, and says the same again in another order.
+// TestAnyClusterIsComposedTheSameAgain checks that composing any SlurmCluster, whatever is observed of it, ends without a panic,
+// does not change its input, and gives the same result again in another order.
 func TestAnyClusterIsComposedTheSameAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyCluster(t)

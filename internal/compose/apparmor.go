@@ -26,8 +26,8 @@ func AppArmorProfiles() foreignkind.Kind {
 	return foreignkind.Kind{GroupVersionKind: AppArmorProfileKind, Definition: AppArmorProfileDefinition, Fields: []string{"spec.policy"}}
 }
 
-// appArmorProfile adds the profile of spec.useDefaultAppArmorProfile. Without its kind, or with another one of its name, it is told of as
-// without effect.
+// appArmorProfile adds the profile of spec.useDefaultAppArmorProfile. Without its kind, or with another one of its name, the field is
+// listed as without effect.
 func (c *composer) appArmorProfile() {
 	if !c.spec.UseDefaultAppArmorProfile {
 		return

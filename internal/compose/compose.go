@@ -59,7 +59,7 @@ type Output struct {
 	Kept []*slinkyv1beta1.NodeSet
 	// Replaced are images of Soperator in whose place ours are, each with the path of its field.
 	Replaced []string
-	// Unresolved says which NodeSets partitions name that do not exist or have no workers, a sentence each.
+	// Unresolved lists the NodeSets that partitions name and that do not exist or have no workers, a sentence each.
 	Unresolved []string
 	// NoDatabase is why there can be no database of the mariadb-operator, although the spec asks for one; else it is empty.
 	NoDatabase string
@@ -122,7 +122,7 @@ type composer struct {
 	nodeSets []nebiusv1alpha1.NodeSet
 	images   image.Set
 	release  string
-	// installed says which kinds of others there are.
+	// installed are the kinds of other operators that there are.
 	installed Installed
 	// accounted is the Accounting that exists; nil for none.
 	accounted *slinkyv1beta1.Accounting

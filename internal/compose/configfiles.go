@@ -31,7 +31,7 @@ type documents struct {
 	// gres and mpi are nil when there is none, and plugstack and topology, which have no keys, are empty then.
 	cgroup, gres, mpi   *conf.Document
 	plugstack, topology string
-	// flat says that slurm.conf is to name no topology.
+	// flat is true if slurm.conf must not name a topology.
 	flat bool
 }
 
@@ -114,7 +114,7 @@ func (c *composer) cgroupKeys(d *conf.Document) {
 	d.Add("IgnoreSystemd", "yes")
 }
 
-// cgroupV1 is true if any of the places where the version has ever stood says so.
+// cgroupV1 is true if any of the fields that have ever held the version asks for it.
 func (c *composer) cgroupV1() bool {
 	worker := c.spec.SlurmNodes.Worker
 	v1 := c.spec.CgroupVersion == nebiusv1.CgroupV1 || worker != nil && worker.CgroupVersion == nebiusv1.CgroupV1 //nolint:staticcheck // deprecated, and in effect all the same
@@ -158,8 +158,8 @@ func (c *composer) gresConf() *conf.Document {
 	return d
 }
 
-// gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two. With the exact number, a new
-// worker would start before the file knows of it, and each scaling would be a reconfiguration.
+// gresNodes is a host list of at least the nodes of a NodeSet. It grows in powers of two. With the exact number, a new worker would
+// start before the file has it, and each scaling would be a reconfiguration.
 func gresNodes(name string, n int32) string {
 	return fmt.Sprintf("%s-[0-%d]", name, min(maxNodes, max(64, powerOfTwo(int(n))))-1)
 }

@@ -18,7 +18,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 )
 
-// limits says how the limits of a container follow from its requests.
+// limits is how the limits of a container follow from its requests.
 type limits int
 
 const (
@@ -28,7 +28,7 @@ const (
 	sameAsRequests
 )
 
-// container is what a NodeContainer says, to be laid over the generated container. Ports are not part of it: they belong
+// container returns what a NodeContainer sets, to be laid over the generated container. Ports are not part of it: they belong
 // to the Service of the component.
 func (f *findings) container(n nebiusv1.NodeContainer, path string, l limits) corev1.Container {
 	out := corev1.Container{
@@ -86,7 +86,7 @@ func (f *findings) probe(p *embedded.Probe, path string) *corev1.Probe {
 }
 
 // securityContext leaves out the profile unconfined, which is the default of the API. The components run with the container
-// runtime's own profile, and a component that needs more says so itself.
+// runtime's own profile, and a component that needs more sets that itself.
 func (f *findings) securityContext(appArmor string, procMount corev1.ProcMountType, path string) *corev1.SecurityContext {
 	out := &corev1.SecurityContext{}
 	if procMount != "" {
@@ -137,7 +137,7 @@ func (f *findings) initContainers(containers []embedded.Container, path string) 
 	return out
 }
 
-// containerOverlay encodes a container for a field of a component; nil if it says nothing.
+// containerOverlay encodes a container for a field of a component; nil if it sets nothing.
 func containerOverlay(c corev1.Container) *embedded.Container {
 	if raw := overlay(c); raw != nil {
 		out := &embedded.Container{}

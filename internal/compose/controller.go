@@ -25,7 +25,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	pod := c.podSpec(node.SlurmNode, node.HostUsers, node.Slurmctld, controllerPath)
 	if node.ServiceAccountName != "" {
 		pod.ServiceAccountName = node.ServiceAccountName
-		// Whoever names a ServiceAccount has programs in the pod that use it.
+		// A user who names a ServiceAccount has programs in the pod that use it.
 		pod.AutomountServiceAccountToken = new(true)
 	}
 	var disk storage
@@ -62,7 +62,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	return out
 }
 
-// persistence says where slurmctld keeps its state: on a claim of its own, on a claim of the user's, or on another volume.
+// persistence sets where slurmctld keeps its state: on a claim of its own, on a claim of the user's, or on another volume.
 // The latter takes the place of the generated one in fields, the overlay of the pod.
 func (c *composer) persistence(out *slinkyv1beta1.Controller, spool *nebiusv1.NodeVolume, fields map[string]any) {
 	const at = controllerPath + ".volumes.spool"

@@ -25,7 +25,7 @@ const (
 	exporterPath = "spec.slurmNodes.exporter"
 	// exporterComponent is the component of the exporter, and the name of its container, as the contract has both (soperator.md §3.8).
 	exporterComponent = "exporter"
-	// Where the exporter serves the metrics of the cluster, if the spec says nothing else, and those of itself.
+	// Ports on which the exporter serves the metrics of the cluster, unless the spec sets another, and its own metrics.
 	exporterPort           = 8080
 	exporterMonitoringPort = 8081
 	// The names of these ports.
@@ -42,7 +42,7 @@ const (
 	minCollectionInterval = time.Second
 )
 
-// hasExporter says whether the spec asks for an exporter of ours. A container of the first generation asks for another program.
+// hasExporter reports whether the spec asks for an exporter of ours. A container of the first generation asks for another program.
 func hasExporter(spec *nebiusv1.Exporter) bool {
 	return spec.Enabled && (spec.Exporter == nil || spec.Exporter.Image == "") //nolint:staticcheck // deprecated, and in effect all the same
 }
@@ -182,7 +182,7 @@ func (c *composer) exporterArgs(spec *nebiusv1.Exporter, port int32, tokenFile s
 	return append(args, c.exporterJobs(spec)...)
 }
 
-// exporterJobs says where the exporter reads jobs. slurmdbd is there with accounting only.
+// exporterJobs returns the arguments for where the exporter reads jobs. slurmdbd exists only with accounting.
 func (c *composer) exporterJobs(spec *nebiusv1.Exporter) []string {
 	const byDefault = "1h"
 	if spec.JobSource != "accounting" {

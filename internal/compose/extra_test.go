@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestVariablesOfSlurmNodeExtra are put in by the kubelet, which knows $(NAME) and $$ only. Nothing is left to a shell.
+// TestVariablesOfSlurmNodeExtra: the kubelet, which expands only $(NAME) and $$, puts them in. No shell does.
 func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 	for name, test := range map[string]struct{ text, want, env, note string }{
 		"plain text":                   {text: `{"a": 1}`, want: `{"a": 1}`},

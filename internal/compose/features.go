@@ -36,7 +36,7 @@ func (c *composer) addFeatures(slurmd *corev1.Container) {
 	}
 }
 
-// isWorker says whether a node can be one of slurmNodes.worker.
+// isWorker reports whether a node can be one of slurmNodes.worker.
 func isWorker(name string) bool {
 	number, found := strings.CutPrefix(name, workerName+"-")
 	n, err := strconv.Atoi(number)

@@ -19,7 +19,7 @@ func soperatorImages() []string {
 // soperatorTag is how Soperator names its builds: 1.22.1-noble-slurm25.05.4, 5.0.0-slurm26.05.3-nebius-2.
 var soperatorTag = regexp.MustCompile(`^[0-9][0-9A-Za-z.]*-([a-z]+-)?slurm[0-9]`)
 
-// isSoperators says whether a reference names one of Soperator's images, wherever it is mirrored.
+// isSoperators reports whether a reference names one of Soperator's images, wherever it is mirrored.
 func isSoperators(reference string) bool {
 	reference, _, _ = strings.Cut(reference, "@")
 	name := reference[strings.LastIndex(reference, "/")+1:]

@@ -18,9 +18,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this version.
-// It leaves out those that the functions which compose the rest have listed. A field without effect by design, such as
-// the size of accounting, says so in the API and is not listed.
+// ineffective lists the fields of the SlurmCluster that have another value than their default and no effect in this version. It leaves
+// out those that other compose functions have listed. A field without effect by design, such as the size of accounting, is described so
+// in the API and is not listed.
 func (c *composer) ineffective() {
 	spec, nodes := c.spec, &c.spec.SlurmNodes
 
@@ -48,8 +48,8 @@ func (c *composer) ineffectiveSlurmConfig() {
 		suspendTimePath+" (without ephemeral nodes, and without SuspendProgram in spec.customSlurmConfig)")
 }
 
-// unconfined tells of containers with that AppArmor profile, which is the API's default. It is not listed among the
-// fields without effect, or no SlurmCluster would ever be without them.
+// unconfined reports containers with that AppArmor profile, which is the API's default. It is a note and not a field without effect,
+// since otherwise every SlurmCluster would have one.
 func (c *composer) unconfined() {
 	nodes := &c.spec.SlurmNodes
 	profiles := []string{nodes.Controller.Slurmctld.AppArmorProfile, c.confined(nodes.Login.SSHD.AppArmorProfile), nodes.REST.REST.AppArmorProfile}
@@ -110,26 +110,26 @@ func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
 	f.unsupervised(spec.ConfigMapRefSupervisord != "", "spec.configMapRefSupervisord", "spec.customInitContainers")
 }
 
-// ineffectiveAutoResume tells of nodes that are powered up although they are not to be: Slurm has no such setting for a node. It powers
-// those up that are ephemeral, and all if there is a program for that.
+// ineffectiveAutoResume reports nodes that Slurm powers up although autoResume is off: Slurm has no such setting for a node. It powers
+// up ephemeral nodes, and all nodes if there is a ResumeProgram.
 func (c *composer) ineffectiveAutoResume(spec *nebiusv1alpha1.NodeSetSpec) {
 	resume := spec.NodeConfig.AutoResume
 	if resume == nil || *resume {
 		return
 	}
-	custom, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig) // the SlurmCluster tells of mistakes in it
+	custom, _ := conf.Parse(conf.Slurm, c.spec.CustomSlurmConfig) // the SlurmCluster reports mistakes in it
 	_, program := custom.Get("ResumeProgram")
 	c.ignore(spec.EphemeralNodes, "spec.nodeConfig.autoResume (with ephemeralNodes)")
 	c.ignore(program, "spec.nodeConfig.autoResume (with ResumeProgram in customSlurmConfig of the SlurmCluster)")
 }
 
-// inContainer tells of a container for SSSD. Entrypoints start it beside sshd, so that one image is enough.
+// inContainer reports a container for SSSD. Entrypoints start it beside sshd, so that one image is enough.
 func (f *findings) inContainer(set bool, path, container string) {
 	f.ignore(set, path)
 	f.note(set, path+": SSSD runs in the container of "+container+", with the image and the resources of that, once sssdConfSecretRefName names its sssd.conf")
 }
 
-// unsupervised tells of programs that supervisord would run beside slurmd. A container of each is what Kubernetes has for that.
+// unsupervised reports programs that supervisord would run beside slurmd. In Kubernetes each has a container of its own.
 func (f *findings) unsupervised(set bool, path, instead string) {
 	f.ignore(set, path)
 	f.note(set, path+": workers have no supervisord, as slurmd is the process of its container; give a program beside it an entry of "+
@@ -187,7 +187,7 @@ func (f *findings) differs(path string, value, byDefault any) {
 	}
 }
 
-// differing says whether any leaf of value is set to something else than in byDefault. Lists are leaves.
+// differing reports whether any leaf of value is set to anything but its value in byDefault. Lists are leaves.
 func differing(value, byDefault any) bool {
 	members, isMap := value.(map[string]any)
 	if !isMap {
@@ -202,8 +202,8 @@ func differing(value, byDefault any) bool {
 	return false
 }
 
-// isZero says whether a value is what an object made in Go has where nobody wrote anything. false counts as written: it is
-// only there where the field is a pointer.
+// isZero reports whether a value is what an object made in Go has where nobody set anything. false counts as set: it only occurs where
+// the field is a pointer.
 func isZero(value any) bool {
 	switch value := value.(type) {
 	case nil:

@@ -13,8 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// isolationVariable tells login pods what each of their users may take: names and values of files of cgroup v2, with blanks
-// between them.
+// isolationVariable has the limits of each user of a login pod: names and values of files of cgroup v2, separated by blanks.
 const isolationVariable = "COXSWAIN_USER_ISOLATION"
 
 // Shares of the container's memory that a user gets by default, in percent, and the default weight.

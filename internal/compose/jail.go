@@ -51,7 +51,7 @@ func (c *composer) jail(volume *nebiusv1.NodeVolume, at string) *slinkyv1beta1.J
 	if source, ok := c.sources[c.clusterJail()]; ok {
 		return jailOf(&source)
 	}
-	return nil // where a source is named that does not exist, the mistake is told
+	return nil // a source that does not exist is reported where it is named
 }
 
 // nodeSetJail is the jail of a NodeSet's workers.
@@ -79,7 +79,7 @@ func inJail(mounts []mount) []mount {
 	return mounts
 }
 
-// controllerJail is the jail whose users slurmctld knows. The jobs of a cluster run in a jail on all of its workers or on none,
+// controllerJail is the jail that slurmctld takes its users from. The jobs of a cluster run in a jail on all of its workers or on none,
 // as one line of plugstack.conf has it.
 func (c *composer) controllerJail() *slinkyv1beta1.Jail {
 	own := c.jail(c.spec.SlurmNodes.Controller.Volumes.Jail, controllerPath+".volumes.jail")

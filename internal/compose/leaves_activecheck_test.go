@@ -28,8 +28,8 @@ const checkSpec = `{slurmClusterRefName: demo, k8sJobSpec: {jobContainer: {image
 // slurmCheckSpec is the check of Slurm jobs whose leaves are changed: those that are about Slurm jobs and their nodes.
 const slurmCheckSpec = `{slurmClusterRefName: demo, checkType: slurmJob, slurmJobSpec: {sbatchScript: "#!/bin/true"}}`
 
-// deadOfChecks changes every leaf of an ActiveCheck, as TestEveryLeafIsEffectiveOrTold does for a SlurmCluster, and says of each
-// whether it is told of as one without effect.
+// deadOfChecks changes every leaf of an ActiveCheck, as TestEveryLeafIsEffectiveOrTold does for a SlurmCluster, and returns for each
+// whether it is reported as without effect.
 func deadOfChecks(t *testing.T, definition *crdcheck.CRD) map[string]bool {
 	t.Helper()
 	dead, last := map[string]bool{}, ""

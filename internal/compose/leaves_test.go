@@ -22,9 +22,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
-// byDesign are leaves that are neither effective nor told, with what is below them.
+// byDesign are leaves that are neither effective nor reported, with what is below them.
 var byDesign = []string{
-	// Their own text says that they decide nothing.
+	// Their description states that they have no effect.
 	"spec.crVersion",
 	"spec.slurmNodes.accounting.size",
 	"spec.slurmNodes.exporter.size",
@@ -67,7 +67,7 @@ type leafWalk struct {
 	last string
 	// before is what was composed before a change, by what the leaf needs.
 	before map[string]string
-	// dead says of each leaf whether it is told of as one without effect.
+	// dead is true for each leaf that is reported as without effect.
 	dead map[string]bool
 }
 
@@ -158,7 +158,7 @@ func (d definitions) world(t *testing.T) map[string]map[string]any {
 	return out
 }
 
-// compose returns what is composed, as text, and what is told: fields without effect, and others.
+// compose returns what is composed, as text, and what is reported: fields without effect, and others.
 func (d definitions) compose(t *testing.T, path string, world map[string]map[string]any) (composed string, ignored, noted []string) {
 	t.Helper()
 	for kind, object := range world {
@@ -189,7 +189,7 @@ func (d definitions) compose(t *testing.T, path string, world map[string]map[str
 
 var indexes = regexp.MustCompile(`\[[^\]]*\]`)
 
-// names says whether a text of a condition speaks of a leaf: "spec.a.b", "spec.a" for all below it, "spec.a (b, c)" or
+// names reports whether a text of a condition names a leaf: "spec.a.b", "spec.a" for all below it, "spec.a (b, c)" or
 // "spec.a.b: a sentence".
 func names(text, path string) bool {
 	text, path = indexes.ReplaceAllString(text, ""), indexes.ReplaceAllString(path, "")

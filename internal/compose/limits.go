@@ -31,7 +31,7 @@ func (w *workers) limit(f *findings, text, path string) {
 	}
 }
 
-// limitsConf is the variable with limits.conf from the field at path; none without a text. Lines that PAM would pass over are told.
+// limitsConf is the variable with limits.conf from the field at path; none without a text. It reports lines that PAM would ignore.
 func (f *findings) limitsConf(text, path string) []corev1.EnvVar {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -51,7 +51,7 @@ func (f *findings) limitsConf(text, path string) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: limitsVariable, Value: text}}
 }
 
-// isLimit says whether pam_limits understands a line: DOMAIN TYPE ITEM VALUE, or DOMAIN - for no limits at all.
+// isLimit reports whether pam_limits understands a line: DOMAIN TYPE ITEM VALUE, or DOMAIN - for no limits at all.
 func isLimit(line string) bool {
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)

@@ -71,7 +71,7 @@ func TestLinesOfLimitsConf(t *testing.T) {
 	}
 }
 
-// A text is passed on as it is, or told of.
+// A text is passed on as it is, or reported.
 func FuzzLimits(f *testing.F) {
 	f.Add("* hard memlock unlimited\n")
 	f.Add("\x00")

@@ -50,7 +50,7 @@ func (c *composer) login() *slinkyv1beta1.LoginSet {
 		Spec: slinkyv1beta1.LoginSetSpec{
 			ControllerRef: c.controllerRef(),
 			Replicas:      new(c.unlessDownscaled(node.Size)),
-			// Users know the login nodes by their names, and so do workers.
+			// Users and workers reach the login nodes by their names.
 			Workload:              slinkyv1beta1.LoginWorkloadStatefulSet,
 			Login:                 containerOverlay(container),
 			Jail:                  jail,

@@ -14,14 +14,14 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// Rest is how far a SlurmCluster is on its way to rest, or back. Each text says in a sentence what a component waits for, or that it
-// is stopped. It is empty for a component that is to run, and nothing keeps it from that.
+// Rest is how far a SlurmCluster is on its way to rest, or back. Each text is a sentence: what a component waits for, or that it is
+// stopped. It is empty for a component that is to run and waits for nothing.
 type Rest struct {
-	// Workers, Slurmctld and Slurmdbd are said of a cluster that is to be at rest, Slurmctld also of one that comes back.
+	// Workers, Slurmctld and Slurmdbd are set for a cluster that is to be at rest, Slurmctld also for one that comes back.
 	Workers, Slurmctld, Slurmdbd string
 	// Clients is what workers and login pods wait for that are to come back.
 	Clients string
-	// Reached says that nothing runs any more.
+	// Reached is true when nothing runs any more.
 	Reached bool
 }
 
@@ -39,7 +39,7 @@ type ObservedRest struct {
 // changes composed objects.
 //
 // Slurm has to answer until the last worker is gone, and slurmdbd takes what slurmctld records last. Backwards, slurmd and sackd get
-// their configuration from slurmctld. Readiness of slurmdbd is not waited for: a slurmctld that it knows can do without it.
+// their configuration from slurmctld. slurmctld does not wait for slurmdbd to be ready: once registered there it can do without it.
 func (c *composer) suspend(seen *Observed) {
 	if c.spec.Maintenance.Downscaled() {
 		c.goToRest(seen)
@@ -116,8 +116,8 @@ func (c *composer) awaitOverwriting(seen *Observed) {
 	}
 }
 
-// holdClients keeps workers and login pods away that have no pods yet; for these the reason is said. Nothing else waits: it must not
-// cost any pods that somebody has suspended slurmctld by hand. What does not exist yet waits as well if absent says so.
+// holdClients holds back workers and login pods that have no pods yet, and records the reason for them. Nothing else waits: an
+// administrator who suspends slurmctld by hand must not lose pods. With absent, what does not exist yet waits as well.
 func (c *composer) holdClients(seen *Observed, reason string, absent bool) {
 	parts := &c.out.Components
 	hold := func(wanted *int32, exists bool, has *int32) {
@@ -141,8 +141,8 @@ func (c *composer) holdClients(seen *Observed, reason string, absent bool) {
 	}
 }
 
-// workersLeft says which workers there are, or may be; nothing when all are gone. A NodeSet that has not seen its latest spec may
-// be making some.
+// workersLeft describes the workers that there are, or may be; it is empty when all are gone. A NodeSet that has not seen its latest
+// spec may be making some.
 func (o *Observed) workersLeft(composed []*slinkyv1beta1.NodeSet) string {
 	if o.Rest.Workers > 0 {
 		return fmt.Sprintf("%d workers are still there", o.Rest.Workers)
@@ -169,7 +169,7 @@ func (o *Observed) indexOf(set *slinkyv1beta1.NodeSet) int {
 	return slices.IndexFunc(o.NodeSets, func(s ObservedNodeSet) bool { return s.Object.Name == set.Name })
 }
 
-// suspended says whether a component has stopped for its latest spec.
+// suspended reports whether a component has stopped for its latest spec.
 func suspended(generation int64, asked bool, conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, slinkyv1beta1.ConditionSuspended)
 	return asked && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= generation

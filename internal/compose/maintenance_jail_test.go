@@ -21,8 +21,8 @@ type restingWithJail struct {
 	login, writers int
 	// wantsWriters is how many pods of sconfigcontroller there are to be.
 	wantsWriters int
-	// half says that a Job has begun to exchange the files of the jail, and that none has ended that. The next one goes on with it,
-	// whatever it is told.
+	// half is true when a Job has begun to exchange the files of the jail, and none has finished. The next one goes on with it, whatever
+	// its mode.
 	half bool
 }
 
@@ -86,7 +86,7 @@ func (r *restingWithJail) end(mode nebiusv1.MaintenanceMode) (out Output) {
 	return out
 }
 
-// overwriting says whether a Job is exchanging the files of the jail.
+// overwriting reports whether a Job is exchanging the files of the jail.
 func (r *restingWithJail) overwriting() bool {
 	job := r.in.Observed.Populate.Job
 	runs := job != nil && !jobHas(job, batchv1.JobComplete) && !jobHas(job, batchv1.JobFailed)
@@ -129,7 +129,7 @@ func TestNobodysJailIsOverwrittenWhateverTheMode(t *testing.T) {
 		}
 		spec.PopulateJail.Overwrite = false
 		out := r.end(nebiusv1.MaintenanceNone)
-		if out.Jail.ForPods { // what the condition tells an administrator to do
+		if out.Jail.ForPods { // what the condition asks an administrator to do
 			r.end(nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail)
 			out = r.end(nebiusv1.MaintenanceNone)
 		}

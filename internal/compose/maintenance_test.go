@@ -59,7 +59,7 @@ func (r *resting) pass() Output {
 	return out
 }
 
-// suspension plays the controller of a component: one step of its pods, and what it says of them.
+// suspension plays the controller of a component: one step of its pods, and the conditions it writes.
 func suspension(asked bool, pods *int, conditions *[]metav1.Condition, generation int64) {
 	var before *metav1.Condition
 	if len(*conditions) > 0 {
@@ -98,7 +98,7 @@ func (r *resting) step(who int) {
 		set := r.in.Observed.NodeSets[0].Object
 		if wanted := int(set.Replicas()); rest.Workers < wanted {
 			rest.Workers++
-		} else if rest.Workers > wanted && r.slurmctld > 0 { // a worker goes when Slurm says that nothing runs there
+		} else if rest.Workers > wanted && r.slurmctld > 0 { // a worker goes when Slurm reports that nothing runs there
 			rest.Workers--
 		}
 		set.Status.ObservedGeneration, set.Status.Replicas = set.Generation, int32(rest.Workers)

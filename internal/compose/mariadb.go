@@ -63,7 +63,7 @@ const (
 
 const mariaDBPath = accountingPath + ".mariadbOperator"
 
-// mariaDB composes a MariaDB object and the rights of Slurm's user in it, and says how slurmdbd reaches it. It is nil where the
+// mariaDB composes a MariaDB object and the rights of Slurm's user in it, and returns how slurmdbd reaches it. It is nil where the
 // cluster has no mariadb-operator. No other database stands in for it: the records would have to move later. With an operator whose kinds
 // are not those that it had, the database that runs is left alone, and slurmdbd goes on using it.
 func (c *composer) mariaDB(op *nebiusv1.MariaDBOperator) *slinkyv1beta1.StorageConfig {
@@ -96,7 +96,7 @@ func (c *composer) mariaDB(op *nebiusv1.MariaDBOperator) *slinkyv1beta1.StorageC
 	return c.mariaDBStorage(op, name)
 }
 
-// mariaDBStorage says how slurmdbd reaches the database.
+// mariaDBStorage returns how slurmdbd reaches the database.
 func (c *composer) mariaDBStorage(op *nebiusv1.MariaDBOperator, name string) *slinkyv1beta1.StorageConfig {
 	host := name
 	if enabled, _ := c.fields(op.Replication, mariaDBPath+".replication")["enabled"].(bool); enabled {
@@ -153,7 +153,7 @@ func (c *composer) mariaDBSpec(op *nebiusv1.MariaDBOperator) map[string]any {
 	return out
 }
 
-// placeMariaDB says where its pods run: where slurmdbd does, and apart from each other.
+// placeMariaDB places its pods where slurmdbd runs, and apart from each other.
 func (c *composer) placeMariaDB(op *nebiusv1.MariaDBOperator, spec map[string]any) {
 	pod := corev1.PodSpec{PriorityClassName: op.PriorityClassName, ImagePullSecrets: op.ImagePullSecrets}
 	c.place(&pod, c.spec.SlurmNodes.Accounting.K8sNodeFilterName, accountingPath+".k8sNodeFilterName")
@@ -186,7 +186,7 @@ func (p *Components) stopDatabase() {
 }
 
 // myCnf is what slurmdbd asks of its database, https://slurm.schedmd.com/accounting.html#mysql-configuration. The buffer pool is
-// half of the memory that the container asks for, 1 GiB when it asks for none. Older servers do not know snapshot isolation.
+// half of the memory that the container asks for, 1 GiB when it asks for none. Older servers lack snapshot isolation.
 func myCnf(op *nebiusv1.MariaDBOperator) string {
 	const mebibyte = 1 << 20
 	pool := int64(1024)

@@ -9,8 +9,8 @@ import (
 	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
-// metrics composes those of slurmctld, and has Prometheus scrape them where its operator is installed. They are on by default,
-// so a cluster without that operator is not told so until a field of the ServiceMonitor is set.
+// metrics composes those of slurmctld, and has Prometheus scrape them where its operator is installed. They are on by default, so a
+// missing operator is not reported until a field of the ServiceMonitor is set.
 func (c *composer) metrics() slinkyv1beta1.Metrics {
 	const at = controllerPath + ".openMetrics.serviceMonitor"
 	node := &c.spec.SlurmNodes.Controller.OpenMetrics

@@ -331,7 +331,7 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestAutoResume tells of autoResume where Slurm would power nodes up in spite of it.
+// TestAutoResume: autoResume is reported where Slurm would power nodes up in spite of it.
 func TestAutoResume(t *testing.T) {
 	for name, test := range map[string]struct {
 		custom, set string
@@ -350,7 +350,7 @@ func TestAutoResume(t *testing.T) {
 	}
 }
 
-// TestDriverOfTheJail tells of GPUs of workers with a jail, which has no libraries of theirs.
+// TestDriverOfTheJail: GPUs of workers with a jail are reported, since the jail lacks the driver's libraries.
 func TestDriverOfTheJail(t *testing.T) {
 	const gpu = `a {slurmd: {resources: {cpu: "1", memory: 1Gi, nvidia.com/gpu: 1}}}`
 	for _, test := range []struct {

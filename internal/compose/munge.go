@@ -20,8 +20,8 @@ import (
 // (docs/decisions/025-munge-beside-auth-slurm.md).
 func wantsMunge(reference string) bool { return reference != "" && !isSoperatorsMunge(reference) }
 
-// isSoperatorsMunge says whether a reference names Soperator's image of munged. Without a tag of Soperator's builds, it is known by
-// the name of the registry's directory.
+// isSoperatorsMunge reports whether a reference names Soperator's image of munged. Without a tag of Soperator's builds, the name of the
+// registry's directory identifies it.
 func isSoperatorsMunge(reference string) bool {
 	reference, _, _ = strings.Cut(reference, "@")
 	slash := strings.LastIndex(reference, "/") + 1

@@ -37,7 +37,7 @@ func TestTheMungeImageOfSoperatorIsKnown(t *testing.T) {
 	}
 }
 
-// TestMungeRunsWhereItIsAskedFor tells by the names of the components where munged runs.
+// TestMungeRunsWhereItIsAskedFor lists the components in which munged runs.
 func TestMungeRunsWhereItIsAskedFor(t *testing.T) {
 	const accounting = `accounting: {enabled: true, embeddedDB: {enabled: true}`
 	d := load(t)

@@ -36,13 +36,13 @@ const (
 // allowUserNamespaces lets users make user namespaces, where the kernel has a switch for that: Debian's has, most have not.
 const allowUserNamespaces = `f=/proc/sys/kernel/unprivileged_userns_clone; if [ -e "$f" ]; then echo 1 > "$f"; fi`
 
-// idle sleeps until the pod ends. A shell that is process 1 has to say itself that SIGTERM ends it.
+// idle sleeps until the pod ends. A shell that is process 1 ends on SIGTERM only with a trap.
 const idle = `trap 'exit 0' TERM; while :; do sleep 3600 & wait "$!"; done`
 
 // NodeConfiguratorOutput is what a NodeConfigurator becomes.
 type NodeConfiguratorOutput struct {
 	render.Output
-	// Notes say of fields that they have another effect than their users may expect.
+	// Notes are about fields that have another effect than users may expect.
 	Notes []string
 }
 
@@ -90,7 +90,7 @@ type configurator struct {
 	spec   *nebiusv1alpha1.NodeConfiguratorSpec
 	images image.Set
 	set    label.Set
-	// makesAccount says that the rebooter runs, and that nobody has named a ServiceAccount.
+	// makesAccount is true if the rebooter runs and no ServiceAccount is named.
 	makesAccount bool
 }
 
@@ -162,7 +162,7 @@ func (c *configurator) namespaces(pod *corev1.PodSpec, custom string) {
 	}
 }
 
-// place says where the pods run and as whom. Two containers share a pod, so their blocks must not contradict each other.
+// place sets where the pods run and as whom. Two containers share a pod, so their blocks must not contradict each other.
 func (c *configurator) place(pod *corev1.PodSpec, custom *nebiusv1alpha1.CustomContainer, path string) {
 	r := nebiusv1alpha1.Rebooter{}
 	if c.spec.Rebooter.Enabled {
@@ -190,7 +190,7 @@ func (c *configurator) place(pod *corev1.PodSpec, custom *nebiusv1alpha1.CustomC
 	pod.AutomountServiceAccountToken = new(pod.ServiceAccountName != "")
 }
 
-// either is what one of two blocks says. Both may say the same.
+// either is the value that one of two blocks sets. Both may set the same.
 func either[T any](c *configurator, path string, rebooter, custom T) T {
 	switch {
 	case isNothing(custom):
@@ -215,7 +215,7 @@ func affinityOf(c *configurator, path string, a *embedded.Affinity) *corev1.Affi
 	return out
 }
 
-// rebooter is the container that drains and reboots. It tells systemd of the host to reboot, and restarts the kernel where there is none.
+// rebooter is the container that drains and reboots. It asks systemd of the host to reboot, and restarts the kernel where there is none.
 // Both take root in the namespaces of the host, and no profile of the runtime in between.
 func (c *configurator) rebooter() corev1.Container {
 	const path = "spec.rebooter"

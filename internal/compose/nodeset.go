@@ -60,7 +60,7 @@ const maxNodeSetName = 57
 // NodeSet composes one NodeSet of a cluster.
 func NodeSet(cluster *nebiusv1.SlurmCluster, set *nebiusv1alpha1.NodeSet) NodeSetOutput {
 	c := &composer{cluster: cluster, spec: &cluster.Spec}
-	c.readVolumeSources() // the SlurmCluster tells of mistakes in them
+	c.readVolumeSources() // the SlurmCluster reports mistakes in them
 	return nodeSet(c, set, gresLines(set))
 }
 
@@ -137,7 +137,7 @@ func (c *composer) nodeSetPod(spec *nebiusv1alpha1.NodeSetSpec) corev1.PodSpec {
 	}
 }
 
-// nodeConf is what the nodes say about themselves when they register. Their state is Slurm's business, as it always was.
+// nodeConf is what the nodes register with. Their state is left to Slurm, as it always was.
 func (c *composer) nodeConf(spec *nebiusv1alpha1.NodeSetSpec) conf.NodeConf {
 	const at = "spec.nodeConfig.static"
 	parsed, mistakes := conf.ParseNodeConf(spec.NodeConfig.Static)

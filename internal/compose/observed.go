@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Observed is what exists of a SlurmCluster when it is composed. The zero value knows nothing, and nothing is deleted for it.
+// Observed is what exists of a SlurmCluster when it is composed. With the zero value nothing is known, and nothing is deleted.
 type Observed struct {
 	// NodeSets are the composed NodeSets that exist.
 	NodeSets []ObservedNodeSet
@@ -21,12 +21,12 @@ type Observed struct {
 	Rest ObservedRest
 	// Workers are those that exist. They are read only for a cluster that FollowsNetwork.
 	Workers []ObservedWorker
-	// Installed says which kinds of others the API server has.
+	// Installed are the kinds of other operators that the API server has.
 	Installed Installed
 }
 
-// Installed says which kinds of other operators the API server has. What needs one that is not there, or is another one than that of its
-// name, is told of.
+// Installed has the kinds of other operators that the API server has. A field that needs a missing kind, or a foreign one of the same
+// name, is reported.
 type Installed struct {
 	// ServiceMonitors are those of the Prometheus operator.
 	ServiceMonitors foreignkind.Fit
@@ -38,7 +38,7 @@ type Installed struct {
 	AppArmorProfiles foreignkind.Fit
 }
 
-// AllInstalled is for who does not know what is installed, and must not warn of what may well be there.
+// AllInstalled is for callers that do not know what is installed, and must not warn of what may be there.
 func AllInstalled() Installed {
 	there := foreignkind.Fit{Installed: true}
 	return Installed{ServiceMonitors: there, PodMonitors: there, MariaDB: there, AppArmorProfiles: there}
@@ -47,13 +47,13 @@ func AllInstalled() Installed {
 // ObservedNodeSet is a composed NodeSet that exists.
 type ObservedNodeSet struct {
 	Object *slinkyv1beta1.NodeSet
-	// SourceGone says whether the NodeSet of slurm.nebius.ai that it was composed of no longer belongs to the cluster. Only the
-	// API server can say so: a cache may be old, and with the composed NodeSet go its workers and their jobs.
+	// SourceGone reports whether the NodeSet of slurm.nebius.ai that it was composed of no longer belongs to the cluster. Only the API
+	// server can answer that: a cache may be old, and with the composed NodeSet go its workers and their jobs.
 	SourceGone node.Answer
 }
 
 // kept returns the NodeSets that exist, are not composed any more, and stay all the same: it is not known that their source is
-// gone. One without a source comes from slurmNodes.worker, and the SlurmCluster itself says that it is not wanted.
+// gone. One without a source comes from slurmNodes.worker, and the SlurmCluster itself no longer asks for it.
 func (o *Observed) kept(composed []*slinkyv1beta1.NodeSet) []*slinkyv1beta1.NodeSet {
 	var out []*slinkyv1beta1.NodeSet
 	for _, observed := range o.NodeSets {

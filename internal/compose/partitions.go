@@ -31,9 +31,8 @@ func (c *composer) partitions(d *document) {
 	}
 }
 
-// nodeSetLines adds a line for each kind of workers. The Controller makes the same lines of the composed NodeSets, and
-// merging keeps one of each. But the Controller may learn of a new NodeSet after a new partition, and slurmctld does not
-// load a partition whose nodes it does not know.
+// nodeSetLines adds a line for each kind of workers. The Controller makes the same lines of the composed NodeSets, and merging keeps
+// one of each. But the Controller may learn of a new NodeSet after a new partition, and slurmctld refuses a partition of unknown nodes.
 func (c *composer) nodeSetLines(d *document) {
 	for _, set := range c.out.Components.NodeSets {
 		name := set.SlurmName()

@@ -19,7 +19,7 @@ const plugstackPath = "spec.plugStackConfig"
 type spankPlugin struct {
 	// block is the field, and library the plugin.
 	block, library string
-	// configured says whether the block has anything else than its defaults.
+	// configured is true if the block differs from its defaults.
 	configured, required bool
 	arguments            []conf.Option
 }
@@ -121,7 +121,7 @@ func (c *composer) spankLine(plugin spankPlugin) string {
 	return strings.Join(words, " ")
 }
 
-// runsOurImages says whether jobs are started or submitted in any image of ours.
+// runsOurImages reports whether jobs are started or submitted in any image of ours.
 func (c *composer) runsOurImages() bool {
 	references := []string{c.spec.SlurmNodes.Login.SSHD.Image}
 	if worker := c.spec.SlurmNodes.Worker; worker != nil {
@@ -135,10 +135,10 @@ func (c *composer) runsOurImages() bool {
 	})
 }
 
-// inOurImages says whether our images have a plugin by this name: our own, and the one of Slurm's packages.
+// inOurImages reports whether our images have a plugin by this name: our own, and the one of Slurm's packages.
 func inOurImages(library string) bool { return library == "chroot.so" || library == "spank_pbs.so" }
 
-// isWord says whether Slurm reads s, in plugstack.conf, as one word.
+// isWord reports whether Slurm reads s as one word of plugstack.conf.
 func isWord(s string) bool {
 	return s != "" && len(strings.Fields(s)) == 1 && conf.CheckValue(s) == nil && !strings.ContainsAny(s, " \t#\"\\")
 }

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// podSpec is what the common fields of a component say about its pods.
+// podSpec returns what the common fields of a component set for its pods.
 func (c *composer) podSpec(node nebiusv1.SlurmNode, hostUsers *bool, container nebiusv1.NodeContainer, path string) corev1.PodSpec {
 	out := corev1.PodSpec{
 		PriorityClassName: node.PriorityClass,

@@ -33,8 +33,8 @@ func PodMonitors() foreignkind.Kind {
 
 const podMonitorPath = exporterPath + ".podMonitorConfig"
 
-// podMonitor has Prometheus scrape the exporter where its operator is installed. By default it is to, so a cluster without that operator is
-// not told so until a field is set.
+// podMonitor has Prometheus scrape the exporter where its operator is installed. That is the default, so a missing operator is not
+// reported until a field is set.
 func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
 	config := spec.PodMonitorConfig
 	relabelings := c.relabelings(config.RelabelConfig, podMonitorPath+".relabelConfig")
@@ -97,8 +97,8 @@ func (c *composer) relabelings(list []embedded.Object, path string) []any {
 // a letter or a digit.
 var labelsOfObject = regexp.MustCompile(`^__meta_kubernetes_[a-z]+_(label|annotation)(present)?_\(([^?]|$)`)
 
-// checkTarget refuses a relabeling that may change what Prometheus scrapes, and with which parameters. Prometheus reaches what whoever
-// writes a SlurmCluster may not (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config).
+// checkTarget refuses a relabeling that may change what Prometheus scrapes, and with which parameters. Prometheus reaches what the
+// author of a SlurmCluster may not (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config).
 func (c *composer) checkTarget(rule any, path string) {
 	fields, _ := rule.(map[string]any)
 	text := func(name string) string { value, _ := fields[name].(string); return value }
@@ -119,7 +119,7 @@ func (c *composer) checkTarget(rule any, path string) {
 	}
 }
 
-// mayBeInternal says whether the name of a label, in which $ stands for parts of other labels, may be one of Prometheus' own.
+// mayBeInternal reports whether the name of a label, in which $ stands for parts of other labels, may be one of Prometheus' own.
 func mayBeInternal(name string) bool {
 	fixed, _, open := strings.Cut(name, "$")
 	if strings.HasPrefix(fixed, "__") {

@@ -42,15 +42,15 @@ func (c *composer) jailVolume() *corev1.VolumeSource {
 		if source, ok := c.sources[name]; ok {
 			return &source
 		}
-		return nil // where a source is named that does not exist, the mistake is told
+		return nil // a source that does not exist is reported where it is named
 	}
 	_, volume := c.jailNodeSet()
 	return volume
 }
 
-// jailNodeSet is the NodeSet whose jail is the one that is filled, and whose users slurmctld knows, where the cluster has none of its own,
-// with that volume. A jail that is filled stays the one, and of several others it is that of the oldest NodeSet: a new NodeSet takes
-// nobody's jail, whatever its name. Both are empty without one.
+// jailNodeSet is the NodeSet whose jail is filled and gives slurmctld its users, where the cluster has no jail of its own, with that
+// volume. A jail that is filled stays the one. Of several others it is the jail of the oldest NodeSet: a new NodeSet takes no jail
+// away, whatever its name. Both are empty without one.
 func (c *composer) jailNodeSet() (name string, volume *corev1.VolumeSource) {
 	sets := slices.Clone(c.nodeSets)
 	slices.SortStableFunc(sets, func(a, b nebiusv1alpha1.NodeSet) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -74,7 +74,7 @@ func (c *composer) jailNodeSet() (name string, volume *corev1.VolumeSource) {
 	return name, volume
 }
 
-// jailMountPoints are the directories of the jail on which pods mount what the spec says.
+// jailMountPoints are the directories of the jail on which pods mount volumes of the spec.
 func (c *composer) jailMountPoints() []string {
 	var out []string
 	add := func(at string) {
@@ -175,7 +175,7 @@ func (c *composer) populateJob(pod corev1.PodSpec, run populateRun) *batchv1.Job
 	}}
 }
 
-// populateRights let the pod tell its own Job how far it is, and nothing else.
+// populateRights let the pod write its progress to its own Job, and nothing else.
 func (c *composer) populateRights() {
 	name := c.cluster.PopulateJailName()
 	c.out.Add(

@@ -45,7 +45,7 @@ func compose(c *nebiusv1.SlurmCluster, seen ObservedPopulate) Output {
 	return Cluster(Input{Cluster: c, Observed: Observed{Populate: seen}, Images: image.Set{Registry: "r", Tag: "t"}})
 }
 
-// ended is a Job as it was composed, when its controller has said this of it; empty says nothing.
+// ended is a Job as it was composed, with this condition of its controller; empty is none.
 func ended(t testing.TB, c *nebiusv1.SlurmCluster, kind batchv1.JobConditionType) *batchv1.Job {
 	t.Helper()
 	job := jobIn(compose(c, ObservedPopulate{}))
@@ -151,7 +151,7 @@ func TestTheJobThatFillsTheJail(t *testing.T) {
 	}
 }
 
-// TestAJailIsKnownByItsVolume is about what a Job, or the condition, says of another volume than the one that is the jail now.
+// TestAJailIsKnownByItsVolume: a Job, or the condition, may be about another volume than the present jail.
 func TestAJailIsKnownByItsVolume(t *testing.T) {
 	const maintenance = nebiusv1.MaintenanceDownscaleAndDeletePopulateJail
 	claimed := func(name string) *nebiusv1.SlurmCluster {
@@ -160,7 +160,7 @@ func TestAJailIsKnownByItsVolume(t *testing.T) {
 		return c
 	}
 	for name, test := range map[string]struct {
-		// before has been filled by a Job that ended, with the claim UID before; then comes what after says.
+		// before has been filled by a Job that ended, with the claim UID before; then it is changed to after.
 		before, after string
 		claim         types.UID
 		jobGone       bool

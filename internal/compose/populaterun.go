@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// annotationPopulateRun on the Job says what its run is for.
+	// annotationPopulateRun on the Job records what its run is for.
 	annotationPopulateRun = "coxswain.dev/populate-run"
 	// AnnotationPopulateProgress on the Job is written by its pod.
 	AnnotationPopulateProgress = "coxswain.dev/populate-progress"
@@ -36,7 +36,7 @@ type ObservedPopulate struct {
 	Log string
 	// Claim is the UID of the claim that JailClaim names; empty if there is none.
 	Claim types.UID
-	// Users is how many login and worker pods have the jail mounted. It is counted when Overwrites says so.
+	// Users is how many login and worker pods have the jail mounted. It is counted if Overwrites.
 	Users int
 	// Writers is how many pods of sconfigcontroller have it mounted. It is counted with Users.
 	Writers int
@@ -48,25 +48,25 @@ type Jail struct {
 	Condition *metav1.Condition
 	// Overwritten is condition JailOverwritten; nil for none.
 	Overwritten *metav1.Condition
-	// Awaited says that NodeSets and LoginSet are left as they are until the jail is filled for the first time, or is whole again.
+	// Awaited is true while NodeSets and LoginSet are left as they are until the jail is filled for the first time, or is whole again.
 	Awaited bool
 	// Job is left alone, for it is what it should be; nil if a composed one takes its place, or none is to be.
 	Job *batchv1.Job
 	// Filled is the volume of a jail that is filled, or taken to be; nil while it is not.
 	Filled *nebiusv1.PopulatedJail
-	// ForPods says that the jail is to be overwritten and that pods use it.
+	// ForPods is true if the jail is to be overwritten and pods use it.
 	ForPods bool
-	// Paused says that no files of JailedConfigs are written while the jail is overwritten.
+	// Paused is true while no files of JailedConfigs are written, since the jail is overwritten.
 	Paused bool
 }
 
-// populateRun says of a Job what it is for, in digests.
+// populateRun is what a Job is for, in digests.
 type populateRun struct {
 	Volume string `json:"volume"`
 	// Claim is empty where the volume is no claim, or where there was none yet. Programs before this one left it empty.
 	Claim       types.UID `json:"claim,omitempty"`
 	MountPoints string    `json:"mountPoints"`
-	// Overwrites says that the run copies over what is there. Overwritten is what has been copied so last, by this run or before.
+	// Overwrites is true if the run copies over what is there. Overwritten is what was last copied so, by this run or before.
 	Overwrites  bool   `json:"overwrites,omitempty"`
 	Overwritten string `json:"overwritten,omitempty"`
 	Template    string `json:"template"`
@@ -88,7 +88,7 @@ func runOf(job *batchv1.Job) (run populateRun) {
 	return run
 }
 
-// recordedJail is the volume that the status of a cluster says is filled; the zero value for none.
+// recordedJail is the volume that is filled according to the status of a cluster; the zero value for none.
 func recordedJail(cluster *nebiusv1.SlurmCluster) nebiusv1.PopulatedJail {
 	if cluster.Status.PopulatedJail == nil {
 		return nebiusv1.PopulatedJail{}
@@ -96,12 +96,12 @@ func recordedJail(cluster *nebiusv1.SlurmCluster) nebiusv1.PopulatedJail {
 	return *cluster.Status.PopulatedJail
 }
 
-// fills says whether a volume that has been filled is the one that is wanted.
+// fills reports whether a volume that has been filled is the one that is wanted.
 func fills(filled, wanted nebiusv1.PopulatedJail) bool {
 	return filled.Volume == wanted.Volume && (filled.ClaimUID == "" || filled.ClaimUID == wanted.ClaimUID)
 }
 
-// jail is the volume of a run. Which claim a run had that does not say so is known if condition JailPopulated has spoken of it.
+// jail is the volume of a run. The claim of a run that does not record it is known if condition JailPopulated has recorded it.
 func (r populateRun) jail(recorded nebiusv1.PopulatedJail) nebiusv1.PopulatedJail {
 	if r.Claim == "" && r.Volume == recorded.Volume {
 		return recorded
@@ -124,7 +124,7 @@ func jobHas(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	})
 }
 
-// Overwrites says whether a SlurmCluster may come to a run that overwrites its jail, so that its users have to be counted.
+// Overwrites reports whether a SlurmCluster may come to a run that overwrites its jail, so that its users have to be counted.
 func Overwrites(cluster *nebiusv1.SlurmCluster, job *batchv1.Job) bool {
 	if cluster.Spec.Maintenance == nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail {
 		return !jobHas(job, batchv1.JobComplete) || modeChanges(cluster)
@@ -132,8 +132,8 @@ func Overwrites(cluster *nebiusv1.SlurmCluster, job *batchv1.Job) bool {
 	return cluster.Spec.PopulateJail.Overwrite || unfinished(cluster, job)
 }
 
-// unfinished says that a run which overwrites the jail has begun, and that none is complete. Whatever Job comes next goes on with it.
-// That outlives the Job by condition JailOverwritten, until somebody fills the jail by other means.
+// unfinished reports whether a run that overwrites the jail has begun, and none is complete. The next Job goes on with it.
+// Condition JailOverwritten keeps that beyond the Job, until somebody fills the jail by other means.
 func unfinished(cluster *nebiusv1.SlurmCluster, job *batchv1.Job) bool {
 	begun := meta.IsStatusConditionFalse(cluster.Status.Conditions, nebiusv1.ConditionJailOverwritten)
 	if job == nil {
@@ -142,7 +142,7 @@ func unfinished(cluster *nebiusv1.SlurmCluster, job *batchv1.Job) bool {
 	return (begun || runOf(job).Overwrites) && !jobHas(job, batchv1.JobComplete)
 }
 
-// modeChanges says that the mode of maintenance is another one than the status says.
+// modeChanges reports whether the mode of maintenance differs from that in the status.
 func modeChanges(cluster *nebiusv1.SlurmCluster) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, nebiusv1.ConditionPopulateJailMode)
 	return condition != nil && condition.Reason != string(cluster.Spec.Maintenance)
@@ -212,26 +212,26 @@ type populating struct {
 	cluster          string
 	live, want       populateRun
 	complete, failed bool
-	// ofVolume says that the Job which is there is about the volume that is the jail.
+	// ofVolume is true if the present Job is about the volume that is the jail.
 	ofVolume bool
-	// ready says that pods may have the jail.
+	// ready is true if pods may have the jail.
 	ready bool
-	// keeps says that the Job which is there stays, and forPods that it would not if no pods used the jail.
+	// keeps is true if the present Job stays, forPods if it would not without pods that use the jail.
 	keeps, forPods bool
-	// awaits says that the jail is not whole before the Job ends that runs.
+	// awaits is true if the jail is not whole before the running Job ends.
 	awaits bool
-	// pauses says that sconfigcontroller leaves the jail to the Job.
+	// pauses is true if sconfigcontroller leaves the jail to the Job.
 	pauses          bool
 	reason, message string
 }
 
-// overwriting says that the Job which is there is exchanging the files of the jail.
+// overwriting reports whether the present Job is exchanging the files of the jail.
 func (p *populating) overwriting() bool { return p.live.Overwrites && p.runs() }
 
-// runs says that there is a Job, and that it has not ended.
+// runs reports whether there is a Job, and that it has not ended.
 func (p *populating) runs() bool { return p.seen.Job != nil && !p.complete && !p.failed }
 
-// decide says whether a Job is to be made, and in the place of the one that is there.
+// decide reports whether a Job is to be made, also in the place of the present one.
 func (p *populating) decide(mode nebiusv1.MaintenanceMode, entering bool) (makes bool) {
 	job := p.seen.Job
 	p.tell()
@@ -276,8 +276,8 @@ func (p *populating) decide(mode nebiusv1.MaintenanceMode, entering bool) (makes
 	return true
 }
 
-// jailUsers says which pods have the jail mounted, or may get it soon; nothing when there are none. That none is there for a moment
-// does not mean that none is about to come.
+// jailUsers describes the pods that have the jail mounted, or may get it soon; it is empty when there are none. If there is no pod at
+// the moment, one may still be about to come.
 func (o *Observed) jailUsers() string {
 	if o.Populate.Users > 0 {
 		return fmt.Sprintf("%d login and worker pods do", o.Populate.Users)
@@ -293,7 +293,7 @@ func (o *Observed) jailUsers() string {
 	return ""
 }
 
-// needed says whether what is wanted takes another Job than the one that is there.
+// needed reports whether what is wanted takes another Job than the present one.
 func (p *populating) needed(mode nebiusv1.MaintenanceMode) bool {
 	switch {
 	case p.seen.Job == nil:
@@ -315,7 +315,7 @@ type progress struct {
 	Seconds int64 `json:"seconds"`
 }
 
-// tell says how the Job is that is there.
+// tell sets reason and message from the present Job.
 func (p *populating) tell() {
 	job := p.seen.Job
 	if job == nil {

@@ -13,19 +13,19 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// neverSuspend is the API's way to say that no node is powered down, which is Slurm's default, too.
+// neverSuspend is the API's value for "no node is powered down", which is Slurm's default, too.
 const neverSuspend = 1_000_000_000
 
 const suspendTimePath = "spec.slurmConfig.suspendTime"
 
-// savesPower says whether Slurm powers any workers up and down.
+// savesPower reports whether Slurm powers any workers up and down.
 func (c *composer) savesPower() bool {
 	return slices.ContainsFunc(c.nodeSets, func(n nebiusv1alpha1.NodeSet) bool { return n.Spec.EphemeralNodes })
 }
 
 // powerKeys are those of power saving (slurm.conf(5)). The operator sees in Slurm's records which workers are to run, so that the
-// programs have nothing to do; without them Slurm saves no power. Slurm keeps what it excludes over a reconfiguration if
-// ReconfigFlags says so: then a NodeSet that comes later would be powered down, so that they are not set here.
+// programs have nothing to do; without them Slurm saves no power. With some ReconfigFlags Slurm keeps what it excludes over a
+// reconfiguration: then a NodeSet that comes later would be powered down, so the keys are not set here.
 func (c *composer) powerKeys(d *document) {
 	s := &c.spec.SlurmConfig
 	d.number("ResumeTimeout", s.ResumeTimeout, "spec.slurmConfig.resumeTimeout")

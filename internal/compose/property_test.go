@@ -155,8 +155,8 @@ func rendererInput(out Output) rendercontroller.Input {
 	return in
 }
 
-// expectRenderable fails when a renderer has something against a composed object, for the user would be told of a field
-// that he did not write; and when slurm.conf has a line that comes from nowhere.
+// expectRenderable fails when a renderer rejects a composed object, which would blame the user for a field that he did not write; and
+// when slurm.conf has a line that comes from nowhere.
 func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
 	parts, in := out.Components, rendererInput(out)
 	rendered := rendercontroller.Render(in)
@@ -250,8 +250,8 @@ func TestStateOnAnotherVolume(t *testing.T) {
 	}
 }
 
-// TestAnyNodeSetsInAnyOrder composes several NodeSets with numbers of any size. Whatever they are, it ends without a panic,
-// says the same twice and in another order, and gives each NodeSet its object; what it composes can be rendered.
+// TestAnyNodeSetsInAnyOrder composes several NodeSets with numbers of any size. Whatever they are, it ends without a panic, gives the
+// same result twice and in another order, and gives each NodeSet its object; what it composes can be rendered.
 func TestAnyNodeSetsInAnyOrder(t *testing.T) {
 	names := []string{"a", "b", "big", "gpu-1", "worker", "z"}
 	numbers := rapid.OneOf(rapid.SampledFrom([]int32{0, 1, 2, 63, 64, 65, 1 << 16, math.MaxInt32}), rapid.Int32Range(0, 5000))

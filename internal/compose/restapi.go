@@ -13,8 +13,8 @@ import (
 
 const restPath = "spec.slurmNodes.rest"
 
-// restAPI composes slurmrestd. There always is one, since the operator itself speaks to Slurm through it: workers are
-// drained that way before they go. rest.enabled only decides whether users of the cluster get a Service of it.
+// restAPI composes slurmrestd. There always is one, since the operator itself calls Slurm through it: that is how it drains workers
+// before they go. rest.enabled only decides whether users of the cluster get a Service of it.
 func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 	node := c.spec.SlurmNodes.REST
 	c.dropFilter(!node.Enabled, &node.K8sNodeFilterName, restPath)

@@ -29,7 +29,7 @@ const (
 	sConfigHealthPort = 8081
 )
 
-// WritesFiles says whether a SlurmCluster has a program that writes the files of JailedConfigs, at times at least.
+// WritesFiles reports whether a SlurmCluster has, at least at times, a program that writes the files of JailedConfigs.
 func WritesFiles(in Input) bool {
 	return hasSConfigController(&in.Cluster.Spec) && newComposer(in).jailVolume() != nil
 }
@@ -76,7 +76,7 @@ func (c *composer) sConfigController() *appsv1.Deployment {
 		},
 	}
 	if c.out.Jail.Awaited {
-		return nil // its mistakes are told all the same
+		return nil // its mistakes are reported all the same
 	}
 	return out
 }
@@ -135,7 +135,7 @@ func (c *composer) sConfigContainer(spec nebiusv1.SConfigController) corev1.Cont
 	args := []string{
 		"--cluster-namespace=" + c.cluster.Namespace, "--cluster-name=" + c.cluster.Name, "--jail-path=" + slinkyv1beta1.JailDir,
 		"--slurmapiserver=" + c.out.Components.RestAPI.URL(),
-		"--metrics-bind-address=0", // to know who may read them takes rights on the whole Kubernetes cluster
+		"--metrics-bind-address=0", // checking who may read them takes rights on the whole Kubernetes cluster
 	}
 	if d := spec.ReconfigurePollInterval.Duration; d != 0 {
 		args = append(args, "--reconfigure-poll-interval="+d.String())
@@ -163,7 +163,7 @@ func onHealthPort(at string) corev1.ProbeHandler {
 // sConfigAccount is the name of the ServiceAccount that is made where the spec names none.
 func (c *composer) sConfigAccount() string { return c.cluster.SConfigControllerName() + "-sa" }
 
-// sConfigRights let the program read what it writes into the jail, and say how far it is. All of them are rights of the operator, too, or
+// sConfigRights let the program read what it writes into the jail, and write its progress. All of them are rights of the operator, too, or
 // the API server would not let it grant them.
 func (c *composer) sConfigRights(jwtSecret string) {
 	name, account := c.cluster.SConfigControllerName(), c.spec.SConfigController.ServiceAccountName

@@ -24,7 +24,7 @@ func TestFilesAreWrittenWhenTheJailIsFilledAndNobodyElseWritesThere(t *testing.T
 		change  func(*nebiusv1.SlurmCluster)
 		// want is the number of pods, or -1 without a Deployment.
 		want int32
-		// overwrites says that a Job that overwrites is made.
+		// overwrites is true if a Job is made that overwrites the jail.
 		overwrites bool
 	}{
 		"the jail is not filled yet":               {job: "none", want: -1},

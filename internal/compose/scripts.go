@@ -24,7 +24,7 @@ func (c *composer) addScripts(s *storage, jail *slinkyv1beta1.Jail) {
 		}
 		source, ok := c.sources[m.VolumeSourceName]
 		if !ok || source.ConfigMap == nil {
-			continue // the SlurmCluster tells of one that is missing
+			continue // the SlurmCluster reports one that is missing
 		}
 		s.mounts = append(s.mounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
 		s.volumes = append(s.volumes, corev1.Volume{Name: m.Name, VolumeSource: *source.DeepCopy()})
@@ -46,7 +46,7 @@ func (c *composer) scriptDirs() []string {
 	return out
 }
 
-// holdsScripts says whether a script of slurm.conf is below a directory, and nothing of what is mounted is above the script.
+// holdsScripts reports whether a script of slurm.conf is below a directory, and no mount is above the script.
 func (c *composer) holdsScripts(dir string, s *storage) bool {
 	config := &c.spec.SlurmConfig
 	scripts := []string{config.Prolog, config.Epilog, config.TaskProlog}
@@ -58,7 +58,7 @@ func (c *composer) holdsScripts(dir string, s *storage) bool {
 	})
 }
 
-// isBelow says whether a file is dir or in it.
+// isBelow reports whether a file is dir or in it.
 func isBelow(file, dir string) bool {
 	file, dir = path.Clean(file), path.Clean(dir)
 	return path.IsAbs(file) && dir != "/" && (file == dir || strings.HasPrefix(file, dir+"/"))

@@ -17,8 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
 )
 
-// services adds the Services by the names that users of a SlurmCluster know, beside those that the components have
-// anyway. They select the same pods.
+// services adds the Services by the names that users of a SlurmCluster use, beside those of the components. They select the same pods.
 func (c *composer) services() {
 	parts := &c.out.Components
 	c.service(c.cluster.ControllerServiceName(), "controller", controller.Labels(parts.Controller).Selector(),
@@ -60,7 +59,7 @@ func (c *composer) service(name, component string, selector map[string]string, p
 	return out
 }
 
-// headless gives DNS names to workers, ready or not: slurmctld speaks to them before they are.
+// headless gives DNS names to workers, ready or not: slurmctld contacts them before they are ready.
 func (c *composer) headless(name, component string, port int32, selector map[string]string) {
 	service := c.service(name, component, selector, slinkyv1beta1.NameSlurmd, port, intstr.FromInt32(port))
 	service.Spec.ClusterIP = corev1.ClusterIPNone

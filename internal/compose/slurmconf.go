@@ -57,7 +57,7 @@ func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accou
 		}
 	}
 	for _, p := range rendercontroller.CheckConfiguration(in, user) {
-		// What waits is told by the Controller: here nobody knows which NodeSets there are.
+		// The Controller reports what waits: the NodeSets that exist are not known here.
 		if p.Path == c.custom.Path && !p.Waiting {
 			c.problems = append(c.problems, problem.Problem{Path: p.Path, Reason: ReasonInvalid, Message: p.Message})
 		}
@@ -138,7 +138,7 @@ func (c *composer) fixedKeys(d *document, cgroupsDisabled bool) {
 		d.set("ProctrackType", "proctrack/cgroup", "spec")
 		d.set("TaskPlugin", "task/cgroup,task/affinity", "spec")
 	}
-	// Without cgroups, too: by the step that it starts on each node of a job, pam_slurm_adopt knows whom to let in.
+	// Without cgroups, too: pam_slurm_adopt lets users in by the step that it starts on each node of a job.
 	d.set("PrologFlags", "Contain", "spec")
 }
 

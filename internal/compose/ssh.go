@@ -21,8 +21,8 @@ const (
 	usersDir = "/var/lib/extrausers"
 	// rootKeysDir has the keys of root in a file called root.
 	rootKeysDir = "/etc/ssh/authorized_keys.d"
-	// sshHostsVariable tells login pods and workers for which names of hosts their host keys are valid: lists of patterns as in
-	// sshd(8), SSH_KNOWN_HOSTS FILE FORMAT, with blanks between them. The entrypoints write ssh_known_hosts from it.
+	// sshHostsVariable has the names of hosts for which the host keys of login pods and workers are valid: lists of patterns as in
+	// sshd(8), SSH_KNOWN_HOSTS FILE FORMAT, separated by blanks. The entrypoints write ssh_known_hosts from it.
 	sshHostsVariable = "COXSWAIN_SSH_HOSTS"
 )
 
@@ -65,7 +65,7 @@ func (w *workers) addSSH(cluster *nebiusv1.SlurmCluster) slinkyv1beta1.NodeSetSS
 		keys = own
 	}
 	const rootKeysVolume = "ssh-root-keys"
-	// A Secret that lacks one is told of by the kubelet; a mount of a key that is not there would be a directory.
+	// The kubelet reports a Secret that lacks one; a mount of a key that is not there would be a directory.
 	var items []corev1.KeyToPath
 	for _, file := range sshd.HostKeyFiles() {
 		items = append(items, corev1.KeyToPath{Key: file, Path: file})

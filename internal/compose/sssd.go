@@ -23,8 +23,7 @@ func sssdConf(secret string) *corev1.SecretKeySelector {
 	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "sssd.conf"}
 }
 
-// addSSSDDebugLevel starts the SSSD of a container with that debug level. Zero leaves what sssd.conf says. The path is that of
-// the field.
+// addSSSDDebugLevel starts the SSSD of a container with that debug level. Zero leaves what sssd.conf sets. path is the field's.
 func (f *findings) addSSSDDebugLevel(container *corev1.Container, level int32, path string) {
 	if level == 0 {
 		return
@@ -39,7 +38,7 @@ func (f *findings) addSSSDDebugLevel(container *corev1.Container, level int32, p
 // ldapCADir has the certificates that the SSSD of a container trusts an LDAP server by. start-ssh reads all files there.
 const ldapCADir = "/etc/ldap/ca"
 
-// addLDAPCA mounts a ConfigMap with certificates. The kubelet tells of one that does not exist.
+// addLDAPCA mounts a ConfigMap with certificates. The kubelet reports one that does not exist.
 func (s *storage) addLDAPCA(configMap string) {
 	if configMap == "" {
 		return

@@ -39,7 +39,7 @@ type ObservedWorker struct {
 	Location topology.Location
 }
 
-// FollowsNetwork says whether a SlurmCluster depends on where its workers are in the network: Observed.Workers.
+// FollowsNetwork reports whether a SlurmCluster depends on where its workers are in the network: Observed.Workers.
 func FollowsNetwork(cluster *nebiusv1.SlurmCluster) bool {
 	c := &composer{spec: &cluster.Spec}
 	return c.followsNetwork()
@@ -55,21 +55,21 @@ func (c *composer) followsNetwork() bool {
 	return false
 }
 
-// refusesBlocks says whether slurmctld ends at once if a block has fewer registered nodes than a block is to have, as all have when a
-// cluster starts.
+// refusesBlocks reports whether slurmctld ends at once if a block has fewer registered nodes than a block is to have, as all blocks
+// have when a cluster starts.
 func (c *composer) refusesBlocks() bool { return c.isRelease2411() }
 
-// isRelease2411 says whether slurmctld is of release 24.11, by the name of its image.
+// isRelease2411 reports whether slurmctld is of release 24.11, by the name of its image.
 func (c *composer) isRelease2411() bool {
 	return strings.Contains(c.spec.SlurmNodes.Controller.Slurmctld.Image, "24.11")
 }
 
-// topologyConf is topology.conf(5) with all workers, also those that are not there yet; empty where slurmctld is to read none. It says
-// whether Slurm is to take the network to be flat all the same. A tree in which nobody knows any switch is flat: a line for it would
-// cost a reconfiguration with each new worker.
+// topologyConf returns topology.conf(5) with all workers, also those that are not there yet; empty where slurmctld is to read none.
+// flat is true if Slurm is to take the network as flat all the same. A tree without a known switch is flat: a line for it would cost a
+// reconfiguration with each new worker.
 //
 // The file is there while the network is flat. slurm.conf is in another object, and one of the two may reach slurmctld before the
-// other. Told of a tree, and without the file, slurmctld waits for a minute, and ends.
+// other. With a tree in slurm.conf and without the file, slurmctld waits for a minute, and ends.
 func (c *composer) topologyConf(workers []ObservedWorker) (text string, flat bool) {
 	plugin := value(c.spec.SlurmConfig.TopologyPlugin)
 	own, given := c.custom.Document.Get("TopologyPlugin")
@@ -135,7 +135,7 @@ func (c *composer) slurmNodes(workers []ObservedWorker) []topology.Node {
 	return out
 }
 
-// isFlat says that nobody knows a switch or names a fabric.
+// isFlat reports whether no node has a known switch or a fabric.
 func isFlat(nodes []topology.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n topology.Node) bool { return len(n.Location.Switches) > 0 || n.Fabric != defaultFabric })
 }

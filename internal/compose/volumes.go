@@ -109,7 +109,7 @@ func (c *composer) spool(volume *nebiusv1.NodeVolume, name, mountPath, at string
 	}}, at)
 }
 
-// add puts mounts into the storage of a pod. claims says whether the component can have claims of its own per pod.
+// add puts mounts into the storage of a pod. claims is true if the component can have claims of its own per pod.
 // If not, a mount that needs one is left out and listed as a field without effect.
 func (f *findings) add(s *storage, claims bool, mounts ...mount) {
 	for _, m := range mounts {

@@ -167,7 +167,7 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	return out
 }
 
-// loginUsers gives jobs the names of the users that the login pods know. The ConfigMap need not exist: it comes with the
+// loginUsers gives jobs the names of the users of the login pods. The ConfigMap need not exist: it comes with the
 // first user, and no worker is replaced for that.
 func loginUsers(cluster *nebiusv1.SlurmCluster) (corev1.Volume, corev1.VolumeMount) {
 	const name = "login-users"
@@ -198,7 +198,7 @@ func (w *workers) putOff(seconds int32) {
 	w.container.StartupProbe = &corev1.Probe{FailureThreshold: min(seconds, math.MaxInt32-renderworker.StartSeconds) + renderworker.StartSeconds}
 }
 
-// addGPUs makes the GPUs that the pod asks Kubernetes for known to Slurm, unless the user has described them.
+// addGPUs configures in Slurm the GPUs that the pod requests from Kubernetes, unless the user has described them.
 func (w *workers) addGPUs(list corev1.ResourceList) {
 	if _, described := w.conf.Get("Gres"); described {
 		return
@@ -216,7 +216,7 @@ func gpus(list corev1.ResourceList) int64 {
 	return quantity.Value()
 }
 
-// hasGPUs says whether any workers are meant to have GPUs of NVIDIA.
+// hasGPUs reports whether any workers are meant to have GPUs of NVIDIA.
 func (c *composer) hasGPUs() bool {
 	if worker := c.spec.SlurmNodes.Worker; worker != nil && gpus(worker.Slurmd.Resources) > 0 {
 		return true
