@@ -23,7 +23,7 @@ const maxScript = 4 << 20
 // prefix begins a line with options.
 const prefix = "#SBATCH"
 
-// Parse returns a Submission of a script, with what its #SBATCH lines say. Its errors are joined.
+// Parse returns the Submission of a script with the options of its #SBATCH lines. Its errors are joined.
 func Parse(script string) (rest.Submission, error) {
 	s := rest.Submission{Script: script}
 	switch {
@@ -53,7 +53,7 @@ func Parse(script string) (rest.Submission, error) {
 	return s, errors.Join(append(errs, exclude(s)...)...)
 }
 
-// exclude says which options there are that exclude each other.
+// exclude returns an error for each pair of options that exclude each other.
 func exclude(s rest.Submission) (errs []error) {
 	if s.MemoryPerNode != nil && s.MemoryPerCPU != nil {
 		errs = append(errs, errors.New("--mem and --mem-per-cpu exclude each other"))
@@ -128,7 +128,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// readOptions reads the options of one line. The last one of several that say the same counts.
+// readOptions reads the options of one line. Of several for the same thing the last one counts.
 func readOptions(s *rest.Submission, words []string) error {
 	for len(words) > 0 {
 		word := words[0]

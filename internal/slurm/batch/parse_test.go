@@ -168,7 +168,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// command says whether a script has a line that is neither empty nor a comment.
+// command reports whether a script has a line that is neither empty nor a comment.
 func command(script string) bool {
 	for line := range strings.Lines(script) {
 		if text := strings.TrimLeft(strings.TrimRight(line, "\n"), " \t"); text != "" && text[0] != '#' {

@@ -78,7 +78,7 @@ func timeLimit(s *rest.Submission, value string) error {
 // maxTime bounds times.
 const maxTime = 366 * 24 * time.Hour
 
-// deadline reads now+N with a unit, seconds without one. Times of the day are those of some time zone, which the operator does not know.
+// deadline reads now+N with a unit, seconds without one. Times of the day depend on a time zone, which the operator does not know.
 func deadline(s *rest.Submission, value string) error {
 	bad := fmt.Errorf("%q is not now+N[seconds|minutes|hours|days|weeks]", value)
 	rest, ok := strings.CutPrefix(value, "now+")
@@ -154,7 +154,7 @@ func checkResource(value string) error {
 	return nil
 }
 
-// word says whether a text is a name of a resource.
+// word reports whether a text is a name of a resource.
 func word(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'

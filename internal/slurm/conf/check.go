@@ -15,10 +15,10 @@ import (
 const maxNodeNames = 100_000
 
 // CheckValues reports values of a type that a slurmctld of the given release, such as 26.05.5, would end with; an empty one is any. It
-// is no proof that slurmctld starts, and it leaves out what only slurmctld can know. Keys that nobody knows are reported
-// by Unknown. Only slurm.conf is checked.
+// is no proof that slurmctld starts, and it leaves out what only slurmctld can know. Unknown reports unknown keys. Only slurm.conf is
+// checked.
 //
-// A slurmctld that is told to reconfigure with such a file may end, instead of going on as before; hence the checks.
+// A slurmctld that reconfigures with such a file may end, instead of going on as before; hence the checks.
 func (d *Document) CheckValues(release string) []Problem {
 	var problems []Problem
 	for _, e := range d.entries {
@@ -45,8 +45,8 @@ func (d *Document) CheckNames() []Problem {
 	return problems
 }
 
-// CheckPriority reports usage that is never forgotten: slurmctld ends with a PriorityDecayHalfLife of 0 where PriorityUsageResetPeriod is
-// not there, whatever it says. Included files may have it.
+// CheckPriority reports usage that is never forgotten: slurmctld ends with a PriorityDecayHalfLife of 0 where PriorityUsageResetPeriod
+// is not there, whatever its value. Included files may have it.
 func (d *Document) CheckPriority() []Problem {
 	if slices.ContainsFunc(d.entries, func(e Entry) bool { return e.Kind == Include || strings.EqualFold(e.Key, "PriorityUsageResetPeriod") }) {
 		return nil
@@ -60,8 +60,8 @@ func (d *Document) CheckPriority() []Problem {
 	return problems
 }
 
-// MissingNodes reports partitions of nodes that do not exist, with which slurmctld would end. dynamic says of a name that
-// it is that of a node that registers itself.
+// MissingNodes reports partitions of nodes that do not exist, with which slurmctld would end. dynamic reports whether a name belongs to
+// a node that registers itself.
 func (d *Document) MissingNodes(dynamic func(node string) bool) []Problem {
 	nodes, _ := d.nodeNames()
 	var problems []Problem
@@ -89,7 +89,7 @@ func (d *Document) partitions() []Entry {
 	return lines
 }
 
-// checkValues checks the types of the entry's value and options. allWords says that slurmctld has no word that is not known here.
+// checkValues checks the types of the entry's value and options. allWords is true if slurmctld has no word that is not known here.
 func (e Entry) checkValues(allWords bool) []Problem {
 	var problems []Problem
 	report := func(named, key, value string, open, closed map[string]check) {
@@ -135,7 +135,7 @@ func (e Entry) option(key string) string {
 	return ""
 }
 
-// nodeNames are the names on NodeName and NodeSet lines. complete says that they are all of them.
+// nodeNames are the names on NodeName and NodeSet lines. complete is true if they are all names.
 type nodeNames struct {
 	names    map[string]bool
 	complete bool

@@ -37,7 +37,7 @@ func (e Entry) name() string {
 	return strconv.Itoa(int(e.Kind)) + "\x00" + strings.ToLower(e.Key) + "\x00" + e.Value
 }
 
-// statement is equal for two entries that say the same. No key or value has a NUL.
+// statement is equal for two entries that mean the same. No key or value has a NUL.
 func (e Entry) statement() string {
 	var b strings.Builder
 	b.WriteString(e.name())

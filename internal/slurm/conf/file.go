@@ -33,7 +33,7 @@ func (f File) String() string {
 	return "configuration"
 }
 
-// Kind says what an entry of a document is and with it how a second one of the same key merges.
+// Kind is what an entry of a document is, and so how a second one of the same key merges.
 type Kind int
 
 const (
@@ -51,12 +51,12 @@ const (
 	Comment
 )
 
-// trait is what a file knows about a key.
+// trait describes a key of a file.
 type trait struct {
 	kind Kind
-	// options says that further Key=Value pairs may follow on the line.
+	// options is true if further Key=Value pairs may follow on the line.
 	options bool
-	// known says that the file has this key.
+	// known is true if the file has the key.
 	known bool
 }
 

@@ -33,7 +33,7 @@ func (d *Document) CheckHealthCheck() []Problem {
 		"since HealthCheckTimeout, which is %d seconds, is not less; %s", HealthCheckRelease, timeout, instead)}}
 }
 
-// seconds is the value of a key as a number of seconds; 0 without one. CheckValues tells of what is no number.
+// seconds is the value of a key as a number of seconds; 0 without one. CheckValues reports what is no number.
 func (d *Document) seconds(key string) int {
 	value, _ := d.Get(key)
 	seconds, err := strconv.Atoi(value)

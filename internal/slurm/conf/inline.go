@@ -40,7 +40,7 @@ func (d *Document) inline(from *Document, file func(string) *Document, done map[
 	}
 }
 
-// Includes says whether a document includes files.
+// Includes reports whether a document includes files.
 func (d *Document) Includes() bool {
 	for _, e := range d.entries {
 		if e.Kind == Include {

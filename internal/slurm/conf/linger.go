@@ -10,10 +10,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// Linger adds to a slurm.conf the partitions that the one before has and this one lacks, but for those that over says may go. They take no
-// new jobs (State=DRAIN), and the jobs that are in them go on. slurmctld 24.11.5 and 26.05.5 end all jobs of a partition that has no
-// line any more when they read their configuration, and requeue none. A lingering partition has those of its nodes that there are;
-// dynamic says of a name that it is that of a node that registers itself. It returns the names of the partitions that linger.
+// Linger adds to a slurm.conf the partitions that the one before has and this one lacks, but for those for which over returns true.
+// They take no new jobs (State=DRAIN), and the jobs that are in them go on. slurmctld 24.11.5 and 26.05.5 end all jobs of a partition
+// that has no line any more when they read their configuration, and requeue none. A lingering partition has those of its nodes that
+// there are; dynamic reports whether a name belongs to a node that registers itself. It returns the names of the partitions that
+// linger.
 //
 // What was added is the same whether the document before has a partition by itself or because it lingers.
 func (d *Document) Linger(before *Document, over, dynamic func(name string) bool) []string {

@@ -65,7 +65,7 @@ func TestPartitionsLinger(t *testing.T) {
 	}
 }
 
-// statements is what a document says, without comments.
+// statements returns the statements of a document, without comments.
 func statements(t *testing.T, d *Document) string {
 	t.Helper()
 	var lines []string

@@ -13,9 +13,10 @@ import (
 // lingeringReason is why Slurm shows a node as drained whose line is to go.
 const lingeringReason = "its line in slurm.conf is to go"
 
-// LingerNodes adds to a slurm.conf the nodes that have a line in the one before and none in this one, but for those that over says may go. They
-// are drained. slurmctld 24.11.5 and 26.05.5 end the jobs that run on a node that has no line any more, or name it, when they read their
-// configuration. It returns the names of the nodes that linger. It comes before Linger, which knows the nodes then.
+// LingerNodes adds to a slurm.conf the nodes that have a line in the one before and none in this one, but for those for which over
+// returns true. They are drained. slurmctld 24.11.5 and 26.05.5 end the jobs that run on a node that has no line any more, or that name
+// it, when they read their configuration. It returns the names of the nodes that linger. It comes before Linger, which then finds the
+// nodes.
 //
 // A node that is powered up and down, or has no slurmd, keeps its State, without which it would be another one: somebody has to drain it. One
 // of State=FUTURE has no jobs.

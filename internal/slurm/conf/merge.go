@@ -29,7 +29,7 @@ func (o Owned) item(key, item string) bool {
 //     PartitionName=main replaces the generated one as a whole. It does not take over their place, because a line
 //     PartitionName=DEFAULT of the user must stay before the user's lines it is meant for. DEFAULT lines replace nothing,
 //     neither do the lines of gres.conf, of which many begin alike.
-//   - What base already says is left where it is.
+//   - What base already has is left where it is.
 //   - Comments and sections of the user are dropped.
 //
 // An entry that sets an owned key to something else than base does is left out and reported, an owned item of a set
@@ -87,7 +87,7 @@ func ownedProblem(e Entry) Problem {
 	return Problem{Line: e.Line, Key: e.Key, Message: "it is set by the operator and cannot be set to something else; remove the line"}
 }
 
-// says reports whether the document, whose lines are given, already has everything that e says.
+// says reports whether the document, whose lines are given, already has everything in e.
 func (d *Document) says(e Entry, lines lines) bool {
 	if e.Kind == Set {
 		i := d.index(Set, e.Key)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// NodeConf is what a dynamic node says about itself when it registers: the value of slurmd's option --conf. An example is
+// NodeConf is what a dynamic node registers with: the value of slurmd's option --conf. An example is
 // Features=gpu Gres=gpu:8 RealMemory=1000. See slurmd(8); the keys are those of slurm.conf(5), NODE CONFIGURATION. The zero
 // value is empty.
 type NodeConf struct {
@@ -74,7 +74,7 @@ func (c *NodeConf) parseToken(token string) error {
 	return nil
 }
 
-// CheckNodeValue says why value cannot be part of slurmd's --conf, or returns nil. The images hand the list to a shell
+// CheckNodeValue returns why value cannot be part of slurmd's --conf, or nil. The images hand the list to a shell
 // between single quotes, and the kubelet replaces $(NAME) in arguments. So quotes, backslashes, dollar signs, back quotes and
 // comment signs are refused, besides blanks and control characters.
 func CheckNodeValue(value string) error {

@@ -48,7 +48,7 @@ type logicalLine struct {
 	text   string
 	// comment is what followed the first comment sign.
 	comment string
-	// commented says that there was one.
+	// commented is true if there was one.
 	commented bool
 }
 

@@ -14,7 +14,7 @@ type Problem struct {
 	Line int
 	// Key that the problem is about; empty if none could be read.
 	Key string
-	// Message says what is wrong and what to do about it.
+	// Message is what is wrong and what to do about it.
 	Message string
 }
 

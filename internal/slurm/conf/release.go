@@ -16,7 +16,7 @@ const (
 )
 
 // Keys of slurm.conf, and options of its lines, that NewestRelease has and oldestRelease ends with; gone are those where it is the other
-// way round. Releases between the two were not tried: none of these is said to be unknown to them.
+// way round. Releases between the two were not tried: none of these is reported as unknown to them.
 const (
 	newerKeys = `
 	CertgenParameters CertgenType CliFilterParameters EpilogTimeout HealthCheckTimeout HttpParserType JobCompPassScript LicenseParameters
@@ -28,8 +28,8 @@ const (
 	goneKeys = `AccountingStorageLoc FrontendName`
 )
 
-// elsewhere says of a key that this package knows, or of an option behind owner, why slurmctld of a release would end with it; "" if it would
-// not. newer says that a newer release has it. An empty release is any of those known.
+// elsewhere returns why slurmctld of a release would end with a key that this package knows, or an option behind owner; "" if it would
+// not. newer is true if a newer release has it. An empty release is any of those known.
 func (f File) elsewhere(owner, key, release string) (why string, newer bool) {
 	if f != Slurm || release == "" {
 		return "", false

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// slurmctld has the slurmctld of a release read a slurm.conf, and returns what it says. Slurm has no option to only check a file.
+// slurmctld has the slurmctld of a release read a slurm.conf, and returns its output. Slurm has no option to only check a file.
 // But a relative path in BcastExclude ends it right after reading, with a message that quotes the value, before it touches a port
 // or a state directory.
 type slurmctld func(t *testing.T, text string) string
@@ -30,7 +30,7 @@ func withSlurmctlds(t *testing.T, test func(t *testing.T, read slurmctld)) {
 	}
 }
 
-// tried is what the slurmctld of a box says to a text with a bad BcastExclude.
+// tried returns the output of the slurmctld of a box for a text with a bad BcastExclude.
 func tried(t *testing.T, box *realslurm.Box, text string) string {
 	t.Helper()
 	if err := os.WriteFile(box.Path("tried.conf"), []byte(text), 0o600); err != nil {

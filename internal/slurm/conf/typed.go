@@ -56,7 +56,7 @@ const (
 	nodeNumbers64 = `MemSpecLimit RealMemory`
 )
 
-// check says why slurmctld would not start with a value, or returns nil. The error may quote the value: none of the keys
+// check returns why slurmctld would not start with a value, or nil. The error may quote the value: none of the keys
 // with a type is a secret.
 type check func(value string) error
 

@@ -14,7 +14,7 @@ type UnknownKey struct {
 	Problem
 	// Meant is the key that was probably meant; empty if none is similar.
 	Meant string
-	// Newer says that a newer release than the one that was asked for has it.
+	// Newer is true if a release newer than the requested one has it.
 	Newer bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// CheckKey says why key cannot be a key, or returns nil: it consists of letters, digits, '_' and '.'.
+// CheckKey returns why key cannot be a key, or nil: a key consists of letters, digits, '_' and '.'.
 func CheckKey(key string) error {
 	if key == "" {
 		return errors.New("the key is empty")
@@ -27,9 +27,9 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// CheckValue says why value cannot be written into a configuration file such that Slurm reads the same back, or returns
-// nil. Refused are line breaks and other control characters, what is not UTF-8, a double quote in a value with blanks,
-// and one at the beginning. The error does not repeat the value, which may be a password.
+// CheckValue returns why value cannot be written into a configuration file such that Slurm reads the same back, or nil. Refused are
+// line breaks and other control characters, what is not UTF-8, a double quote in a value with blanks, and one at the beginning. The
+// error does not repeat the value, which may be a password.
 func CheckValue(value string) error {
 	if err := checkText(value); err != nil {
 		return err

@@ -5,7 +5,7 @@ package conf
 
 import "strings"
 
-// The words that slurmctld knows by itself, of all releases that were tried. It ends with any other. Names of plugins are not among them:
+// The words that slurmctld itself accepts, of all releases that were tried. It ends with any other. Names of plugins are not among them:
 // a site may have its own.
 const (
 	debugFlags = `
@@ -48,7 +48,7 @@ func partitionSelect(value string) error {
 	return oneOf("CR_Core CR_Core_Memory CR_Socket CR_Socket_Memory")(value)
 }
 
-// hasAllWords says whether a release has no word that this package lacks. An empty release is any.
+// hasAllWords reports whether a release has no word that this package lacks. An empty release is any.
 func hasAllWords(release string) bool {
 	return release != "" && CompareReleases(release, NewestRelease) <= 0
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// accountingJobs is how calls for the jobs of slurmdbd are told from those for slurmctld's.
+// accountingJobs distinguishes calls for the jobs of slurmdbd from those for slurmctld's.
 const accountingJobs = "accounting jobs"
 
 // routeAccounting takes /slurmdb/v0.0.45/jobs/ apart.
@@ -101,7 +101,7 @@ func (w *shape) accountingJob(j *job) {
 	})
 }
 
-// resources writes trackable resources. Of one that nobody measures slurmdbd says -2.
+// resources writes trackable resources. slurmdbd reports -2 for one that is not measured.
 func (w *shape) resources(key string, has map[string]int64) {
 	w.list(key, func() {
 		for id, kind := range []string{"cpu", "mem", "energy", "node"} {

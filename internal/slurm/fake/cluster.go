@@ -88,7 +88,7 @@ func (s *Slurm) deletePartition(w *shape, user, name string) reply {
 	return reply{status: http.StatusOK, body: w.b}
 }
 
-// inUse says whether a job that has not ended is in a partition.
+// inUse reports whether a job that has not ended is in a partition.
 func (s *Slurm) inUse(partition string) bool {
 	for _, j := range s.jobs {
 		if j.Partition == partition && (j.state == "PENDING" || j.state == "RUNNING" || j.state == "SUSPENDED") {
@@ -98,7 +98,7 @@ func (s *Slurm) inUse(partition string) bool {
 	return false
 }
 
-// diagAnswer says how slurmctld is.
+// diagAnswer writes slurmctld's diagnostics.
 func (w *shape) diagAnswer(now time.Time) {
 	pending, running := 0, 0
 	for _, j := range w.slurm.jobs {

@@ -15,7 +15,7 @@ type Controller struct {
 	Status string
 }
 
-// SetControllers says what slurmctlds there are, the primary first, and which of them answer; none stands for one that
+// SetControllers sets which slurmctlds there are, the primary first, and which of them answer; none stands for one that
 // answers while the cluster is up.
 func (s *Slurm) SetControllers(list ...Controller) {
 	defer s.lock()()

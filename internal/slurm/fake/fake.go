@@ -11,8 +11,8 @@
 //
 // What nodes, jobs and reservations do is compared with real ones, step by step, by package test/compare.
 //
-// Time passes only as Options.Now says, and nothing happens between two looks at it: jobs start and end, in their order,
-// when somebody asks next. There is no goroutine.
+// Time passes only by Options.Now, and nothing happens between two requests: jobs start and end, in their order, when the next request
+// comes. There is no goroutine.
 package fake
 
 import (
@@ -30,32 +30,32 @@ const (
 	Slurm2605 = "26.05.5"
 )
 
-// Options say which Slurm to play.
+// Options are which Slurm to play.
 type Options struct {
 	// Release is Slurm2605, the default, or Slurm2411.
 	Release string
 	// Cluster is the ClusterName; the default is "fake".
 	Cluster string
-	// Key is the HS256 key that tokens are checked with. Without one every token is good and speaks for its user, if
-	// it is a JSON web token, or for slurm.
+	// Key is the HS256 key that tokens are checked with. Without one every token is good and stands for its user, if it is a JSON web
+	// token, or for slurm.
 	Key []byte
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Completing is how long a node stays COMPLETING after a job ended.
 	Completing time.Duration
-	// Memory says that memory is a resource of jobs, as with SelectTypeParameters=CR_Core_Memory, which is Slurm's default: a
+	// Memory makes memory a resource of jobs, as with SelectTypeParameters=CR_Core_Memory, which is Slurm's default: a
 	// node whose jobs are suspended is MIXED then, since their memory stays theirs. With CR_Core it is IDLE.
 	Memory bool
 	// Compact leaves out the white space of answers, as SLURMRESTD_JSON=compact does.
 	Compact bool
 	// UnknownUsers are users that slurmctld cannot look up.
 	UnknownUsers []string
-	// Script says of a job that comes over HTTP how long its script runs, and with what code that ends. Without it, and where it says 0,
-	// such a job runs until Finish, Fail or Cancel ends it, or its limit. It must not call the Slurm.
+	// Script returns how long the script of a job that comes over HTTP runs, and its exit code. Without it, and where it returns 0, such a
+	// job runs until Finish, Fail or Cancel ends it, or its limit. It must not call the Slurm.
 	Script func(Job) (runs time.Duration, exitCode int64)
-	// Nameless says that slurmrestd knows no names of users, as in a container without the accounts of the jail.
+	// Nameless is true if slurmrestd has no names of users, as in a container without the accounts of the jail.
 	Nameless bool
-	// Accounting says that slurmdbd keeps the records of jobs.
+	// Accounting is true if slurmdbd keeps the records of jobs.
 	Accounting bool
 }
 
@@ -122,7 +122,7 @@ func New(options Options) *Slurm {
 	return s
 }
 
-// old says whether this is a Slurm before 25.05.
+// old reports whether this is a Slurm before 25.05.
 func (s *Slurm) old() bool { return strings.HasPrefix(s.options.Release, "24.") }
 
 // lock takes the lock and lets happen what is due; call it as "defer s.lock()()".
@@ -144,7 +144,7 @@ func (s *Slurm) Stop() {
 func (s *Slurm) now() time.Time { return s.options.Now().Add(-s.behind) }
 
 // StepBack lets slurmctld's clock show that much less from now on, as when another slurmctld takes over on a host whose clock is behind.
-// Until its clock is there again, slurmctld says of every time that it told before that nothing changed since.
+// Until its clock is there again, slurmctld answers that nothing changed since any time that it gave before.
 func (s *Slurm) StepBack(d time.Duration) {
 	defer s.lock()()
 	s.behind += d
@@ -191,7 +191,7 @@ type Fault struct {
 	Body   string
 	// Error is put into errors[] of an answer with status 200.
 	Error *Error
-	// KeepNode says which nodes a list shows; the others are missing although the answer looks whole.
+	// KeepNode reports whether a list shows a node; the others are missing although the answer looks whole.
 	KeepNode func(name string) bool
 }
 
@@ -202,7 +202,7 @@ type Error struct {
 	Text        string
 }
 
-// SetFault lets a function look at every request and say what goes wrong with it; nil, from the function or instead of
+// SetFault lets a function look at every request and return what goes wrong with it; nil, from the function or instead of
 // it, is nothing.
 func (s *Slurm) SetFault(fault func(*http.Request) *Fault) {
 	s.mu.Lock()

@@ -21,7 +21,7 @@ type reply struct {
 	status int
 	body   []byte
 	text   bool // the body is text, not JSON
-	// late makes the body instead, when the lock is free again, as slurmrestd does with what slurmctld has told it.
+	// late makes the body instead, when the lock is free again, as slurmrestd does with slurmctld's answer.
 	late func() []byte
 	// stream writes the body instead, when it would be too long to hold.
 	stream func(io.Writer)
@@ -336,7 +336,7 @@ func (s *Slurm) unknownURL() reply {
 	return reply{status: http.StatusNotFound, body: []byte(text), text: true}
 }
 
-// authenticate returns the user that a token speaks for, and whether slurmctld accepts it.
+// authenticate returns the user of a token, and whether slurmctld accepts it.
 func (s *Slurm) authenticate(secret string) (user string, good bool) {
 	claims := jwt.MapClaims{}
 	user = "slurm"

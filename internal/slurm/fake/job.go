@@ -26,12 +26,12 @@ type Job struct {
 	ExitCode int64
 	// Limit is the time limit; 0 means none.
 	Limit time.Duration
-	// Preempts says that the job is of a partition of a higher tier, with PreemptMode=SUSPEND,GANG: jobs of others that are in
+	// Preempts is true if the job is of a partition of a higher tier, with PreemptMode=SUSPEND,GANG: jobs of others that are in
 	// its way are suspended until it has ended.
 	Preempts bool
 	// Comment, Reservation, Directory and Output are what slurmctld goes on showing. A job with a reservation runs in it alone.
 	Comment, Reservation, Directory, Output string
-	// KillOnNodeFail says that a job whose node is lost fails (--no-requeue), and is not queued again.
+	// KillOnNodeFail is true if a job whose node is lost fails (--no-requeue), and is not queued again.
 	KillOnNodeFail bool
 }
 
@@ -179,8 +179,8 @@ type JobStatus struct {
 	Start time.Time
 	// Restarts counts how often the job was requeued.
 	Restarts int
-	// Stranded says that its srun would look for nodes where they were before they were powered down: their records were not made
-	// with State=CLOUD, and the job has taken their addresses for known.
+	// Stranded is true if its srun would look for nodes where they were before they were powered down: their records were not made with
+	// State=CLOUD, and the job has kept their addresses.
 	Stranded bool
 }
 
@@ -287,7 +287,7 @@ func (s *Slurm) all() []*node {
 	return list
 }
 
-// free says whether the node may take a job, if only a small one.
+// free reports whether the node may take a job, even if only a small one.
 func (n *node) free() bool { return n.usable() && n.CPUs > n.allocated() }
 
 // start starts a job on the first of the candidates that can take it, if they are enough.

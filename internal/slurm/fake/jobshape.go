@@ -46,7 +46,7 @@ func (w *shape) job(j *job, rest []byte) {
 	})
 }
 
-// nameOf is the name of a user as slurmrestd knows it.
+// nameOf is the name of a user as slurmrestd reports it.
 func (s *Slurm) nameOf(user string) string {
 	if s.options.Nameless {
 		return ""
@@ -135,7 +135,7 @@ func (w *shape) exitCode(key string, code int64, signal syscall.Signal) {
 	})
 }
 
-// shown is a copy of a job that says why it waits, or why it ended like this.
+// shown is a copy of a job with the reason why it waits, or ended like this.
 func (s *Slurm) shown(j *job) job {
 	out := *j
 	switch {

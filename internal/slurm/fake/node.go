@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// notResponding is what slurmctld says of a node that does not respond.
+// notResponding is slurmctld's reason for a node that does not respond.
 const notResponding = "Not responding"
 
 // Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued. A reason that a node has
@@ -56,7 +56,7 @@ func (s *Slurm) Leave(names ...string) {
 	}
 }
 
-// Update changes nodes as "scontrol update" of some user does. It returns what Slurm would say.
+// Update changes nodes as "scontrol update" of some user does. It returns what Slurm would answer.
 func (s *Slurm) Update(user, nodes, state, reason string) error {
 	defer s.lock()()
 	if e := s.update(user, []string{nodes}, change{state: state, reason: reason}); e != nil {
@@ -170,7 +170,7 @@ func (s *Slurm) clearReason(n *node) {
 
 func (n *node) dropReason() { n.reason, n.reasonUser, n.reasonTime = "", "", time.Time{} }
 
-// spoken says whether a node is kept from jobs for a reason.
+// spoken reports whether a node is kept from jobs by a state with a reason.
 func (n *node) spoken() bool { return n.drain || n.down || n.fail }
 
 func (n *node) setReason(reason, user string, now time.Time) {
@@ -214,8 +214,8 @@ type change struct {
 // maxNodes bounds what a hostlist expression may stand for.
 const maxNodes = 1 << 17
 
-// update changes the nodes of hostlist expressions. Slurm takes them in the order of their names, ends at one that it does not
-// know, and goes on behind one that it refuses.
+// update changes the nodes of hostlist expressions. Slurm takes them in the order of their names, stops at one that it does not know,
+// and goes on after one that it refuses.
 func (s *Slurm) update(user string, lists []string, c change) *Error {
 	if user != "slurm" && user != "root" {
 		return &Error{Number: 2010, Text: "Invalid user id"}

@@ -58,7 +58,7 @@ func (d document) resolve(schema map[string]any) map[string]any {
 	}
 }
 
-// check says where a value is not what its schema says.
+// check returns where a value differs from its schema.
 func (d document) check(schema map[string]any, value any, path string) (problems []string) {
 	schema = d.resolve(schema)
 	kind, _ := schema["type"].(string)

@@ -17,7 +17,7 @@ const (
 	PoweringUp
 )
 
-// resumeTimeoutReached is what slurmctld says of a node that did not come in time.
+// resumeTimeoutReached is slurmctld's reason for a node that did not come in time.
 const resumeTimeoutReached = "ResumeTimeout reached"
 
 // powerOf is where a new record begins.
@@ -28,8 +28,8 @@ func powerOf(n Node) Power {
 	return PoweredUp
 }
 
-// powersUp says whether a registration is that of a node in service. While it is powering up, that of a machine which
-// has started before it was asked for counts for nothing.
+// powersUp reports whether a registration puts a node into service. While it is powering up, a machine that started before it was asked
+// for does not count.
 func (n *node) powersUp(registration Node) bool {
 	if registration.cloud {
 		return false
@@ -71,7 +71,7 @@ func (n *node) sink() {
 	}
 }
 
-// waits says whether a job has nodes that are powering up.
+// waits reports whether a job has nodes that are powering up.
 func (s *Slurm) waits(j *job) bool {
 	return j.state == "RUNNING" && slices.ContainsFunc(j.nodes, func(name string) bool {
 		n := s.nodes[name]

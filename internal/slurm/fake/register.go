@@ -32,10 +32,10 @@ type Node struct {
 	// CoreSpecCount and MemSpecLimit (MiB) are what jobs may not use.
 	CoreSpecCount int
 	MemSpecLimit  int64
-	// Machine is what slurmd finds, where that is not what it is told.
+	// Machine is what slurmd finds, where that differs from its configuration.
 	Machine Machine
 
-	// Boot says that slurmd runs with -b: it takes its own start for that of the machine.
+	// Boot is true if slurmd runs with -b: it takes its own start for the boot of the machine.
 	Boot bool
 	// Drained is the reason with which a record is made drained (State=DRAIN Reason=…); empty makes it undrained.
 	Drained string
@@ -55,7 +55,7 @@ func DrainedIn(args []string) string {
 	return ""
 }
 
-// Machine is the hardware below a slurmd. What is zero is as the Node says.
+// Machine is the hardware below a slurmd. What is zero is as in the Node.
 type Machine struct {
 	CPUs       int
 	RealMemory int64 // MiB
@@ -122,7 +122,7 @@ func (s *Slurm) startAnew() {
 	}
 }
 
-// KeepRunning says whether slurmds go on with the configuration they have when they are to read another one.
+// KeepRunning sets whether slurmds keep the configuration they have when they are to read another one.
 func (s *Slurm) KeepRunning(keep bool) {
 	defer s.lock()()
 	s.keepsRunning = keep
@@ -164,7 +164,7 @@ func (s *Slurm) validate(n *node, registration Node) {
 	}
 }
 
-// missing says in Slurm's words what a registration lacks of the record. Another number of reserved cores is refused once:
+// missing returns in Slurm's words what a registration lacks of the record. Another number of reserved cores is refused once:
 // the record has it from then on.
 func (n *node) missing(r Node) []string {
 	var out []string
@@ -260,7 +260,7 @@ type node struct {
 
 	drain, down, fail, notResponding, invalid bool
 	power                                     Power
-	// sinks says that it powers down when its jobs have ended.
+	// sinks is true if the node powers down when its jobs have ended.
 	sinks bool
 
 	running    map[int64]int // CPUs by running job
@@ -286,8 +286,8 @@ type NodeStatus struct {
 	Registered time.Time
 }
 
-// Answer lets the slurmds of nodes answer slurmctld, which asks them at times of its own. A node that was DOWN, whoever had set it so,
-// returns to service by that, as with ReturnToService=2; its drain stays. A slurmd that has ended says nothing.
+// Answer lets the slurmds of nodes answer slurmctld, which asks them at times of its own. A node that was DOWN, for whatever reason,
+// returns to service by that, as with ReturnToService=2; its drain stays. A slurmd that has ended does not answer.
 func (s *Slurm) Answer(names ...string) {
 	defer s.lock()()
 	for _, name := range names {
@@ -298,7 +298,7 @@ func (s *Slurm) Answer(names ...string) {
 	s.schedule()
 }
 
-// answers says whether a node has a slurmd that would answer.
+// answers reports whether a node has a slurmd that would answer.
 func (n *node) answers() bool { return !n.gone && !n.external && n.power == PoweredUp }
 
 // heard is what becomes of a node whose slurmd responds.

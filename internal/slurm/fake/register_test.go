@@ -146,7 +146,7 @@ func TestANodeThatIsDownReturnsToServiceWhenItsSlurmdAnswers(t *testing.T) {
 	}
 }
 
-// TestNobodyOpensANodeThatOffersTooLittle holds the refusal's number, by which clients tell it.
+// TestNobodyOpensANodeThatOffersTooLittle pins the number of the error, by which clients recognise it.
 func TestNobodyOpensANodeThatOffersTooLittle(t *testing.T) {
 	for release, code := range map[string]int{fake.Slurm2411: 2028, fake.Slurm2605: 2180} {
 		for _, state := range []string{"UNDRAIN", "RESUME", "IDLE"} {

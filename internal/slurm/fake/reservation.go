@@ -30,7 +30,7 @@ type Reservation struct {
 	number  int // counts the reservations that were made
 }
 
-// on says whether it lasts at a time.
+// on reports whether the reservation is active at a time.
 func (r *Reservation) on(now time.Time) bool { return !now.Before(r.Start) && now.Before(r.End) }
 
 func (r *Reservation) has(flag string) bool { return slices.Contains(r.Flags, flag) }
@@ -45,8 +45,8 @@ func (s *Slurm) Reservations() []Reservation {
 	return list
 }
 
-// Reserve makes a reservation, or changes the one of that name, as "scontrol create reservation" does. It returns what Slurm
-// would say.
+// Reserve makes a reservation, or changes the one of that name, as "scontrol create reservation" does. It returns what Slurm would
+// answer.
 func (s *Slurm) Reserve(r Reservation) error {
 	defer s.lock()()
 	m := reservationMessage{
@@ -83,7 +83,7 @@ func (s *Slurm) reserved(n *node) (holder *Reservation, maintenance bool) {
 	return holder, maintenance
 }
 
-// open says whether no reservation keeps a node from a job that starts now. Those in the job's own reservation are its only ones.
+// open reports whether no reservation keeps a node from a job that starts now. Those in the job's own reservation are its only ones.
 func (s *Slurm) open(n *node, j *job) bool {
 	if r := s.reservations[j.Reservation]; j.Reservation != "" {
 		return r != nil && r.members.Contains(n.Name) && !s.clock.Before(r.Start) && s.clock.Before(r.End)
@@ -97,7 +97,7 @@ func (s *Slurm) open(n *node, j *job) bool {
 	return true
 }
 
-// turnReservations lets reservations begin and end between two times, and says whether one did; those that recur move on.
+// turnReservations lets reservations begin and end between two times, and reports whether one did; those that recur move on.
 func (s *Slurm) turnReservations(from, to time.Time) (turned bool) {
 	for name, r := range s.reservations {
 		if from.Before(r.Start) && !to.Before(r.Start) {
@@ -214,8 +214,8 @@ func (s *Slurm) reserve(user string, m reservationMessage) *Error {
 	return nil
 }
 
-// reserveNodes gives nodes to a reservation, unless jobs that run there would not end in time. Of a change Slurm leaves out the
-// nodes that it does not know; it refuses a new reservation with one of them.
+// reserveNodes gives nodes to a reservation, unless jobs that run there would not end in time. In a change Slurm leaves out the nodes
+// that it does not know; it refuses a new reservation with one of them.
 func (s *Slurm) reserveNodes(r *Reservation, lists []string, change bool) *Error {
 	names, ok := sorted(lists)
 	if !ok {

@@ -17,7 +17,7 @@ type shape struct {
 	version string // "v0.0.45"
 }
 
-// since says whether the version is at least the other one.
+// since reports whether w's version is at least the given one.
 func (w *shape) since(version string) bool { return w.version >= version }
 
 func (w *shape) meta() {

@@ -32,7 +32,7 @@ type submission struct {
 	} `json:"job"`
 }
 
-// submit queues a job that came over HTTP. It runs as long as Options.Script says.
+// submit queues a job that came over HTTP. Options.Script sets how long it runs.
 func (s *Slurm) submit(w *shape, user string, body []byte) reply {
 	var message submission
 	if json.Unmarshal(body, &message) != nil {
@@ -97,7 +97,7 @@ func (s *Slurm) misfit(job Job, environment []string) *Error {
 	return nil
 }
 
-// hasPartition says whether there is a partition: main, or one that a node is in.
+// hasPartition reports whether there is a partition: main, or one that a node is in.
 func (s *Slurm) hasPartition(name string) bool {
 	if name == "main" {
 		return true
@@ -121,8 +121,8 @@ func (s *Slurm) getJob(w *shape, number string) reply {
 	return reply{status: http.StatusOK, body: w.b}
 }
 
-// cancelJobs cancels the jobs of a body. What becomes of each is told in "status". A real slurmctld that is asked by somebody whose
-// jobs they are not answers nobody afterwards; this one only refuses.
+// cancelJobs cancels the jobs of a body. "status" has what becomes of each. A real slurmctld that is asked by somebody who does not own
+// the jobs answers nobody afterwards; this one only refuses.
 func (s *Slurm) cancelJobs(w *shape, user string, body []byte) reply {
 	var message struct {
 		Jobs []string `json:"jobs"`
@@ -151,7 +151,7 @@ func (s *Slurm) cancelJobs(w *shape, user string, body []byte) reply {
 	return reply{status: http.StatusOK, body: w.b}
 }
 
-// canceledAnswer tells what could not be canceled.
+// canceledAnswer writes what could not be canceled.
 func (w *shape) canceledAnswer(asked []string, failed map[string]Error) {
 	w.object("", func() {
 		w.list("status", func() {

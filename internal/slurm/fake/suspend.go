@@ -151,7 +151,7 @@ func (s *Slurm) miss() {
 	}
 }
 
-// unnameable says whether slurmctld ends a job that names these nodes: when it has no record of one of them, and before 25.05 of any.
+// unnameable reports whether slurmctld ends a job that names these nodes: when it has no record of one of them, and before 25.05 of any.
 func (s *Slurm) unnameable(names []string) bool {
 	missing := 0
 	for _, name := range names {
@@ -162,7 +162,7 @@ func (s *Slurm) unnameable(names []string) bool {
 	return missing > 0 && (!s.old() || missing == len(names))
 }
 
-// occupied says whether suspended jobs alone keep a node from being idle.
+// occupied reports whether only suspended jobs keep a node from being idle.
 func (s *Slurm) occupied(n *node) bool { return s.options.Memory && len(n.suspended) > 0 }
 
 // endsBy is the time at which a job that starts now ends by itself, or zero.

@@ -46,7 +46,7 @@ type group struct {
 	unfolded string
 	// tail is empty or ends in a bracket or in digits.
 	tail string
-	// bracketed says that tail ends in a bracket, without which older versions of Slurm accept no other bracket.
+	// bracketed is true if tail ends in a bracket, without which older versions of Slurm accept no other bracket.
 	bracketed bool
 }
 

@@ -188,8 +188,8 @@ func saturate(a, b uint64, op func(a, b uint64) uint64) uint64 {
 	return op(a, b)
 }
 
-// All yields the names in the order of the expression, the leftmost bracket counting slowest. Names that the expression
-// says twice come twice, as with `scontrol show hostnames`.
+// All yields the names in the order of the expression, the leftmost bracket counting slowest. Names that the expression has twice come
+// twice, as with `scontrol show hostnames`.
 func (e Expr) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		prefix := make([]byte, 0, maxName+maxDigits)
@@ -230,8 +230,8 @@ func appendNumber(b []byte, n uint64, width int) []byte {
 	return append(b, number...)
 }
 
-// Expand parses s and returns its names in the order of All. If there are more than limit it returns an error that
-// says how many, without having made them.
+// Expand parses s and returns its names in the order of All. If there are more than limit it returns an error with their number,
+// without having made them.
 func Expand(s string, limit int) ([]string, error) {
 	e, err := parseWithin(s, limit)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // maxName is the longest name accepted, in bytes: the longest DNS name (RFC 1035).
 const maxName = 253
 
-// CheckName says why name cannot be the name of a Slurm node, or returns nil if it can. A name consists of letters,
+// CheckName returns why name cannot be the name of a Slurm node, or nil if it can. A name consists of letters,
 // digits, '-', '_' and '.', starts with a letter, a digit or '_', has at most 253 characters, and is neither ALL nor
 // DEFAULT, which slurm.conf(5) reserves.
 func CheckName(name string) error {

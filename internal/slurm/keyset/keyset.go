@@ -47,7 +47,7 @@ func New(secret []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Check says what Slurm would not accept in a set, or what would leave it without a key to sign with.
+// Check returns what Slurm would not accept in a set, or what would leave it without a key to sign with.
 func Check(text []byte) error {
 	var s set
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -19,10 +19,10 @@ type Slurm interface {
 	Job(ctx context.Context, id int64) (rest.JobRecord, error)
 }
 
-// Unfinished says whether a job has not ended.
+// Unfinished reports whether a job has not ended.
 func Unfinished(s rest.JobState) bool { return !rest.Finished(s.State) }
 
-// Waiting says whether a job has not ended and occupies no node.
+// Waiting reports whether a job has not ended and occupies no node.
 func Waiting(s rest.JobState) bool { return Unfinished(s) && !rest.Occupies(s.State) }
 
 // Numbers are the numbers of jobs in some states.

@@ -89,7 +89,7 @@ func (j *Jobs) add(job Job) {
 	}
 }
 
-// isHeld says whether a job waits for somebody to release it: JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue.
+// isHeld reports whether a job waits for somebody to release it: JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue.
 func isHeld(reason string) bool {
 	return strings.HasPrefix(reason, "JobHeld") || strings.HasPrefix(reason, "JobHold")
 }
@@ -121,16 +121,16 @@ func (j Jobs) String() string {
 	}
 }
 
-// An Answer is what is known of the jobs that need partitions. The zero value says that nothing is.
+// An Answer is what is known of the jobs that need partitions. With the zero value nothing is known.
 type Answer struct {
-	// Of are the jobs by partition; nil when that is not known. Unknown says why.
+	// Of are the jobs by partition; nil when they are not known. Unknown is the reason.
 	Of      map[string]Jobs
 	Unknown string
-	// AtLeast says that not all jobs were looked at.
+	// AtLeast is true if not all jobs were counted.
 	AtLeast bool
 }
 
-// Words says what is known of the jobs of some partitions, in their order.
+// Words returns a text of what is known of the jobs of some partitions, in their order.
 func (a Answer) Words(partitions []string) string {
 	if a.Of == nil {
 		text := "which jobs need them is not known"

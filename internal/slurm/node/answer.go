@@ -3,8 +3,8 @@
 
 package node
 
-// Answer is what Slurm lets us know about a question. The zero value is Unknown. Compare with Yes or No and let neither
-// stand for Unknown: "not Yes" is not "No".
+// Answer is Slurm's answer to a question. The zero value is Unknown. Compare with Yes or No and let neither stand for Unknown: "not
+// Yes" is not "No".
 type Answer int8
 
 // The answers.

@@ -24,7 +24,7 @@ type Comment struct {
 	Registration string `json:"registration,omitempty"`
 	// NVLinkInstanceGroup names the machines whose GPUs reach each other by NVLink, of which the Kubernetes node is one; empty for none.
 	NVLinkInstanceGroup string `json:"nvlinkInstanceGroup,omitempty"`
-	// Check is what the last job of a check said of the node that comments on it; empty for nothing.
+	// Check is the comment of the last job of a check on the node; empty for none.
 	Check string `json:"check,omitempty"`
 	// DrainedFor is the reason of a drain that may end without the one who set it, and DrainedAt when that was by Slurm's clock; empty for
 	// no such drain. DrainedOn is the machine that the drain is about; empty for none.

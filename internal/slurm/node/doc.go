@@ -1,8 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node says what the states of a Slurm node mean, who drained it and why, and what its comment tells about the
-// pod behind it.
+// Package node interprets the states of a Slurm node, who drained it and why, and what its comment records about the pod behind it.
 //
 // The REST API gives a state as a list of words: one base (IDLE, ALLOCATED, …) and any number of flags (DRAIN,
 // NOT_RESPONDING, …), see sinfo(1), NODE STATE CODES. Questions about it are answered by Yes, No or Unknown: an empty list,

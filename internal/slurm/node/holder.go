@@ -5,7 +5,7 @@ package node
 
 import "strings"
 
-// Holder is who has a say in a node: whoever drained it or set it down.
+// Holder is who decides about a node: who drained it or set it down.
 type Holder int8
 
 const (
@@ -26,11 +26,11 @@ const notResponding = "Not responding"
 // resumeTimeoutReached is Slurm's own reason for a node that did not come within ResumeTimeout. Slurm appends it, too.
 const resumeTimeoutReached = "ResumeTimeout reached"
 
-// ResumeTimeout says that Slurm has given a node up because it did not come within ResumeTimeout (slurm.conf(5)).
+// ResumeTimeout reports whether Slurm has given up on a node that did not come within ResumeTimeout (slurm.conf(5)).
 func (r Reason) ResumeTimeout() bool { return strings.HasSuffix(r.Text, resumeTimeoutReached) }
 
-// HeldBy says who has a say in a node with this state and reason. What is not known is somebody else's: nothing of ours may go
-// over it. This is the one place that decides so.
+// HeldBy returns who decides about a node with this state and reason. What is not known is somebody else's: the operator must not
+// overrule it. This is the one place that decides so.
 func HeldBy(state State, reason Reason) Holder {
 	switch {
 	case reason.Ours():

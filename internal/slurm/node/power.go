@@ -5,8 +5,9 @@ package node
 
 import "slices"
 
-// Wanted says whether Slurm wants the machine of a node to run, by its power saving (sinfo(1), NODE STATE CODES): it is in service, or is
-// powered up, or that has been asked for. A node for which a POWER_DOWN has been asked is not wanted, even while its last jobs run.
+// Wanted reports whether Slurm's power saving wants the machine of a node to run (sinfo(1), NODE STATE CODES): it is in service or
+// powered up, or a power-up has been requested. A node for which POWER_DOWN has been requested is not wanted, even while its last jobs
+// run.
 func (s State) Wanted() bool {
 	switch {
 	case s.Has(PowerDown), s.Has(PowerDownASAP), s.Has(PowerDownForce), s.Has(PowerDrain):
@@ -17,8 +18,8 @@ func (s State) Wanted() bool {
 	return !s.Has(PoweredDown) && !s.Has(PoweringDown)
 }
 
-// Power is the state without the words that change with the jobs of a node and with reservations. It is empty for one that is in service
-// and of which there is nothing else to say.
+// Power is the state without the words that change with the jobs of a node and with reservations. It is empty for one that is in
+// service without any other such word.
 func (s State) Power() string {
 	words := slices.DeleteFunc(slices.Clone(s.words), func(w Word) bool {
 		switch w {

@@ -3,7 +3,7 @@
 
 package node
 
-// says answers Yes if Slurm said w, No if it certainly did not.
+// says returns Yes if Slurm reported w, No if it certainly did not.
 func (s State) says(w Word) Answer {
 	switch {
 	case s.Has(w):

@@ -44,7 +44,7 @@ const MaxReason = 256
 // reasonTime is how scontrol writes the time of a reason, in the time zone of the machine.
 const reasonTime = "2006-01-02T15:04:05"
 
-// Reason is why a node is drained or down, and who said so.
+// Reason is why a node is drained or down, and who set it.
 type Reason struct {
 	// Text as Slurm stores it.
 	Text string

@@ -22,7 +22,7 @@ func (r Reason) OfRegistration() bool {
 	return true
 }
 
-// ofRegistration reports whether slurmctld says so of a registration, as releases 24.11 and 26.05 do.
+// ofRegistration reports whether slurmctld writes this reason for a registration, as releases 24.11 and 26.05 do.
 func ofRegistration(part string) bool {
 	if kind, isGres := strings.CutPrefix(part, "gres/"); isGres {
 		return strings.Contains(kind, " count reported lower than configured (") || strings.Contains(kind, " count too low (")

@@ -22,7 +22,7 @@ const (
 	Future       Word = "FUTURE"
 )
 
-// The flags, as far as Slurm 24.11 to 26.05 report them. Invalid stands where Slurm itself could not tell.
+// The flags, as far as Slurm 24.11 to 26.05 report them. Invalid stands where Slurm itself could not name it.
 const (
 	Invalid         Word = "INVALID"
 	External        Word = "EXTERNAL"
@@ -71,13 +71,12 @@ func (w Word) isFlag() bool {
 	return false
 }
 
-// State is what Slurm says about a node, as a set of words. The zero value says nothing; every question about it is
-// answered by Unknown.
+// State is what Slurm reports of a node, as a set of words. The zero value has none; every question about it is answered by Unknown.
 type State struct {
 	words []Word // upper case, sorted, without repetitions
 }
 
-// Parse reads the words of a state in any order and case. It keeps the ones it does not know, see Certain.
+// Parse reads the words of a state in any order and case. It keeps unknown words, see Certain.
 func Parse(words []string) State {
 	var s State
 	for _, w := range words {
@@ -90,7 +89,7 @@ func Parse(words []string) State {
 	return s
 }
 
-// Has reports whether Slurm said w. False does not mean No: ask Certain, or one of the questions below.
+// Has reports whether Slurm reported w. False does not mean No: ask Certain, or one of the questions below.
 func (s State) Has(w Word) bool { return slices.Contains(s.words, w) }
 
 // Base is the base state; UnknownState if Slurm named none or several.
@@ -124,20 +123,20 @@ func (s State) Unrecognised() []Word {
 // is not among the flags. A word that is not recognised is a flag then, since a node has one base, and it is none of those that are.
 func (s State) Based() bool { return s.Base() != UnknownState && !s.Has(Invalid) }
 
-// Certain reports whether all is known: the state is Based, and every word is recognised. What an uncertain state does say (ALLOCATED,
-// DRAIN) still holds.
+// Certain reports whether all is known: the state is Based, and every word is recognised. The words of an uncertain state (ALLOCATED,
+// DRAIN) still hold.
 func (s State) Certain() bool { return s.Based() && len(s.Unrecognised()) == 0 }
 
-// Doubtful says that jobs may be on the node only as far as a flag that is not recognised could mean them, as COMPLETING does. Only the
-// list of jobs tells.
+// Doubtful reports whether jobs may be on the node only because an unrecognised flag could mean them, as COMPLETING does. Only the list
+// of jobs can answer that.
 func (s State) Doubtful() bool { return s.Based() && s.Busy() == Unknown }
 
-// Recognised is the state without the words that are not recognised, for whoever knows that they do not mean jobs.
+// Recognised is the state without the words that are not recognised, for callers that know that they do not mean jobs.
 func (s State) Recognised() State {
 	return State{words: slices.DeleteFunc(slices.Clone(s.words), func(w Word) bool { return !w.isBase() && !w.isFlag() })}
 }
 
-// Equal reports whether two states say the same.
+// Equal reports whether two states have the same words.
 func (s State) Equal(other State) bool { return slices.Equal(s.words, other.words) }
 
 // String is the words in the order of Slurm's own notation, base first: IDLE+DRAIN+DYNAMIC_NORM. An empty state is

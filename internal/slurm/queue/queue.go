@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxReasons is how many reasons are told apart in one partition.
+	// maxReasons is how many reasons are counted separately in one partition.
 	maxReasons = 3
 	// MaxWaiting is how many of the jobs that wait are listed one by one.
 	MaxWaiting = 10
@@ -42,7 +42,7 @@ type Partition struct {
 	Wanted, Used Resources
 	// Oldest is when the job was submitted that has waited longest, by Slurm's clock; zero if none waits.
 	Oldest time.Time
-	// Reasons say why jobs wait, the most frequent first. OtherReasons is the number of jobs that wait for others.
+	// Reasons are why jobs wait, the most frequent first. OtherReasons is the number of jobs that wait for other reasons.
 	Reasons      []Reason
 	OtherReasons int
 }
@@ -73,8 +73,8 @@ type Job struct {
 	Tasks int
 }
 
-// Summarize sums jobs up. Of an array, tasks says how many have not started; it may be nil, and then each record is one job. Jobs
-// that have ended are left out.
+// Summarize sums jobs up. tasks has the number of tasks of an array that have not started; it may be nil, and then each record is one
+// job. Jobs that have ended are left out.
 func Summarize(jobs []*rest.JobRecord, tasks map[int64]int) Summary {
 	var out Summary
 	partitions := map[string]*counted{}
@@ -119,7 +119,7 @@ func Summarize(jobs []*rest.JobRecord, tasks map[int64]int) Summary {
 	return out
 }
 
-// pending says whether a job waits and holds no nodes.
+// pending reports whether a job waits and holds no nodes.
 func pending(j *rest.JobRecord) bool { return len(j.State) > 0 && !rest.Occupies(j.State) }
 
 // counted is a partition while jobs are counted.
@@ -169,7 +169,7 @@ func (r *Resources) add(o Resources, n int) {
 	r.GPUs += o.GPUs * int64(n)
 }
 
-// maxAmount bounds what one job may count for, so that no sum overflows whatever Slurm says: 100 million of everything.
+// maxAmount bounds what one job may count for, so that no sum overflows whatever Slurm reports: 100 million of everything.
 const maxAmount = 1e8
 
 // resources are what a job has, or asks for.
@@ -190,7 +190,7 @@ func label(j *rest.JobRecord) string {
 	return strconv.FormatInt(j.ID, 10)
 }
 
-// user is who has submitted a job, by name if slurmrestd knows it.
+// user is who has submitted a job, by name if slurmrestd has it.
 func user(j *rest.JobRecord) string {
 	switch {
 	case j.User != "":

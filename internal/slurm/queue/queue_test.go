@@ -123,7 +123,7 @@ func TestHowAJobIsNamed(t *testing.T) {
 	}
 }
 
-// FuzzSums holds that no sum is negative and every job that waits is counted, whatever Slurm says.
+// FuzzSums checks that no sum is negative and every job that waits is counted, whatever Slurm reports.
 func FuzzSums(f *testing.F) {
 	f.Add("main,gpu", "PENDING", "cpu=4,node=1", int64(4), int64(18), 3)
 	f.Add("", "", "node=1e300", int64(-4), int64(0), -1)

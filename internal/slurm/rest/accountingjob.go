@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// NoUserID is the UserID of jobs that slurmdbd tells of: it knows users by their names.
+// NoUserID is the UserID of jobs from slurmdbd, which knows users by their names.
 const NoUserID = -1
 
 // AccountingJobs lists the jobs that slurmdbd has and that waited, ran or ended since a time (sacct(1), --starttime). slurmrestd sends 3 kB
@@ -103,7 +103,7 @@ func (r *reader) accountingJob() JobRecord {
 		}
 	}
 	j.Submitted = times.submitted
-	if len(j.State) > 0 && j.State[0] != "PENDING" { // of one that waits slurmdbd says that it starts now
+	if len(j.State) > 0 && j.State[0] != "PENDING" { // slurmdbd gives the present time as the start of a job that waits
 		j.Start = times.start
 	}
 	switch {
@@ -218,7 +218,7 @@ func (r *reader) resources() (text string, cpus int64) {
 			}
 		}
 		if count < 0 {
-			continue // slurmdbd's way to say that it does not know
+			continue // slurmdbd's value for "not known"
 		}
 		if b.Len() > 0 {
 			b.WriteByte(',')

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Meta is what every answer of slurmrestd says about itself.
+// Meta is what every answer of slurmrestd has about slurmrestd itself.
 type Meta struct {
 	// Cluster is slurm.conf's ClusterName as slurmrestd has it.
 	Cluster string
@@ -27,8 +27,8 @@ type answer struct {
 	lastUpdate time.Time
 }
 
-// decode reads an answer from the stream. Members that all answers share are read here, others by member, which says
-// whether it took the value; what it does not take is skipped.
+// decode reads an answer from the stream. Members that all answers share are read here, others by member, which reports whether it took
+// the value; what it does not take is skipped.
 func (a *answer) decode(r *reader, member func(key string) bool) error {
 	if r.peek() == 'n' {
 		r.fail("expected '{', found null")

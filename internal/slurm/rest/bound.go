@@ -5,7 +5,7 @@ package rest
 
 import "fmt"
 
-// What is kept of one answer is bounded, so that no slurmrestd, nor whoever answers in its place, can take all memory of the
+// What is kept of one answer is bounded, so that neither slurmrestd nor anything that answers in its place can take all memory of the
 // operator. What is not kept is read through a window, and only has to end.
 const (
 	// MaxNodes is how many nodes a cluster may have; Slurm itself has no more.
@@ -22,10 +22,10 @@ const (
 	maxOtherBytes = 64 << 20
 )
 
-// A Bound is the cause of an Error about an answer that has more than is accepted. It says which bound that is.
+// A Bound is the cause of an Error about an answer that has more than is accepted. It names the bound.
 type Bound string
 
-// Error says that the answer is beyond the bound.
+// Error returns that the answer is beyond the bound.
 func (b Bound) Error() string {
 	return "the answer has more than " + string(b) + ", which is the most that is accepted"
 }
@@ -37,7 +37,7 @@ func (r *reader) exceeds(format string, args ...any) {
 	}
 }
 
-// admit counts one more of what a list has, and says whether it may be kept.
+// admit counts one more entry of a list, and reports whether it may be kept.
 func (r *reader) admit(have, limit int, what string) bool {
 	if have >= limit {
 		r.exceeds("%d %s", limit, what)

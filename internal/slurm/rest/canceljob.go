@@ -38,7 +38,7 @@ func (c *Client) CancelJobs(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// decodeCanceled reads an answer to DELETE jobs, which tells an error for each job in a list of its own.
+// decodeCanceled reads an answer to DELETE jobs, which has the errors of jobs in a list of its own.
 func decodeCanceled(r *reader) ([]slurmError, error) {
 	var a answer
 	var failed []slurmError
@@ -61,7 +61,7 @@ func decodeCanceled(r *reader) ([]slurmError, error) {
 	return append(a.errors, failed...), err
 }
 
-// errNoStatus is an answer to a cancellation that does not say what became of the jobs.
+// errNoStatus is for an answer to a cancellation without what became of the jobs.
 var errNoStatus = errors.New("the answer does not say what became of the jobs")
 
 // jobStatus reads what became of one job.

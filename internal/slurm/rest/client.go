@@ -25,7 +25,7 @@ const (
 	DefaultTimeout = 2 * time.Minute
 	// DefaultMaxBytes bounds one answer. That of 91,000 jobs has as many.
 	DefaultMaxBytes = 1 << 30
-	// maxAttempts bounds how often a read is tried, whatever Options.Retry says.
+	// maxAttempts bounds how often a read is tried, whatever Options.Retry returns.
 	maxAttempts = 4
 	// maxErrorBytes bounds an answer that is no 200.
 	maxErrorBytes = 1 << 20
@@ -45,11 +45,10 @@ type Options struct {
 	Timeout time.Duration
 	// MaxBytes bounds one answer; the default is DefaultMaxBytes.
 	MaxBytes int64
-	// Retry is asked before a read that was Unavailable is tried again, with the number of attempts made so far. It
-	// waits as long as it sees fit (jitter is its business) and says whether to go on. There are four attempts at
-	// most. The default is not to retry.
+	// Retry is asked before a read that was Unavailable is tried again, with the number of attempts made so far. It waits as long as it
+	// sees fit (jitter is its business) and returns whether to go on. There are four attempts at most. The default is not to retry.
 	Retry func(ctx context.Context, attempts int) bool
-	// Observe, when it is set, is told of every attempt of every call when it has ended.
+	// Observe, when it is set, is called after every attempt of every call.
 	Observe func(Observation)
 	// Versions are the API versions to choose from, best first; the default is Versions().
 	Versions []string
@@ -144,7 +143,7 @@ type call struct {
 	as token.Issuer
 	// longest is how many bytes the answer may have; zero: as many as any that is not a list.
 	longest int64
-	// repeatable says that the call may be made twice without harm.
+	// repeatable is true if making the call twice does no harm.
 	repeatable bool
 	// decode reads the body of a 200 and returns its errors[].
 	decode func(*reader) ([]slurmError, error)
@@ -158,7 +157,7 @@ const (
 	slurmdbd  daemon = "slurmdb"
 )
 
-// do makes a call in the version that slurmrestd speaks, retries it where that is safe, and returns nil or *Error.
+// do makes a call in a version that slurmrestd serves, retries it where that is safe, and returns nil or *Error.
 func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) {
 	for attempts := 1; ; attempts++ {
 		unchanged, err = c.inVersion(ctx, call)
@@ -169,7 +168,7 @@ func (c *Client) do(ctx context.Context, call call) (unchanged bool, err error) 
 	}
 }
 
-// attempt makes a call once and tells the observer of it.
+// attempt makes a call once and reports it to the observer.
 func (c *Client) attempt(ctx context.Context, version string, call call) (unchanged bool, err error) {
 	seen := Observation{Call: call.String(), Sent: int64(len(call.body))}
 	began := c.options.Now()
@@ -237,7 +236,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// classify reads a response and says what it means. The secret is kept out of errors, should somebody echo it.
+// classify reads a response and returns what it means. The secret is kept out of errors, should a server echo it.
 func (c *Client) classify(response *http.Response, call call, secret string) (unchanged bool, err error) {
 	status := response.StatusCode
 	switch {
@@ -268,7 +267,7 @@ func (c *Client) classify(response *http.Response, call call, secret string) (un
 	return false, unexplained(status)
 }
 
-// noChange tells Slurm's "no change in data" from the errors.
+// noChange separates Slurm's "no change in data" from errors.
 func noChange(e *Error, call call) (bool, error) {
 	if e.Code == CodeNoChange && call.query.Has("update_time") {
 		return true, nil
@@ -293,7 +292,7 @@ func unexplained(status int) *Error {
 	return e
 }
 
-// kindOfRead tells an answer that is wrong from one that did not arrive.
+// kindOfRead distinguishes a wrong answer from one that did not arrive.
 func kindOfRead(err error) Kind {
 	var syntax *syntaxError
 	var bound Bound
@@ -335,7 +334,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// needs says no when slurmrestd speaks only versions before the one in which something can be done.
+// needs returns an error when slurmrestd serves only versions before the one in which something can be done.
 func (c *Client) needs(ctx context.Context, version, what string) error {
 	spoken, _, err := c.chooseVersion(ctx)
 	if err != nil {

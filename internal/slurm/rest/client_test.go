@@ -35,7 +35,7 @@ func (broken) Token(time.Time) (string, time.Time, error) {
 	return "", time.Time{}, errors.New("no key")
 }
 
-// serve answers every request with handler, and pings with success unless handler is told otherwise.
+// serve returns a client of a server that answers every request with handler.
 func serve(t *testing.T, options Options, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// Conf is what slurmctld says about the configuration that it has loaded.
+// Conf is what slurmctld reports about the configuration that it has loaded.
 type Conf struct {
 	// Release is that of slurmctld, such as "26.05.5".
 	Release string
-	// SlurmctldParameters are the items of that key in slurm.conf, those that Slurm does not know included.
+	// SlurmctldParameters are the items of that key in slurm.conf, including those unknown to Slurm.
 	SlurmctldParameters []string
 }
 

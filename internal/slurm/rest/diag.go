@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Diag is what slurmctld says of itself, as sdiag does.
+// Diag is slurmctld's report about itself, as sdiag prints it.
 type Diag struct {
 	// Time is slurmctld's time of the answer, Since when it began to count.
 	Time  time.Time

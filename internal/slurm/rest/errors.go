@@ -50,13 +50,13 @@ type Error struct {
 	Status int
 	// Code is Slurm's own error number (slurm/slurm_errno.h), 0 when it gave none.
 	Code int
-	// Message is what Slurm said, on one line and of bounded length.
+	// Message is Slurm's own message, on one line and of bounded length.
 	Message string
 	// Err is the cause below, if there is one: a network error, a context's error, a decoding error.
 	Err error
 }
 
-// Error says the kind, Slurm's words, its code and the HTTP status.
+// Error returns the kind, Slurm's words, its code and the HTTP status.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Kind))
@@ -82,7 +82,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is says whether target is the error's Kind.
+// Is reports whether target is the error's Kind.
 func (e *Error) Is(target error) bool {
 	kind, ok := target.(Kind)
 	return ok && kind == e.Kind
@@ -96,7 +96,7 @@ type slurmError struct {
 }
 
 // kindOf classifies by Slurm's code first, because the HTTP status differs between releases for the same refusal (500
-// on 24.11, 422 on 26.05), and by status where the code says nothing.
+// on 24.11, 422 on 26.05), and by status where the code means nothing.
 func kindOf(status, code int) Kind {
 	switch {
 	case code == CodeAuthentication, code >= 6000 && code < 6100,

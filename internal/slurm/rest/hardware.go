@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// Hardware is what the record of a node says of its machine; see slurm.conf(5), NODE CONFIGURATION. What is zero is not said.
+// Hardware is the machine in the record of a node; see slurm.conf(5), NODE CONFIGURATION. What is zero is not given.
 type Hardware struct {
 	CPUs int
 	// Sockets are those of the machine, Cores those of a socket, and Threads those of a core.
@@ -22,7 +22,7 @@ type Hardware struct {
 	Gres string
 }
 
-// Hardware asks what the record of one node says of its machine. A node that Slurm does not have is Refused, as with Node.
+// Hardware asks for the machine in the record of one node. A node that Slurm does not have is Refused, as with Node.
 func (c *Client) Hardware(ctx context.Context, name string) (Hardware, error) {
 	var nodes []namedHardware
 	err := c.get(ctx, "node/"+url.PathEscape(name), func(r *reader) (errs []slurmError, err error) {
@@ -43,7 +43,7 @@ type namedHardware struct {
 	Hardware
 }
 
-// decodeHardware reads what an answer to GET node says of machines.
+// decodeHardware reads the machines of an answer to GET node.
 func decodeHardware(r *reader) (nodes []namedHardware, errs []slurmError, err error) {
 	var a answer
 	err = a.decode(r, func(key string) bool {

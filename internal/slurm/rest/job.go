@@ -21,13 +21,13 @@ type Job struct {
 	// Start is when the job started, End when Slurm will end it (start plus time limit).
 	Start time.Time
 	End   time.Time
-	// Unlimited says that the job has no time limit; End is zero then. (Slurm itself writes start plus a year.)
+	// Unlimited is true if the job has no time limit; End is zero then. (Slurm itself writes start plus a year.)
 	Unlimited bool
 }
 
 // JobList is an answer to "which jobs occupy nodes".
 type JobList struct {
-	// Unchanged says that no job changed since the time that was asked for; Jobs is nil then.
+	// Unchanged is true if no job changed since the time that was asked for; Jobs is nil then.
 	Unchanged bool
 	// Updated is slurmctld's time of the answer, to be given as since the next time. It is zero for Unchanged.
 	Updated time.Time
@@ -87,8 +87,8 @@ func decodeJobs(r *reader, conditional bool) (JobList, []slurmError, error) {
 	return JobList{Updated: a.lastUpdate, Jobs: jobs, Meta: a.meta}, nil, nil
 }
 
-// Occupies says whether a job in this state holds nodes. It lists the states that hold none, so that a state that is
-// not known here counts as holding them.
+// Occupies reports whether a job in this state holds nodes. It lists the states that hold none, so that an unknown state counts as
+// holding them.
 func Occupies(state []string) bool {
 	if Completing(state) || slices.Contains(state, "CONFIGURING") {
 		return true
@@ -103,10 +103,10 @@ func Occupies(state []string) bool {
 	return true
 }
 
-// Completing says that a job in this state has ended, and that its processes or its epilog have not on some of its nodes.
+// Completing reports whether a job in this state has ended, while its processes or its epilog still run on some of its nodes.
 func Completing(state []string) bool { return slices.Contains(state, "COMPLETING") }
 
-// Hidden says whether a job in this state may hold nodes that look idle, as one that is suspended does unless memory is a
+// Hidden reports whether a job in this state may hold nodes that look idle, as one that is suspended does unless memory is a
 // resource. Nodes of jobs that run, or complete, look busy.
 func Hidden(state []string) bool {
 	return Occupies(state) && !slices.ContainsFunc(state, func(s string) bool {

@@ -21,7 +21,7 @@ type JobRecord struct {
 	ArrayJob  int64
 	ArrayTask string
 	Partition string
-	// Mail is whom Slurm tells about the job: an address, or the user.
+	// Mail is whom Slurm mails about the job: an address, or the user.
 	Mail string
 	// User is empty when slurmrestd's pod has no name for UserID: it knows the users of the jail and of LoginSets, and not those of SSSD alone.
 	// UserID is Nobody when slurmctld could not look up who has submitted the job.
@@ -54,7 +54,7 @@ type JobRecord struct {
 // Nobody is the uid of a user whom slurmctld cannot look up (SLURM_AUTH_NOBODY in slurm.h).
 const Nobody = 99
 
-// Finished says whether a job in this state has ended for good: it is not completing, and not queued again.
+// Finished reports whether a job in this state has ended for good: it is not completing, and not queued again.
 func Finished(state []string) bool {
 	return len(state) > 0 && !Occupies(state) && !slices.ContainsFunc(state, func(s string) bool {
 		return s == "PENDING" || s == "REQUEUED" || s == "REQUEUE_HOLD" || s == "REQUEUE_FED" || s == "SPECIAL_EXIT"
@@ -78,7 +78,7 @@ func (c *Client) Job(ctx context.Context, id int64) (JobRecord, error) {
 }
 
 // JobRecords lists the jobs that are wanted. slurmrestd sends all jobs that there are, 12 kB for each (see Jobs), so this is for
-// whoever has lost their numbers. With numbers, StatesOfJobs and Job cost less.
+// callers that have lost their numbers. With numbers, StatesOfJobs and Job cost less.
 func (c *Client) JobRecords(ctx context.Context, wanted func(JobRecord) bool) ([]JobRecord, error) {
 	var list []JobRecord
 	_, err := c.list(ctx, "jobs/", time.Time{}, c.options.MaxBytes, func(r *reader, _ bool) (errs []slurmError, err error) {

@@ -23,7 +23,7 @@ type JobState struct {
 }
 
 // JobStates lists the states of jobs: 80 bytes for each that there is, where Jobs has 10 kB. Of those that are not wanted
-// nothing is kept; nil wants all. Slurm does not say when the list was made; an empty one is what slurmctld said.
+// nothing is kept; nil wants all. Slurm does not give the time when the list was made; an empty list is believed.
 func (c *Client) JobStates(ctx context.Context, wanted func(JobState) bool) ([]JobState, error) {
 	var list []JobState
 	err := c.get(ctx, "jobs/state/", func(r *reader) (errs []slurmError, err error) {
@@ -40,7 +40,7 @@ func (c *Client) JobStates(ctx context.Context, wanted func(JobState) bool) ([]J
 const maxAsked = 500
 
 // StatesOfJobs lists the states of some jobs, 80 bytes for each, by one call for 500 of them. Jobs that slurmctld does not have are
-// left out. The numbers go as "job_id=1&job_id=2": of a list with commas, slurmrestd says that it is no query, or nothing at all.
+// left out. The numbers go as "job_id=1&job_id=2": slurmrestd refuses a list with commas as no query, or does not answer it.
 func (c *Client) StatesOfJobs(ctx context.Context, ids []int64) ([]JobState, error) {
 	var all []JobState
 	for asked := range slices.Chunk(ids, maxAsked) {

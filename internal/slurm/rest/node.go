@@ -22,11 +22,10 @@ type Node struct {
 	// Address is NodeAddr, Hostname NodeHostName; Slurm fills both with the name when nothing else is known.
 	Address  string
 	Hostname string
-	// State is the base state and its flags, as Slurm writes them: "IDLE", "DRAIN", "DYNAMIC_NORM" … Package node says
-	// what they mean.
+	// State is the base state and its flags, as Slurm writes them: "IDLE", "DRAIN", "DYNAMIC_NORM" … Package node has what they mean.
 	State []string
-	// Reason is why the node is drained or down, ReasonUser who said so and ReasonTime when. Slurm may name a user
-	// although there is no reason.
+	// Reason is why the node is drained or down, ReasonUser who set it and ReasonTime when. Slurm may name a user although there is no
+	// reason.
 	Reason     string
 	ReasonUser string
 	ReasonTime time.Time
@@ -55,11 +54,11 @@ type Node struct {
 	// FreeMemory is what the operating system had free when slurmd registered or was asked last, in MiB; -1 is not known.
 	FreeMemory int64
 	// TRES are the trackable resources that are configured: "cpu=64,mem=500G,billing=64,gres/gpu=8". GPUs are among them where
-	// AccountingStorageTRES says so. Gres are the generic resources: "gpu:h100:8(S:0-1),shard:8".
+	// AccountingStorageTRES has them. Gres are the generic resources: "gpu:h100:8(S:0-1),shard:8".
 	TRES, Gres string
 }
 
-// Equal says whether two nodes are the same in every field but FreeMemory.
+// Equal reports whether two nodes are the same in every field but FreeMemory.
 func (n *Node) Equal(o *Node) bool {
 	return n.Name == o.Name && n.Address == o.Address && n.Hostname == o.Hostname &&
 		slices.Equal(n.State, o.State) &&
@@ -76,7 +75,7 @@ func (n *Node) Equal(o *Node) bool {
 
 // NodeList is an answer to "which nodes are there".
 type NodeList struct {
-	// Unchanged says that nothing changed since the time that was asked for; Nodes is nil then.
+	// Unchanged is true if nothing changed since the time that was asked for; Nodes is nil then.
 	Unchanged bool
 	// Updated is slurmctld's time of the answer, to be given as since the next time. It is zero for Unchanged.
 	Updated time.Time

@@ -24,7 +24,7 @@ type NodeUpdate struct {
 	// Comment replaces the node's comment; a pointer because an empty comment is one too. Extra likewise.
 	Comment *string
 	Extra   *string
-	// Topology says where the node is, "default:leaf1"; from v0.0.43 (Slurm 25.05) on.
+	// Topology is the place of the node, "default:leaf1"; from v0.0.43 (Slurm 25.05) on.
 	Topology *string
 	// Features are the available features, FeaturesActive those that are active; nil leaves them alone, and a list
 	// without entries removes all. Slurm refuses what would leave a feature active that is not available.
@@ -32,7 +32,7 @@ type NodeUpdate struct {
 	FeaturesActive []string
 }
 
-// empty says that there is nothing to change.
+// empty reports whether there is nothing to change.
 func (u NodeUpdate) empty() bool {
 	return u.State == "" && u.Reason == "" && u.Comment == nil && u.Extra == nil && u.Topology == nil &&
 		u.Features == nil && u.FeaturesActive == nil
@@ -40,9 +40,9 @@ func (u NodeUpdate) empty() bool {
 
 // UpdateNodes makes one change to all nodes of a hostlist expression ("worker-[0-9],gpu-3").
 //
-// Slurm goes through the list in its order and stops at the first node that it refuses: an Absent or Refused means that
-// those before it are changed. After Unavailable and Malformed nobody knows whether the change was made. It is never
-// repeated here; repeating it is safe as far as the same change may be made twice.
+// Slurm goes through the list in its order and stops at the first node that it refuses: an Absent or Refused means that those before it
+// are changed. After Unavailable and Malformed it is unknown whether the change was made. It is never repeated here; repeating it is
+// safe if the same change may be made twice.
 func (c *Client) UpdateNodes(ctx context.Context, nodes string, update NodeUpdate) error {
 	fail := func(err error) error {
 		return fmt.Errorf("updating Slurm nodes %s of %s: %w", shorten(nodes, 200), c, err)

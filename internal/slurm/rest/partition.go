@@ -36,10 +36,10 @@ func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 	return list, nil
 }
 
-// DeletePartition deletes a partition from slurmctld, from v0.0.45 (Slurm 26.05) on. slurmctld does so in one step with looking for jobs:
-// while one that has not ended is in the partition, be it that it runs, waits, is held or suspended, the error has CodePartitionInUse
-// and nothing is changed. Jobs that could run in another partition as well go on to wait there. It is Absent when there is none of
-// that name. A line of slurm.conf brings the partition back when slurmctld reads it again.
+// DeletePartition deletes a partition from slurmctld, from v0.0.45 (Slurm 26.05) on. slurmctld checks for jobs in the same step: while
+// the partition has a job that runs, waits, is held or suspended, the error has CodePartitionInUse and nothing is changed. Jobs that
+// could run in another partition as well go on to wait there. It is Absent when there is none of that name. A line of slurm.conf brings
+// the partition back when slurmctld reads it again.
 func (c *Client) DeletePartition(ctx context.Context, name string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("deleting Slurm partition %s of %s: %w", shorten(name, 200), c, err)
@@ -60,7 +60,7 @@ func (c *Client) DeletePartition(ctx context.Context, name string) error {
 	return nil
 }
 
-// decodeDated reads an answer with a list under key. An empty list without a time says nothing, as with nodes.
+// decodeDated reads an answer with a list under key. An empty list without a time means nothing, as with nodes.
 func decodeDated[T any](r *reader, key string, entry func(*reader) T) ([]T, []slurmError, error) {
 	var a answer
 	var list []T

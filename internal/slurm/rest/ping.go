@@ -12,23 +12,23 @@ import (
 // A Controller is one slurmctld as slurmrestd sees it.
 type Controller struct {
 	Hostname string
-	// Responding says whether it answered slurmrestd.
+	// Responding is true if it answered slurmrestd.
 	Responding bool
-	// Primary says whether it is the primary, rather than a backup.
+	// Primary is true if it is the primary, rather than a backup.
 	Primary bool
 	// Status is Slurm's word for how the ping went, "No error" or why not; empty before v0.0.45.
 	Status string
 }
 
 // Ping asks slurmrestd to ping every slurmctld of the cluster. It is cheap, answers at once while slurmctld is down (lists take ten
-// seconds then), and says nothing about the token. A token that slurmctld does not accept shows up as a Controller that does not
+// seconds then), and does not check the token. A token that slurmctld does not accept shows up as a Controller that does not
 // respond, on 26.05 with Status "Protocol authentication error".
 func (c *Client) Ping(ctx context.Context) ([]Controller, error) {
 	list, _, err := c.Controllers(ctx)
 	return list, err
 }
 
-// Controllers is Ping for a caller who also wants to know what slurmrestd says about itself.
+// Controllers is Ping for a caller that also wants slurmrestd's Meta.
 func (c *Client) Controllers(ctx context.Context) ([]Controller, Meta, error) {
 	var list []Controller
 	var meta Meta

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Reservation is a reservation of nodes. Read, it says what there is; written, what is zero is left to Slurm, or stays as
-// it is.
+// Reservation is a reservation of nodes. When it is written, what is zero is left to Slurm, or stays as it is.
 type Reservation struct {
 	Name string
 	// Start is when it begins, End when it ends.

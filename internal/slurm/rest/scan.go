@@ -123,7 +123,7 @@ func (s *scanner) finish() {
 	}
 }
 
-// open enters an object ('{') or array ('[') and says whether it has a member. A null counts as empty.
+// open enters an object ('{') or array ('[') and reports whether it has a member. A null counts as empty.
 func (s *scanner) open(bracket byte) bool {
 	c := s.peek()
 	if c == 'n' {
@@ -231,7 +231,7 @@ func (s *scanner) number() []byte {
 	}
 }
 
-// validNumber says whether b is a number as RFC 8259 has them.
+// validNumber reports whether b is a number as RFC 8259 has them.
 func validNumber(b []byte) bool {
 	digits := func() bool {
 		n := 0

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// plain says whether a byte stands for itself in a string.
+// plain reports whether a byte stands for itself in a string.
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
 // str returns a string, unescaped and as valid UTF-8; it is valid until the next call.
@@ -112,7 +112,7 @@ func escapeLength(b []byte) int {
 	return -1
 }
 
-// appendUnescaped appends raw, whose escapes are known to be well-formed. Lone surrogates become U+FFFD.
+// appendUnescaped appends raw, whose escapes must be well-formed. Lone surrogates become U+FFFD.
 func appendUnescaped(out, raw []byte) []byte {
 	for len(raw) > 0 {
 		n := bytes.IndexByte(raw, '\\')

@@ -173,8 +173,8 @@ func reference(body []byte) (nodes []*Node, ok bool) {
 
 func asList(v any) []any { l, _ := v.([]any); return l }
 
-// FuzzNodes holds decodeNodes against encoding/json: what it accepts is valid JSON and says the same, through whatever
-// window it is read.
+// FuzzNodes compares decodeNodes with encoding/json: what it accepts is valid JSON and has the same values, whatever the size of the
+// window.
 func FuzzNodes(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// Submission is a batch job to submit. What is empty is left to Slurm. Each field is an option of sbatch(1), which says more.
+// Submission is a batch job to submit. What is empty is left to Slurm. Each field is an option of sbatch(1), which describes it.
 type Submission struct {
 	// Name is --job-name.
 	Name string
@@ -24,7 +24,7 @@ type Submission struct {
 	Script string
 	// Partition, Account and Reservation are where it runs, and for whom.
 	Partition, Account, Reservation string
-	// Comment is free text that lists of jobs show. It tells the jobs of one run from others.
+	// Comment is free text that lists of jobs show. It distinguishes the jobs of one run from others.
 	Comment string
 	// Constraint are features that its nodes must have.
 	Constraint string
@@ -62,7 +62,7 @@ type Warning struct {
 	Signal string
 	// Before is how long before the limit, in whole seconds. Slurm may send it a minute earlier.
 	Before time.Duration
-	// Batch says that the batch script gets it, and not its steps.
+	// Batch is true if the batch script gets the signal, and not its steps.
 	Batch bool
 }
 

@@ -21,7 +21,7 @@ func NewFile(path string) *File { return &File{path: path} }
 // maxFile is how many bytes a file with a token may have.
 const maxFile = 64 << 10
 
-// Token reads the file, each time, as the kubelet replaces it. Nothing says until when the token is valid.
+// Token reads the file, each time, as the kubelet replaces it. The expiry of the token is not known.
 func (f *File) Token(time.Time) (string, time.Time, error) {
 	file, err := os.Open(f.path)
 	if err != nil {

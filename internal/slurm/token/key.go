@@ -17,13 +17,13 @@ import (
 // minRSABits is the size in bits below which RFC 7518 section 3.3 forbids RS256.
 const minRSABits = 2048
 
-// Claims are what a token that is handed out says.
+// Claims are the claims of a token that is handed out.
 type Claims struct {
-	// ID tells tokens apart (jti).
+	// ID identifies the token (jti).
 	ID string
 	// Issuer is who made the token (iss).
 	Issuer string
-	// User is the Slurm user that the token speaks for (sun).
+	// User is the Slurm user of the token (sun).
 	User string
 	// IssuedAt is when the token begins to be valid (iat and nbf), and Expiry when it ends (exp), in whole seconds.
 	IssuedAt, Expiry time.Time
@@ -104,13 +104,13 @@ func (k *Key) Read(token string) (Claims, error) {
 	}, nil
 }
 
-// String names the kind of key and nothing of the key.
+// String names the kind of key and reveals nothing of the key itself.
 func (k *Key) String() string { return "a key for " + k.method.Alg() }
 
 // GoString is String, so that %#v shows no key either.
 func (k *Key) GoString() string { return k.String() }
 
-// Privileged says whether a user may do in Slurm what others may not: root and SlurmUser, which is slurm in every cluster
+// Privileged reports whether a user may do in Slurm what others may not: root and SlurmUser, which is slurm in every cluster
 // that Coxswain runs. Slurm takes a number for a uid, in more than one spelling, so that no number passes as harmless.
 func Privileged(user string) bool {
 	return strings.EqualFold(user, "root") || strings.EqualFold(user, "slurm") || strings.Trim(user, "+-0123456789") == ""

@@ -3,7 +3,7 @@
 
 // Package token issues the JSON web tokens with which slurmrestd is asked.
 //
-// Slurm accepts a token with the claims exp, iat and sun (the user it speaks for), signed with HS256 and the key of
+// Slurm accepts a token with the claims exp, iat and sun (its user), signed with HS256 and the key of
 // AuthAltParameters=jwt_key=…; see https://slurm.schedmd.com/jwt.html. There is no nbf claim: a slurmctld whose clock is
 // a second behind ours would refuse every fresh token, and exp already bounds what a stolen one is worth.
 //

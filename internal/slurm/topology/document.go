@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// unknown is the name of where nodes are of which nobody says it.
+// unknown is the place of nodes whose place is not known.
 const unknown = "unknown"
 
 // A unit is a switch. Its tier is 1 for one that nodes hang on. Switches of the same name in different tiers or fabrics are
@@ -24,7 +24,7 @@ type unit struct {
 	label  string
 }
 
-// Tiers of the switches that no label names: the one of a fabric's nodes whose place nobody knows, and the one above all others.
+// Tiers of the switches that no label names: the switch of a fabric's nodes whose place is unknown, and the one above all others.
 const (
 	tierUnknown = 0
 	tierRoot    = -1
@@ -48,7 +48,7 @@ func (u unit) wish() string {
 // qualified is how it is called otherwise.
 func (u unit) qualified() string { return u.fabric + ".tier-" + strconv.Itoa(u.tier) + "." + u.label }
 
-// tree is what the locations of all nodes say together.
+// tree combines the locations of all nodes.
 type tree struct {
 	nodes   map[unit][]string
 	parents map[unit]unit
@@ -95,7 +95,7 @@ func (t *tree) add(n *Node) {
 	t.below(at, unit{fabric: n.Fabric, tier: tierRoot})
 }
 
-// below says that one switch hangs on another. Where labels contradict each other, a named switch counts more than the root, and of
+// below records that one switch hangs on another. Where labels contradict each other, a named switch counts more than the root, and of
 // several the first by name: a switch of a tree hangs on one.
 func (t *tree) below(child, parent unit) {
 	have, known := t.parents[child]

@@ -5,8 +5,8 @@ package topology
 
 import "strconv"
 
-// A Location is where a machine is in the network, by names that whoever built the network has given. The zero value is a
-// machine of which nobody says it.
+// A Location is where a machine is in the network, by names that the builder of the network has given. The zero value is a machine
+// whose place is not known.
 type Location struct {
 	// Block is the block that it belongs to; empty for none.
 	Block string
@@ -15,7 +15,7 @@ type Location struct {
 }
 
 // Locate reads the labels <prefix>/tier-0, the block, and <prefix>/tier-1, tier-2 and so on, the switches from the nearest up. The
-// first missing tier ends the way: nobody knows what is above it.
+// first missing tier ends the way: what is above it is unknown.
 func Locate(labels map[string]string, prefix string) Location {
 	at := Location{Block: labels[prefix+"/tier-0"]}
 	for tier := 1; ; tier++ {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topology reads where a node is in the topologies of a cluster, as slurmd's --conf Topology= and the REST API's
-// topology_str say it. For each topology of topology.yaml that is the switch of a tree, or the block, on which the node hangs.
+// Package topology reads where a node is in the topologies of a cluster, as slurmd's --conf Topology= and the REST API's topology_str
+// write it. For each topology of topology.yaml that is the switch of a tree, or the block, on which the node hangs.
 package topology
 
 import (
@@ -21,7 +21,7 @@ type Place struct {
 	Units []string
 }
 
-// A Spec is where a node is in each topology, in the order in which it was said.
+// A Spec is where a node is in each topology, in the order of its text.
 type Spec []Place
 
 // maxSpec bounds a spec in bytes.
@@ -80,8 +80,8 @@ func (s Spec) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Same says whether two specs put a node into the same places. The order does not count, and neither do switches above
-// the last one, which Slurm may or may not tell.
+// Same reports whether two specs put a node into the same places. The order does not count, and neither do switches above
+// the last one, which Slurm may leave out.
 func (s Spec) Same(o Spec) bool {
 	if len(s) != len(o) {
 		return false

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Amount returns how much of a trackable resource a list has, such as "cpu=16,mem=191356M,billing=16,gres/gpu=1"; 0 if it has none,
-// or says nothing that can be read. Memory is in bytes.
+// Amount returns how much of a trackable resource a list has, such as "cpu=16,mem=191356M,billing=16,gres/gpu=1"; 0 if it has none, or
+// none that can be read. Memory is in bytes.
 func Amount(list, name string) float64 {
 	for entry := range strings.SplitSeq(list, ",") {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
@@ -54,7 +54,7 @@ func Generic(list, name string) float64 {
 	return total
 }
 
-// mebi is what memory is counted in where nothing else is said.
+// mebi is the unit of memory without a suffix.
 const mebi = 1 << 20
 
 // bytesOf reads memory as Slurm writes it: "191356M", "500G", "1.50T"; without a unit it is in MiB.

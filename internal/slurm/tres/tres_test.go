@@ -18,7 +18,7 @@ func TestMemoryOfTRES(t *testing.T) {
 	}
 }
 
-// FuzzTRES holds that nothing that Slurm may say is less than nothing, or no number.
+// FuzzTRES checks that no answer of Slurm yields a negative amount, or one that is not a number.
 func FuzzTRES(f *testing.F) {
 	f.Add("cpu=16,mem=191356M,billing=16,gres/gpu=1")
 	f.Add("gpu:h100:8(S:0-1),gpu:a100:2,shard:8")
