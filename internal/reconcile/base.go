@@ -20,7 +20,7 @@ import (
 //
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/finalizers;controllers/finalizers;loginsets/finalizers;nodesets/finalizers;restapis/finalizers;tokens/finalizers,verbs=update
 
-// In the same place, whoever changes the owners of an object must be allowed to delete it: NodeSets share a budget.
+// There, too, a client that changes the owners of an object must be allowed to delete it: NodeSets share a budget.
 //
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=delete
 
@@ -37,7 +37,7 @@ type Base struct {
 	ClusterDomain string
 	// Concurrency is the number of objects of the kind that are reconciled at once.
 	Concurrency int
-	// Process tells this process of the operator from all others, which may believe to lead as well.
+	// Process distinguishes this process of the operator from all others, which may believe to lead as well.
 	Process string
 	// Traces makes spans of passes; nil makes none.
 	Traces *tracing.Tracing

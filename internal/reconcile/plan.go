@@ -14,7 +14,7 @@ import (
 type Plan struct {
 	// Output is what has to exist. With problems, nothing of it but the Secrets is applied.
 	render.Output
-	// Notes say of fields that they have an effect which their users may not expect.
+	// Notes are about fields that have an effect which users may not expect.
 	Notes []string
 	// Keep are objects that are neither rendered nor pruned: what still serves while its successor starts.
 	Keep []client.Object

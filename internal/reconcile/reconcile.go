@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reconcile is the loop that the reconcilers of all kinds of objects share, in both API groups. A kind brings five
-// functions, and each does what its name says:
+// functions, each named after what it does:
 //
 //	Gather   reads facts, and writes nothing.
 //	Decide   is pure: facts in, Plan out. It has no client, no clock, no closure.
@@ -44,25 +44,25 @@ type Kind[T Object, F any, P Planned, O any] struct {
 	Name string
 	// New makes an empty object.
 	New func() T
-	// Effect is the condition about fields without effect, which has another name in each API group; nil says nothing.
+	// Effect is the condition about fields without effect, which has another name in each API group; nil writes none.
 	Effect func(ignored, notes []string) metav1.Condition
 	// Gather reads the facts. A mistake of a user is a fact. An error is what did not answer: the pass is tried again.
 	Gather func(ctx context.Context, obj T) (F, error)
-	// Decide says what is to be done.
+	// Decide returns what is to be done.
 	Decide func(facts F) P
 	// Drive carries a plan out, and notes in seen what only doing it shows; nil is Base.Apply.
 	Drive func(ctx context.Context, obj T, facts F, plan P, seen *O) error
 	// Observe looks at what runs; nil looks at nothing.
 	Observe func(ctx context.Context, obj T, facts F, plan P, seen *O) error
-	// Report says what becomes of it. It writes the kind's own fields into the status of obj, which is a copy.
+	// Report returns what came of it. It writes the kind's own fields into the status of obj, which is a copy.
 	Report func(obj T, outcome Outcome[F, P, O]) Report
-	// Skip says that an object is somebody else's, who writes its status; nil skips none.
+	// Skip reports whether an object is somebody else's, who writes its status; nil skips none.
 	Skip func(ctx context.Context, obj T) (bool, error)
-	// Finalize cleans up outside of Kubernetes what an object leaves that is being deleted, and then removes the finalizer of
-	// the kind, or says when to try again; nil does nothing.
+	// Finalize cleans up outside of Kubernetes what an object that is being deleted leaves there, and then removes the finalizer of the
+	// kind, or returns when to try again; nil does nothing.
 	Finalize func(ctx context.Context, obj T) (again time.Time, err error)
-	// Gone drops what the process knows of an object that does not exist any more. It is called after the last pass of the object has
-	// ended, which a watch's event of the deletion may not be; nil drops nothing.
+	// Gone drops what the process has recorded of an object that does not exist any more. It is called after the last pass of the object
+	// has ended, while the watch's event of the deletion may come earlier; nil drops nothing.
 	Gone func(obj types.NamespacedName)
 	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
 	Pause func(obj types.NamespacedName) time.Duration
@@ -117,7 +117,7 @@ func (k *Kind[T, F, P, O]) pass(ctx context.Context, req ctrl.Request, obj T) (c
 	made, driveErr := k.ensureSecrets(ctx, obj, plan.Secrets)
 	switch {
 	case driveErr != nil && !apierrors.IsForbidden(driveErr):
-		return ctrl.Result{}, kube.IgnoreLeaving(driveErr) // the next pass tries again; nobody is told that keys are missing
+		return ctrl.Result{}, kube.IgnoreLeaving(driveErr) // the next pass tries again; missing keys are not reported
 	case driveErr == nil && made:
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the next pass reads them
 	}

@@ -21,28 +21,28 @@ type Outcome[F any, P Planned, O any] struct {
 	// Plan is what was decided. What only the API server could find wrong has joined its problems.
 	Plan P
 	Seen O
-	// Driven says that the plan is carried out: it had no problems, and nothing failed.
+	// Driven is true if the plan is carried out: it had no problems, and nothing failed.
 	Driven bool
 	// Now is the time of the pass.
 	Now time.Time
 }
 
-// Report is what an object says of itself after a pass, beside the fields of its status.
+// Report is what a pass reports of an object, beside the fields of its status.
 type Report struct {
 	// Conditions are those of the kind's own, beside the summary. The kit fills in their observedGeneration.
 	Conditions []metav1.Condition
 	// Drop are the types of conditions that no longer apply.
 	Drop []string
-	// Parts are what has to be ready for the object to be ready. They do not count while the plan has problems: nothing was
-	// applied, so that what runs is not what the spec says in any case.
+	// Parts are what has to be ready for the object to be ready. They do not count while the plan has problems: nothing was applied, so
+	// that what runs is not what the spec asks for in any case.
 	Parts []kube.Part
 	// ReadyReason is why the object is ready when it is; empty means Available.
 	ReadyReason string
 	// Problems are what went wrong after the plan was made, beside the problems of the plan.
 	Problems problem.List
-	// Events are told once, beside those of the summary.
+	// Events are recorded once, beside those of the summary.
 	Events []Event
-	// Stands says that nothing is known beyond what the object says already: its conditions stay as they are.
+	// Stands is true if nothing new is known: the object's conditions stay as they are.
 	Stands bool
 	// Again is when the object is to be looked at although nothing changes; zero when it is not.
 	Again time.Time
@@ -61,7 +61,7 @@ func (r *Report) Say(kind string, status metav1.ConditionStatus, reason, message
 	r.Conditions = append(r.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
 }
 
-// write puts a report into the conditions of an object and tells by events what is new. failed is what kept the plan from being
+// write puts a report into the conditions of an object and records what is new as events. failed is what kept the plan from being
 // carried out or the object from being observed.
 func (b *Base) write(obj Object, plan *Plan, report Report, now time.Time, failed, unobserved error) {
 	if report.Stands {
@@ -84,7 +84,7 @@ func (b *Base) write(obj Object, plan *Plan, report Report, now time.Time, faile
 		parts = append(parts, kube.Part{Name: "workload", Reason: kube.ReasonWaiting, Message: "its state could not be read"})
 	}
 	if failed = kube.IgnoreLeaving(failed); apierrors.IsForbidden(failed) {
-		// Nothing in the spec is wrong with that, so that only this tells why nothing happens.
+		// The spec is not wrong then, so only this shows why nothing happens.
 		parts = append(parts, kube.Part{Name: "objects", Reason: kube.ReasonApplyFailed, Message: strings.ReplaceAll(failed.Error(), "\n", "; ")})
 	}
 	kube.Report(b.Recorder, obj, &conditions, kube.Summary{

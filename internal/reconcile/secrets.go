@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// ensureSecrets creates the Secrets with generated keys that do not exist. made says that one was created, or shared for the first
+// ensureSecrets creates the Secrets with generated keys that do not exist. made is true if one was created, or shared for the first
 // time, whose keys are read in the next pass.
 func (b *Base) ensureSecrets(ctx context.Context, owner client.Object, secrets []render.Secret) (made bool, err error) {
 	for _, s := range secrets {

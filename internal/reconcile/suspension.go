@@ -22,9 +22,9 @@ const (
 type Suspension struct {
 	// Suspend is what the spec asks for.
 	Suspend bool
-	// Stopped says that no pod of the component is there, and none is wanted.
+	// Stopped is true if the component has no pod, and none is wanted.
 	Stopped bool
-	// Ready says that all pods of the component are ready which it is to have when it is not suspended.
+	// Ready is true if all pods are ready that the component is to have when it is not suspended.
 	Ready bool
 	// Before is the condition Suspended as it was; nil for none.
 	Before *metav1.Condition

@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// Watches says what wakes the reconciler of a kind.
+// Watches is what wakes the reconciler of a kind.
 type Watches struct {
 	// List is an empty list of the kind; nil is for a kind whose objects refer to nothing. The kind needs reference.Index.
 	List client.ObjectList
@@ -32,14 +32,14 @@ type Watches struct {
 	SharesWith []client.Object
 	// RefersTo are kinds of our own objects that it may refer to.
 	RefersTo []client.Object
-	// PodsOf is the value of the label app.kubernetes.io/name of pods whose own status matters; empty when it is enough to
-	// know how many are ready.
+	// PodsOf is the value of the label app.kubernetes.io/name of pods whose own status matters; empty when the number of ready pods is
+	// enough.
 	PodsOf string
 	// BySecret maps a Secret to objects that depend on it without referring to it themselves; nil is none.
 	BySecret handler.MapFunc
-	// Claims says that objects may refer to PersistentVolumeClaims.
+	// Claims is true if objects may refer to PersistentVolumeClaims.
 	Claims bool
-	// PodTemplates says that objects may refer to PodTemplates.
+	// PodTemplates is true if objects may refer to PodTemplates.
 	PodTemplates bool
 	// Other adds what is the kind's alone; nil adds nothing.
 	Other func(b *builder.Builder)

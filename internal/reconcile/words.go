@@ -18,8 +18,8 @@ import (
 // maxWords is how many bytes of a termination message a condition repeats.
 const maxWords = 512
 
-// LastWords is what a container that is not ready has said when it ended last: its termination message, on one line. Of several
-// pods it is that of the first by name. It is empty when no such container has said anything.
+// LastWords is the last termination message of a container that is not ready, on one line. Of several pods the first by name counts. It
+// is empty when no such container has one.
 func LastWords(pods []corev1.Pod, container string) string {
 	pod, said := "", ""
 	for i := range pods {

@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 )
 
-// ObserveWorkload reads a Deployment or StatefulSet, and says as a part how far it is from the number of pods that are wanted. The
-// cache may still show another number just after it was written.
+// ObserveWorkload reads a Deployment or StatefulSet, and returns as a part how far it is from the wanted number of pods. The cache may
+// still show another number just after it was written.
 func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj client.Object, part string, pods int32) (kube.Part, Workload, error) {
 	err := b.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) {
@@ -37,11 +37,11 @@ func (b *Base) ObserveWorkload(ctx context.Context, namespace, name string, obj 
 // Workload is how far a Deployment or StatefulSet is.
 type Workload struct {
 	Desired, Replicas, Ready, Updated int32
-	// Current says that the counts belong to the newest spec, and that it is the one that is wanted.
+	// Current is true if the counts belong to the newest spec, and that is the wanted one.
 	Current bool
 }
 
-// WorkloadOf says how far a Deployment or StatefulSet is.
+// WorkloadOf returns how far a Deployment or StatefulSet is.
 func WorkloadOf(obj client.Object) (Workload, error) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
@@ -59,7 +59,7 @@ func WorkloadOf(obj client.Object) (Workload, error) {
 	}
 }
 
-// None says that it has no pods and makes none.
+// None reports whether the workload has no pods and makes none.
 func (w Workload) None() bool { return w.Current && w.Desired == 0 && w.Replicas == 0 }
 
 func (w Workload) part(name string, pods int32) kube.Part {

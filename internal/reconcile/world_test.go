@@ -159,7 +159,7 @@ func (w *world) condition(kind string) string {
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// exists says whether the server has an object of a name.
+// exists reports whether the server has an object of that name.
 func (w *world) exists(obj client.Object, name string) bool {
 	w.t.Helper()
 	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, obj)

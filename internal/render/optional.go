@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// IgnoreOptional records every reference to a key of a Secret or ConfigMap in a spec that says "optional". What is named is
-// needed, and a condition tells when it is absent. References inside of users' containers and volumes are Kubernetes' own and
-// are what they say.
+// IgnoreOptional records every reference to a key of a Secret or ConfigMap in a spec that sets "optional". What is named is needed, and
+// a condition reports it when it is absent. References inside of users' containers and volumes are Kubernetes' own and keep their
+// meaning.
 func (o *Output) IgnoreOptional(spec any) { o.ignoreOptional(reflect.ValueOf(spec), "spec") }
 
 func (o *Output) ignoreOptional(v reflect.Value, path string) {

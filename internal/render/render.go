@@ -3,7 +3,7 @@
 
 // Package render is the common part of the packages below it, each of which turns one component object and the facts
 // about it into Kubernetes objects. Rendering is pure: no client, no context, no clock. The same input gives the same
-// bytes, so that a digest of the output says whether anything changed.
+// bytes, so that a digest of the output shows whether anything changed.
 package render
 
 import (
@@ -74,11 +74,11 @@ type Secret struct {
 	Content  Generated
 	// Labels and Annotations are given to it when it is made.
 	Labels, Annotations map[string]string
-	// Unowned leaves it to whoever deletes it by hand: it does not go with any object.
+	// Unowned is true if the Secret has no owner: only a user deletes it, by hand.
 	Unowned bool
 }
 
-// Ensure records that a Secret has to exist, when generated says that its keys are not the user's own.
+// Ensure records that a Secret has to exist, if its keys are generated and not the user's own.
 func (o *Output) Ensure(generated bool, s Secret) {
 	if generated {
 		o.Secrets = append(o.Secrets, s)

@@ -29,8 +29,8 @@ var restarts = flag.String("restarts", "", "accept other pod templates, for this
 const templates = "testdata/templates.txt"
 
 // TestAnUpgradeOfTheOperatorRestartsNothing compares the pod templates of all golden files with those that were landed last. A
-// different one replaces the pods of every cluster that has such a component as soon as the operator is upgraded, which users
-// have to be told of. Workers have a revision instead, which their own tests guard (docs/decisions/004-revision-from-spec.md).
+// different one replaces the pods of every cluster that has such a component as soon as the operator is upgraded, so users must be
+// warned. Workers have a revision instead, which their own tests guard (docs/decisions/004-revision-from-spec.md).
 func TestAnUpgradeOfTheOperatorRestartsNothing(t *testing.T) {
 	text, err := os.ReadFile(templates)
 	if err != nil && *restarts == "" {
@@ -97,7 +97,7 @@ func digests(t *testing.T) map[string]string {
 	return out
 }
 
-// changed says whether something that was is another now; what is new or gone restarts nothing.
+// changed reports whether anything that existed before differs now; what is new or gone restarts nothing.
 func changed(was, is map[string]string) bool {
 	for of, digest := range was {
 		if now, ok := is[of]; ok && now != digest {

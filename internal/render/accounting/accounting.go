@@ -37,8 +37,8 @@ type Input struct {
 	SealingKey []byte
 	// TLSDigest is the digest of the certificates for a TLS connection to the database; another one restarts slurmdbd.
 	TLSDigest string
-	// Running says that slurmdbd has a pod, or may get one, as long as it is not known to be stopped. An embedded database that
-	// is suspended runs until then.
+	// Running is true if slurmdbd has a pod or may get one, until it is known to be stopped. An embedded database that is suspended runs
+	// until then.
 	Running bool
 	Images  image.Set
 }
@@ -94,8 +94,7 @@ func Render(in Input) render.Output {
 	}
 	service, err := pod.Service(a, a.ServiceName(), set, a.Spec.Service, slinkyv1beta1.NameSlurmdbd, a.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
-	// Without its database the pod is not ready, but slurmdbd answers and says so. A connection to a Service without endpoints
-	// hangs.
+	// Without its database the pod is not ready, but slurmdbd answers and reports that. A connection to a Service without endpoints hangs.
 	service.Spec.PublishNotReadyAddresses = true
 	out.Add(files, service)
 	if a.Spec.EmbeddedDatabase != nil {
@@ -133,7 +132,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true},
 			{Name: runVolume, MountPath: "/run"},
-			pod.TmpMount(), // where slurmdbd archives to, unless it is told otherwise
+			pod.TmpMount(), // where slurmdbd archives to by default
 		},
 	}, a.Spec.Slurmdbd, "spec.slurmdbd")
 	annotations := map[string]string{
@@ -191,7 +190,7 @@ func Image(a *slinkyv1beta1.Accounting, images image.Set) string {
 	return s.Spec.Template.Spec.Containers[0].Image
 }
 
-// PasswordPath is the field that says where the password of the database is.
+// PasswordPath is the field with the reference to the password of the database.
 func PasswordPath(a *slinkyv1beta1.Accounting) string {
 	if a.Spec.EmbeddedDatabase != nil {
 		return "spec.embeddedDatabase.passwordKeyRef"

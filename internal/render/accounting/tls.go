@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
-// Names of the files in /etc/slurm with which slurmdbd speaks TLS to its database.
+// Names of the files in /etc/slurm with which slurmdbd connects to its database by TLS.
 const (
 	caFile         = "database-ca.crt"
 	clientCertFile = "database-client.crt"

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// DatabaseWatcher is the name of the sidecar of slurmdbd whose readiness says whether slurmdbd has its database. The
-// readiness of slurmdbd's own container says that it serves.
+// DatabaseWatcher is the name of the sidecar of slurmdbd whose readiness shows whether slurmdbd has its database. The readiness of
+// slurmdbd's own container shows that it serves.
 const DatabaseWatcher = "database"
 
 // askConfFile is the configuration with which the sidecar asks slurmdbd. It is not called slurm.conf, which slurmdbd is not

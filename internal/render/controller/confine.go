@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// limits says that nobody writes how much a job inherits of the limits of the session that it is submitted from. Slurm's default is all of
-// them, so jobs would have the little locked memory of a login session, with which InfiniBand does not work. Those of slurmd count instead.
+// limits sets which limits a job inherits from the session that submits it, where the user does not. Slurm's default is all of them, so
+// jobs would have the little locked memory of a login session, with which InfiniBand does not work. slurmd's limit counts instead.
 func limits(d, user *conf.Document) {
 	for _, key := range []string{"PropagateResourceLimits", "PropagateResourceLimitsExcept"} {
 		if _, set := user.Get(key); set {

@@ -96,8 +96,8 @@ type Output struct {
 	LingeringLines string
 	// Unconfined is what the configuration lacks to keep jobs to what they were given.
 	Unconfined []string
-	// Doubts are keys that slurmctld may or may not know, a table of nodes that is too small for those to come, and a time-out of health
-	// checks of which Slurm complains. Files that are included and not known are doubts as well.
+	// Doubts are keys that slurmctld may not know, a table of nodes that is too small for those to come, and a timeout of health checks
+	// that Slurm warns of. Files that are included and not known are doubts as well.
 	Doubts problem.List
 }
 
@@ -255,8 +255,8 @@ func (out *Output) document(in Input, user Texts) *conf.Document {
 	return doc
 }
 
-// configuration renders the files of the ConfigMap and checks them. Their digest is that of what they say, the stamp in
-// slurm.conf aside, and of the user's files beside them.
+// configuration renders the files of the ConfigMap and checks them. Their digest covers their content without the stamp in slurm.conf,
+// and the user's files.
 func (out *Output) configuration(in Input, user Texts) map[string]string {
 	files := map[string]string{}
 	if !in.Controller.Spec.External && !has(in.Files.Config, cgroupConfFile) {
@@ -330,8 +330,8 @@ func has(files []File, name string) bool {
 	return slices.ContainsFunc(files, func(f File) bool { return f.Name == name })
 }
 
-// digest is what "sha256sum * | sha256sum" prints of the files. The reconfigure sidecar computes it, too, and so knows
-// whether all of them have arrived.
+// digest is what "sha256sum * | sha256sum" prints of the files. The reconfigure sidecar computes it, too, and so finds out whether all
+// of them have arrived.
 func digest(own map[string]string, files Files) string {
 	content := map[string]string{}
 	for _, list := range files.lists() {

@@ -13,8 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
-// EditWaits is an edit that waits for jobs, in the words in which everybody tells of it: condition EditWaits, its event, the webhook and
-// "kubectl slurm".
+// EditWaits is an edit that waits for jobs, in the words that all use: condition EditWaits, its event, the webhook and "kubectl slurm".
 type EditWaits struct {
 	// Partitions and Nodes are those that linger, and Digest is that of the configuration without them.
 	Partitions, Nodes []string
@@ -30,7 +29,7 @@ const (
 	jobsFollow = ends + "; "
 )
 
-// Any says whether something waits.
+// Any reports whether anything waits.
 func (w EditWaits) Any() bool { return len(w.Partitions)+len(w.Nodes) > 0 }
 
 // Without is what of it does not wait already.
@@ -45,7 +44,7 @@ func (w EditWaits) Without(before EditWaits) EditWaits {
 
 func (w EditWaits) named() []string { return w.Partitions[:min(len(w.Partitions), maxNamed)] }
 
-// Kept says what slurm.conf keeps, and until when.
+// Kept returns what slurm.conf keeps, and until when.
 func (w EditWaits) Kept() string {
 	var kept []string
 	if len(w.Partitions) > 0 {
@@ -68,7 +67,7 @@ func (w EditWaits) Annotation() string { return slinkyv1beta1.AnnotationEndJobs 
 
 func (w EditWaits) text() string { return w.Kept() + ", and annotation " + w.Annotation() + ends }
 
-// Message says what waits, how it can be had at once, and for which jobs of partitions it waits.
+// Message returns what waits, how to apply it at once, and for which jobs of partitions it waits.
 func (w EditWaits) Message(jobs need.Answer) string {
 	if len(w.Partitions) == 0 {
 		return w.text()
@@ -76,10 +75,10 @@ func (w EditWaits) Message(jobs need.Answer) string {
 	return w.text() + "; " + jobs.Words(w.named())
 }
 
-// TellsOf says whether a message is of this edit, whatever the jobs were.
+// TellsOf reports whether a message is about this edit, whatever the jobs were.
 func (w EditWaits) TellsOf(message string) bool { return strings.HasPrefix(message, w.text()) }
 
-// JobsOf takes what is said of the jobs out of a message of an edit with the digest; false for a message of another one.
+// JobsOf returns the part about the jobs from a message of an edit with the digest; false for a message of another one.
 func JobsOf(message, digest string) (jobs string, ok bool) {
 	_, jobs, ok = strings.Cut(message, EditWaits{Digest: digest}.Annotation()+jobsFollow)
 	return jobs, ok

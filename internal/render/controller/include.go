@@ -12,9 +12,9 @@ import (
 // maxInlinedBytes is how large slurm.conf may become by what it includes. Half of the room is for what lingers.
 const maxInlinedBytes = maxConfigBytes / 2
 
-// inline puts the files that slurm.conf includes into it, as far as they are the user's. A file of the user's changes in the pod when its
-// kubelet sees that; slurm.conf changes as the operator decides. So partitions and nodes that go from such a file linger as others do, and a
-// slurmctld that restarts by itself has them. It tells of files whose lines stay out.
+// inline puts the files that slurm.conf includes into it, as far as they are the user's. A user's file changes in the pod when its
+// kubelet sees that; slurm.conf changes when the operator decides. So partitions and nodes that go from such a file linger as others
+// do, and a slurmctld that restarts by itself has them. It reports files whose lines stay out.
 func (out *Output) inline(in Input, user Texts, doc *conf.Document) *conf.Document {
 	if doc == nil || in.Controller.Spec.External || !doc.Includes() {
 		return doc

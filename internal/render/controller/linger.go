@@ -20,8 +20,8 @@ func ReadLive(files map[string]string) *conf.Document {
 	return d
 }
 
-// linger keeps in slurm.conf the partitions and nodes of the one that is there, until no job needs them or somebody says that their jobs may
-// end. Those that a file has which slurm.conf includes are not gone: slurmctld ends with one that stands twice.
+// linger keeps the partitions and nodes of the present slurm.conf in the new one, until no job needs them or a user lets their jobs
+// end. Those in an included file are not gone: slurmctld ends if one stands twice.
 func (out *Output) linger(in Input, doc *conf.Document) {
 	if doc == nil || in.Live == nil || in.Controller.Spec.External {
 		return

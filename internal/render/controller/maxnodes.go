@@ -59,7 +59,7 @@ func (p *preflight) checkTable(d *conf.Document) {
 	value, _ := d.Get(maxNodeCount)
 	size, err := strconv.Atoi(value)
 	if err != nil {
-		return // CheckValues tells of that
+		return // CheckValues reports that
 	}
 	out := "leave it out, and the operator has it follow the NodeSets"
 	if size == mostNodeCount {

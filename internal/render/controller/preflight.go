@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// preflight collects what slurmctld would say to the configuration. A slurmctld that reads one that it does not accept
-// ends, also when it is only told to reconfigure; so nothing of that kind may reach it.
+// preflight collects what slurmctld would object to in the configuration. A slurmctld that reads one that it does not accept ends, also
+// when it only reconfigures; so no such configuration may reach it.
 type preflight struct {
 	in       Input
 	user     Texts
@@ -73,7 +73,7 @@ func (p *preflight) included(d *conf.Document) []string {
 	return names
 }
 
-// kindOf says as what Slurm reads a file, if it is one of those that are checked.
+// kindOf returns as what Slurm reads a file, if it is one of those that are checked.
 func kindOf(name string, included []string) (conf.File, bool) {
 	switch {
 	case name == cgroupConfFile:
@@ -126,14 +126,14 @@ func (p *preflight) values(d *conf.Document, where func(conf.Problem) string) {
 	}
 }
 
-// release is that of slurmctld; empty while nobody knows it.
+// release is slurmctld's; empty while it is not known.
 func (p *preflight) release() string {
 	return cmp.Or(p.in.Release, p.in.Controller.Status.SlurmVersion)
 }
 
-// mayKnow says whether slurmctld may know a key that package conf does not: it may be newer, or not have said yet what
-// it is. A key that is nearly a known one is more likely a typing error in the latter case. With a key of a newer Slurm the edit may bring
-// that Slurm as well.
+// mayKnow reports whether slurmctld may know a key that package conf does not: it may be newer, or its release may not be known yet. In
+// the latter case a key that is nearly a known one is more likely a typing error. With a key of a newer Slurm the edit may bring that
+// Slurm as well.
 func (p *preflight) mayKnow(unknown conf.UnknownKey) bool {
 	if p.release() == "" {
 		return unknown.Meant == ""
@@ -141,8 +141,8 @@ func (p *preflight) mayKnow(unknown conf.UnknownKey) bool {
 	return unknown.Newer && p.in.Release == "" || conf.CompareReleases(p.release(), conf.NewestRelease) > 0
 }
 
-// checkHealthCheck tells of a HealthCheckTimeout that is too long. The operator sets none itself: slurmds and login nodes, whose images may be
-// of an older release, get the same slurm.conf, and end with a key that they do not know.
+// checkHealthCheck reports a HealthCheckTimeout that is too long. The operator sets none itself: slurmds and login nodes, whose images
+// may be of an older release, get the same slurm.conf, and end with a key that they do not know.
 func (p *preflight) checkHealthCheck(d *conf.Document) {
 	release := p.release()
 	if release == "" || conf.CompareReleases(release, conf.HealthCheckRelease) < 0 {
@@ -205,7 +205,7 @@ func (p *preflight) origin(mistake conf.Problem) string {
 	return "spec"
 }
 
-// registersItself says whether a node could be a worker of a NodeSet: partitions may name single workers, although
+// registersItself reports whether a node could be a worker of a NodeSet: partitions may name single workers, although
 // slurm.conf has no line for them.
 func (p *preflight) registersItself(node string) bool {
 	return slices.ContainsFunc(p.in.NodeSets, func(set slinkyv1beta1.NodeSet) bool {

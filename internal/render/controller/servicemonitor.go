@@ -29,7 +29,7 @@ func ServiceMonitors() foreignkind.Kind {
 	}}
 }
 
-// WantsServiceMonitor says whether the spec asks for one.
+// WantsServiceMonitor reports whether the spec asks for one.
 func WantsServiceMonitor(c *slinkyv1beta1.Controller) bool {
 	m := c.Spec.Metrics.ServiceMonitor
 	return !c.Spec.External && c.Spec.Metrics.Enabled && m != nil && m.Enabled

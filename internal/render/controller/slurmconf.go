@@ -38,10 +38,10 @@ var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"SlurmctldParameters:" + stampItem,
 }
 
-// mungeSocketItem is the item of AuthInfo that says where munged's socket is.
+// mungeSocketItem is the item of AuthInfo with the path of munged's socket.
 const mungeSocketItem = "socket"
 
-// CgroupsDisabled says whether a cgroup.conf turns control groups off.
+// CgroupsDisabled reports whether a cgroup.conf turns control groups off.
 func CgroupsDisabled(d *conf.Document) bool {
 	plugin, _ := d.Get("CgroupPlugin")
 	return strings.EqualFold(plugin, "disabled")
@@ -84,9 +84,9 @@ func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	return merged, errors.Join(err, mergeErr)
 }
 
-// stampItem is the item of SlurmctldParameters that carries the digest of the configuration. A slurmctld ignores items that it does
-// not know, and tells all of them when it is asked for the configuration that it has loaded. So the operator learns which one that
-// is (docs/decisions/005-config-stamp.md).
+// stampItem is the item of SlurmctldParameters that carries the digest of the configuration. A slurmctld ignores items that it does not
+// know, and returns all of them when it is asked for the configuration that it has loaded. So the operator learns which one that is
+// (docs/decisions/005-config-stamp.md).
 const stampItem = "coxswain_config"
 
 // stamp puts the digest into slurm.conf.
@@ -132,7 +132,7 @@ func general(d *conf.Document, in Input) {
 	d.Add("SlurmdSpoolDir", "/var/spool/slurmd")
 	// A worker pod that comes back after it did not respond is a healthy node, not one to wait for an administrator.
 	d.Add("ReturnToService", "2")
-	// Nodes register themselves; slurmctld wants to know how many may come.
+	// Nodes register themselves; slurmctld needs the number that may come.
 	d.Add(maxNodeCount, strconv.Itoa(tableOfNodes(in)))
 	// The images have no mail program, and slurmctld complains at each start of one that is missing.
 	d.Add("MailProg", "/usr/bin/true")
@@ -172,15 +172,15 @@ func plugins(d *conf.Document, c *slinkyv1beta1.Controller, cgroups bool) {
 	}
 }
 
-// Slurm waits for a prolog or an epilog for ever where nobody says how long. So a job whose epilog hangs stays COMPLETING, and its node is
-// neither free nor drained. One that runs longer is ended, and its node is drained; so it is longer than a script takes that works.
+// By default Slurm waits for a prolog or an epilog for ever. So a job whose epilog hangs stays COMPLETING, and its node is neither free
+// nor drained. A script that runs longer than this is ended, and its node is drained; so it is longer than a working script takes.
 const scriptSeconds = 3600
 
 // unkillableSeconds is how long processes of a job may outlive it before Slurm drains the node. Slurm's default, a minute, drains nodes whose
 // file server was away for a moment.
 const unkillableSeconds = 180
 
-// timeouts bounds how long a job may be COMPLETING, where the user does not say it himself.
+// timeouts bounds how long a job may be COMPLETING, where the user does not set it.
 func timeouts(d, user *conf.Document) {
 	d.Section("TIMEOUTS")
 	// All releases have this one. Beside PrologTimeout and EpilogTimeout of 26.05 it counts for what they leave open.
@@ -215,7 +215,7 @@ func gresTypes(in Input) []string {
 	}
 	var out []string
 	for _, set := range in.NodeSets {
-		node, _ := conf.ParseNodeConf(set.Spec.ExtraConf) // mistakes are told by the NodeSet
+		node, _ := conf.ParseNodeConf(set.Spec.ExtraConf) // the NodeSet reports mistakes
 		out = append(out, node.GresNames()...)
 	}
 	slices.Sort(out)

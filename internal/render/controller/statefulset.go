@@ -131,7 +131,7 @@ func slurmctld(in Input) corev1.Container {
 		Image:           in.Images.Slurmctld(),
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmctld, ContainerPort: in.Controller.ServicePort(), Protocol: corev1.ProtocolTCP}},
 		SecurityContext: pod.Restricted(pod.SlurmUID),
-		// A slurmctld that does not accept its configuration says so in its last lines; the pod's status has them then.
+		// A slurmctld that does not accept its configuration writes why in its last lines; the pod's status has them then.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		// Before its very first start slurmctld waits for slurmdbd, which waits for its database.
 		StartupProbe:   &corev1.Probe{ProbeHandler: get("/livez"), TimeoutSeconds: pod.BusySeconds, FailureThreshold: 600, PeriodSeconds: 1},

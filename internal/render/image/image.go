@@ -12,7 +12,7 @@ type Set struct {
 	Registry string
 	// Tag is the part after the colon; it names the Slurm version and build.
 	Tag string
-	// KeepSoperators says that images of Soperator which a SlurmCluster names are used as they are.
+	// KeepSoperators is true if images of Soperator that a SlurmCluster names are used as they are.
 	KeepSoperators bool
 	// Operator is the whole name of the operator's own image, which has sconfigcontroller, rebooter and exporter, too; empty is <Registry>/operator:<Tag>.
 	Operator string

@@ -60,7 +60,7 @@ func initContainer(in Input, image string) (corev1.Container, error) {
 	return c, err
 }
 
-// asRoot runs an image of the user's as root, unless the user says otherwise: only root may read the key and give it to the
+// asRoot runs an image of the user's as root, unless the user sets otherwise: only root may read the key and give it to the
 // Slurm user. The image of the login container does so by itself, and its template stays as it is, which restarts no pod.
 func asRoot(c *corev1.Container) {
 	if c.SecurityContext == nil {

@@ -72,7 +72,7 @@ func saysTheSame[T any](t *testing.T, read func() (embedded.Piece[T], error)) {
 	t.Helper()
 	piece, err := read()
 	if err != nil {
-		return // which whoever lays the piece over tells
+		return // the caller that lays the piece over reports it
 	}
 	want := new(T)
 	if err := json.Unmarshal([]byte(show(piece.Fields)), want); err != nil {
@@ -323,7 +323,7 @@ func changed(t *testing.T, object map[string]any, path string, value any) []byte
 	return text
 }
 
-// fits says whether an empty value is of the type of a leaf.
+// fits reports whether an empty value is of the type of a leaf.
 func fits(full, empty any) bool {
 	if empty == nil {
 		return true

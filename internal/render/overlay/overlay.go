@@ -95,8 +95,8 @@ func requiredAntiAffinity(spec *corev1.PodSpec) []corev1.PodAffinityTerm {
 	return spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// ServiceSpec returns the user's Service spec with the generated selector and port in it. External IPs are never taken
-// over: whoever may write our objects must not attract other people's traffic (CVE-2020-8554).
+// ServiceSpec returns the user's Service spec with the generated selector and port in it. External IPs are never taken over: users who
+// may write our objects must not attract other people's traffic (CVE-2020-8554).
 func ServiceSpec(user *embedded.ServiceSpec, selector map[string]string, port corev1.ServicePort, path string) (corev1.ServiceSpec, error) {
 	spec, err := user.Decode()
 	if err != nil {

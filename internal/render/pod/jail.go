@@ -18,7 +18,7 @@ import (
 // JailVolume is the volume that holds the jail.
 const JailVolume = "jail"
 
-// JailVariable tells the entrypoints of slurmd and login where the jail is mounted.
+// JailVariable has the path where the jail is mounted, for the entrypoints of slurmd and login.
 const JailVariable = "COXSWAIN_JAIL"
 
 // AddJail mounts the jail in a container of a pod that is complete otherwise; a nil jail adds nothing. What the container

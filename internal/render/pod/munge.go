@@ -68,10 +68,10 @@ func munged(image string) corev1.Container {
 		Command:         []string{"sh", "-c", mungeScript, "munge"},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		SecurityContext: Restricted(MungeUID),
-		// Each look is a process beside people's jobs, so there is no readiness probe: it would tell what these two tell.
+		// Each probe is a process beside users' jobs, so there is no readiness probe: it would show no more than these two.
 		StartupProbe:  &corev1.Probe{ProbeHandler: socket, PeriodSeconds: 1, TimeoutSeconds: BusySeconds, FailureThreshold: 120},
 		LivenessProbe: &corev1.Probe{ProbeHandler: answer, PeriodSeconds: 60, TimeoutSeconds: BusySeconds},
-		// A munged that refuses its key says so in its last lines.
+		// A munged that refuses its key writes that in its last lines.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: mungeKeyVolume, MountPath: mungeKeyDir, ReadOnly: true},

@@ -58,7 +58,7 @@ func newSidecar(t *testing.T) *sidecar {
 	return s
 }
 
-// scontrol says what scontrol does, after it has written down the stamp that it finds.
+// scontrol sets what scontrol does, after it has written down the stamp that it finds.
 func (s *sidecar) scontrol(script string) {
 	s.write("bin/scontrol", "#!/bin/sh\ngrep -o 'coxswain_config=.*' $ETC_SLURM/slurm.conf >>"+s.dir+"/calls\n"+script+"\n", 0o755)
 	// An inotifywait that sees every change at once would hide what the digest does; this one looks ten times a second.

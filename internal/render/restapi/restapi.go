@@ -63,7 +63,7 @@ func Render(in Input) render.Output {
 			}},
 		}, pod.SlurmKey(*in.Controller.AuthSlurmRef())...)...), pod.Tmp()},
 	}
-	// slurmctld tells it uids, for which it has names then.
+	// slurmctld sends it uids, for which it has names then.
 	out.Fail("spec.controllerRef", pod.AddUsers(&spec, in.Controller.Spec.Jail, in.LoginSets, in.Images.Slurmctld(), pod.NobodyUID))
 	template, err := pod.Template(spec, in.RestAPI.Spec.Template, set, map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,

@@ -21,7 +21,7 @@ const (
 	ConfigFile = "sshd_config"
 	// ownFile is the user's, as it is, so that sshd names its lines as the user counts them.
 	ownFile = "sshd_config.own"
-	// jailFile keeps sessions in the jail, also those for which a Match block of the user's says something else.
+	// jailFile keeps sessions in the jail, also those for which a Match block of the user's sets something else.
 	jailFile = "sshd_config.jail"
 
 	dir     = "/etc/ssh/"
@@ -30,7 +30,7 @@ const (
 	usePAM  = "UsePAM yes"
 )
 
-// ownVariable tells start-ssh where ownFile is from, for the message about one that sshd refuses.
+// ownVariable has the source of ownFile for start-ssh, for the message about one that sshd refuses.
 const ownVariable = "COXSWAIN_SSHD_CONFIG"
 
 // hostKeyAlgorithms are those of the host keys of login pods and workers.
@@ -74,7 +74,7 @@ type Config struct {
 	Extra string
 	// Own is an sshd_config of the user's that takes the place of Defaults; empty is none.
 	Own string
-	// Defaults are lines that only hold without Own, and Keys say where keys of users are if nobody says something else.
+	// Defaults are lines that only hold without Own, and Keys set where keys of users are unless something else is set.
 	Defaults, Keys []string
 	// Jail is where sessions are; nil is in the container.
 	Jail *slinkyv1beta1.Jail
@@ -115,7 +115,7 @@ func Mounts(volume string, files map[string]string) []corev1.VolumeMount {
 	return out
 }
 
-// Source is the variable that tells the container where the user's sshd_config is from; none without one.
+// Source is the variable with the source of the user's sshd_config; none without one.
 func Source(ref *corev1.ConfigMapKeySelector) []corev1.EnvVar {
 	if ref == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// issuer is the claim iss, which tools that read tokens of this API know.
+	// issuer is the claim iss, which tools that read tokens of this API expect.
 	issuer = "slurm-operator"
 	// tolerance is how far in the future a token may have been issued, by an operator whose clock was ahead.
 	tolerance = time.Minute
@@ -33,7 +33,7 @@ type Input struct {
 	Token *slinkyv1beta1.Token
 	// Key signs.
 	Key *slurmtoken.Key
-	// Stored is the token that the Secret holds; empty when there is none. Sealed says that the Secret is immutable.
+	// Stored is the token that the Secret holds; empty when there is none. Sealed is true if the Secret is immutable.
 	Stored string
 	Sealed bool
 	// ID is a new random name for a token.
@@ -41,7 +41,7 @@ type Input struct {
 	Now time.Time
 }
 
-// Output is the Secret of a Token and what its token says.
+// Output is the Secret of a Token and the claims of its token.
 type Output struct {
 	render.Output
 	// Claims are those of the token in the Secret.
@@ -94,7 +94,7 @@ func Render(in Input) Output {
 	return out
 }
 
-// judge reads the stored token and says why it is of no use; nothing when it is good.
+// judge reads the stored token and returns why it is of no use; nothing when it is good.
 func judge(in Input) (claims slurmtoken.Claims, why string) {
 	if in.Stored == "" {
 		return claims, "is missing"
@@ -103,7 +103,7 @@ func judge(in Input) (claims slurmtoken.Claims, why string) {
 	if err != nil {
 		return slurmtoken.Claims{}, "was not signed with the key"
 	}
-	// In this order, so that the reason that is told is the one that weighs most.
+	// In this order, so that the most important reason is reported.
 	for _, verdict := range []struct {
 		bad bool
 		why string
@@ -142,7 +142,7 @@ func due(c slurmtoken.Claims) time.Time {
 	return c.IssuedAt.Add(max(minRenewalInterval, c.Lifetime()/5*4))
 }
 
-// Message says what the Secret of a Token holds. It names no claim that would help a thief.
+// Message returns what the Secret of a Token holds. It names no claim that would help a thief.
 func Message(t *slinkyv1beta1.Token, c slurmtoken.Claims) string {
 	return fmt.Sprintf("Secret %s holds a token for Slurm user %s until %s", t.TokenRef().Name, c.User, stamp(c.Expiry))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // CloudConf is what the record of a node of a NodeSet is made of before its slurmd registers: the keys of its line in slurm.conf(5). It
-// is what the slurmd says of itself, and what is known of the machine where it says nothing.
+// is what the slurmd would register, and what is known of the machine where that is silent.
 func CloudConf(n *slinkyv1beta1.NodeSet, machine rest.Hardware) (string, error) {
 	said, err := nodeConf(n)
 	if err != nil {
@@ -43,7 +43,7 @@ func CloudConf(n *slinkyv1beta1.NodeSet, machine rest.Hardware) (string, error) 
 	return text, nil
 }
 
-// count is a number as slurm.conf has it; nothing for zero, which Slurm says of what it does not know.
+// count is a number as slurm.conf has it; nothing for zero, Slurm's value for what it does not know.
 func count[T int | int64](n T) string {
 	if n <= 0 {
 		return ""
@@ -51,7 +51,7 @@ func count[T int | int64](n T) string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// withoutSockets is a list of generic resources without the sockets that they belong to, of which slurm.conf knows nothing:
+// withoutSockets is a list of generic resources without the sockets that they belong to, which slurm.conf does not have:
 // "gpu:a100:2(S:0-1)" becomes "gpu:a100:2".
 func withoutSockets(gres string) string {
 	for {

@@ -18,13 +18,13 @@ const kubeNodeVariable = "POD_NODE_NAME"
 func useHostNetwork(spec *corev1.PodSpec) {
 	nameAfterKubeNode(spec)
 	if spec.DNSPolicy == "" {
-		// By default such a pod asks the DNS servers of its node, which know no Service, and slurmd never finds slurmctld.
+		// By default such a pod asks the DNS servers of its node, which have no Services, and slurmd never finds slurmctld.
 		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
 }
 
-// nameAfterKubeNode lets slurmd register by the name of the Kubernetes node, by which the operator looks for it. Without -N it
-// takes the host name of the machine, which may be a shorter one, or another. What the user says about it comes later, and counts.
+// nameAfterKubeNode lets slurmd register by the name of the Kubernetes node, by which the operator looks for it. Without -N it takes
+// the host name of the machine, which may be a shorter one, or another. The user's own option comes later, and counts.
 func nameAfterKubeNode(spec *corev1.PodSpec) {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]

@@ -30,7 +30,7 @@ func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 		name, shown string
 		// ends is how scontrol ends.
 		ends string
-		// saves says that Slurm powers the workers.
+		// saves is true if Slurm powers the workers.
 		saves bool
 		down  bool
 	}{

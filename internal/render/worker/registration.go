@@ -13,9 +13,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
-// Registration is a digest of what the slurmd of a pod says when it registers: its --conf, and what the pod may use of the
-// machine. Slurm believes it only of a node that it does not have. Where the node is in the network is not part of
-// it: the operator keeps that right while the worker runs. Neither is the drain until checks have passed.
+// Registration is a digest of what the slurmd of a pod registers: its --conf, and what the pod may use of the machine. Slurm takes it
+// over only for a node that it does not have. Where the node is in the network is not part of it: the operator keeps that right while
+// the worker runs. Neither is the drain until checks have passed.
 func Registration(p *corev1.Pod) string {
 	content := map[string][]byte{}
 	for _, c := range p.Spec.Containers {

@@ -25,11 +25,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. What an administrator
-// said about the node stays, or its drain would look like ours afterwards. Without a whole answer of slurmctld it is not known
-// what was said, and nothing is changed. The same holds when slurmctld has another address for the node than this pod has: a pod
-// whose Kubernetes node was lost and comes back has been replaced elsewhere, and the jobs there are none of its business.
-// The end of the pod is not held up.
+// preStop marks the node DOWN when its pod stops, so that slurmctld does not wait for SlurmdTimeout. An administrator's reason on the
+// node stays, or the drain would look like ours afterwards. Without a whole answer of slurmctld the reason is not known, and nothing is
+// changed. The same holds when slurmctld has another address for the node than this pod has: a pod whose Kubernetes node was lost and
+// comes back has been replaced elsewhere, and the jobs there are none of its business. The end of the pod is not held up.
 const preStop = `node=$(timeout 5 scontrol show node "$name") || exit 0
 address=$name
 case $node in *NodeAddr=*) address=${node#*NodeAddr=} address=${address%%[[:space:]]*} ;; esac
@@ -158,7 +157,7 @@ func completeLiveness(spec *corev1.PodSpec) {
 
 // port is the one that slurmd listens on: slurmd(8) takes that of its node before SlurmdPort of slurm.conf.
 func port(n *slinkyv1beta1.NodeSet) int32 {
-	node, _ := conf.ParseNodeConf(n.Spec.ExtraConf) // mistakes are told by nodeConf
+	node, _ := conf.ParseNodeConf(n.Spec.ExtraConf) // nodeConf reports mistakes
 	text, _ := node.Get("Port")
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || number == 0 {
@@ -178,7 +177,7 @@ var ownedKeys = conf.Owned{"NodeName", "NodeHostname"} //nolint:gochecknoglobals
 // topologyVariable is the variable of the image that holds the place of the worker in the network.
 const topologyVariable = "SLINKY_TOPOLOGY"
 
-// registration is nodeConf as a text, and the place of the node in the network, so that no job starts before Slurm knows it.
+// registration is nodeConf as a text, and the place of the node in the network, so that no job starts before Slurm has it.
 // The value is read when slurmd starts: the quotes end those around the whole argument, so that a shell takes in the variable.
 func registration(n *slinkyv1beta1.NodeSet) (string, error) {
 	said, err := nodeConf(n)
@@ -203,8 +202,8 @@ func registration(n *slinkyv1beta1.NodeSet) (string, error) {
 // drainedUntilChecked has slurmd make a record that drains. Slurm heeds it only of a node that it does not have.
 const drainedUntilChecked = ` State=DRAIN Reason="` + node.ChecksReason + `"`
 
-// NeedsChecks says that the workers of a NodeSet take jobs only once checks have passed. Where Slurm powers workers up and down, it has given a
-// node jobs before its slurmd registers.
+// NeedsChecks reports whether the workers of a NodeSet take jobs only once checks have passed. Where Slurm powers workers up and down,
+// it assigns jobs to a node before its slurmd registers.
 func NeedsChecks(n *slinkyv1beta1.NodeSet) bool {
 	return len(n.Spec.RequiredChecks) > 0 && !n.SavesPower()
 }
@@ -226,14 +225,14 @@ func nodeConf(n *slinkyv1beta1.NodeSet) (conf.NodeConf, error) {
 	return merged, errors.Join(errs...)
 }
 
-// topologyEnv is the place of the worker's Kubernetes node in the network, by the names that the image of releases 1.0 and
-// 1.3 know. It is what the annotation of the pod says when the container starts.
+// topologyEnv is the place of the worker's Kubernetes node in the network, by the names that the images of releases 1.0 and 1.3 read.
+// Its value is the annotation of the pod when the container starts.
 func topologyEnv() []corev1.EnvVar {
 	source := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + slinkyv1beta1.AnnotationTopologySpec + "']"}}
 	return []corev1.EnvVar{{Name: "POD_TOPOLOGY", ValueFrom: source}, {Name: topologyVariable, ValueFrom: source}}
 }
 
-// limit tells the image what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB. Both the
+// limit sets variables with what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB. Both the
 // limits of the container and those of the pod hold.
 func limit(spec *corev1.PodSpec) {
 	c := slurmdOf(spec)

@@ -66,8 +66,8 @@ func (in Input) sshdConfigDigest() string {
 	return label.TextDigest(map[string]string{sshd.ConfigFile: in.SshdConfig})
 }
 
-// sshDigests are the annotations that say what a worker's logins were configured with. A changed sssd.conf is that of new
-// workers; it replaces none.
+// sshDigests are the annotations with digests of what a worker's logins were configured with. A changed sssd.conf is for new workers;
+// it replaces none.
 func sshDigests(in Input) map[string]string {
 	out := map[string]string{}
 	if in.NodeSet.Spec.SSH.Enabled {
@@ -79,7 +79,7 @@ func sshDigests(in Input) map[string]string {
 	return out
 }
 
-// addHostKeys gives all workers of a NodeSet the same host keys, so that a worker that replaces another is the host that ssh clients know.
+// addHostKeys gives all workers of a NodeSet the same host keys, so that a worker that replaces another is the same host for ssh clients.
 // Where the user mounts host keys, nothing is added.
 func addHostKeys(n *slinkyv1beta1.NodeSet, spec *corev1.PodSpec) {
 	c := slurmdOf(spec)

@@ -35,7 +35,7 @@ type Input struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 	Images        image.Set
-	// Protected says that workers are kept from being evicted from the beginning.
+	// Protected is true if workers are protected from eviction from the beginning.
 	Protected bool
 	// SshdConfig is the sshd_config that spec.ssh names in a ConfigMap; empty for none.
 	SshdConfig string
