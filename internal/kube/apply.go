@@ -52,7 +52,7 @@ type step struct {
 	live   client.Object  // nil: there is none
 	fields map[string]any // of live
 	opts   options
-	// refused is what the server would say to the intent; then live is made anew.
+	// refused is the error with which the server would refuse the intent; then live is made anew.
 	refused *ImmutableError
 }
 
@@ -129,7 +129,7 @@ func (a *Applier) examine(ctx context.Context, owner, desired client.Object) (st
 	if s.fields, err = fields(live); err != nil {
 		return step{}, fmt.Errorf("encoding %s: %w", want.ref(), err)
 	}
-	// Typed objects read from the server, not from the cache, do not say what they are.
+	// Typed objects read from the server, not from the cache, have no kind and version.
 	s.fields["apiVersion"], s.fields["kind"] = want.object.GetAPIVersion(), want.object.GetKind()
 	s.change.Path = difference(want.gvk.GroupKind(), want.object.Object, s.fields)
 	if s.change.Path == "" && live.GetAnnotations()[IntentAnnotation] == want.digest {

@@ -21,7 +21,7 @@ import (
 // The condition types by which kubectl wait, Argo CD, Flux and Helm judge any object
 // (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
 const (
-	// ConditionReady is true when everything is as the spec says.
+	// ConditionReady is true when everything is as in the spec.
 	ConditionReady = "Ready"
 	// ConditionReconciling is true while something is on its way there by itself.
 	ConditionReconciling = "Reconciling"
@@ -29,8 +29,8 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// The reasons of the summary conditions while there is nothing to say; otherwise their reason is that of the first part
-// or problem. They have the values of the constants in api/.
+// The reasons of the summary conditions while there is nothing to report; otherwise their reason is that of the first part or problem.
+// They have the values of the constants in api/.
 const (
 	// ReasonAvailable is why Ready is true.
 	ReasonAvailable = "Available"
@@ -49,7 +49,7 @@ const (
 // noteLength is the most that the API server takes as an event's note.
 const noteLength = 1024
 
-// SetCondition puts c into the list and says whether anything but the time changed. lastTransitionTime is now if the
+// SetCondition puts c into the list and reports whether anything but the time changed. lastTransitionTime is now if the
 // status changed, and stays otherwise. now is when the decision was made; conditions have whole seconds.
 func SetCondition(conditions *[]metav1.Condition, c metav1.Condition, now time.Time) bool {
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
@@ -72,15 +72,15 @@ type Summary struct {
 
 // Part is one thing that has to be ready for the whole to be ready.
 type Part struct {
-	// Name says which: "controller", "workers", "configuration".
+	// Name is the part: "controller", "workers", "configuration".
 	Name string
-	// Ready says whether it is. If so, nothing else matters.
+	// Ready is true if the part is ready. If so, nothing else matters.
 	Ready bool
-	// Stalled says that it will not become ready by itself.
+	// Stalled is true if it will not become ready by itself.
 	Stalled bool
 	// Reason is an API constant in CamelCase.
 	Reason string
-	// Message says what is missing, in a sentence.
+	// Message is what is missing, in a sentence.
 	Message string
 }
 
@@ -155,8 +155,8 @@ func (s Summary) set(conditions *[]metav1.Condition, kind string, status bool, o
 	SetCondition(conditions, c, s.Now)
 }
 
-// Report writes the summary into the conditions of obj and tells by an event what is new. That is a Warning when problems that need
-// a person appear or change, and a Normal one when the object becomes ready. It is the one place where users' mistakes become
+// Report writes the summary into the conditions of obj and records an event about what is new. That is a Warning when problems that
+// need a person appear or change, and a Normal one when the object becomes ready. It is the one place where users' mistakes become
 // visible; at rest it does nothing. conditions are those of obj's status, as they were read.
 func Report(recorder events.EventRecorder, obj client.Object, conditions *[]metav1.Condition, s Summary) {
 	wasStalled, wasReady := statusOf(*conditions, ConditionStalled), statusOf(*conditions, ConditionReady)

@@ -171,7 +171,7 @@ func (j judged) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return err
 }
 
-// countingMapper counts what asks the server about a kind that it does not know.
+// countingMapper counts calls that ask the server about an unknown kind.
 type countingMapper struct {
 	meta.RESTMapper
 	asked int

@@ -25,7 +25,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 )
 
-// annotationMisfit has what Kind.Misfit says of a definition in a cache.
+// annotationMisfit has what Kind.Misfit returned for a definition in a cache.
 const annotationMisfit = "coxswain.dev/misfit"
 
 // Definitions are caches of CustomResourceDefinitions of others, by the definition's name. Each holds that one only, since the operator may
@@ -83,9 +83,9 @@ func judge(kind foreignkind.Kind) toolscache.TransformFunc {
 	}
 }
 
-// Fit says whether the API server has a kind that can be used. Where there is no definition of it, or one that does not fit, the manager's
-// RESTMapper is not asked: it would ask the server for an unknown kind each time. It notices a CRD that is installed later; so Fit is to be
-// asked when an object is wanted, not once at the start.
+// Fit returns whether the API server has a kind that can be used. Where there is no definition of it, or one that does not fit, the
+// manager's RESTMapper is not asked: it would ask the server for an unknown kind each time. It notices a CRD that is installed later;
+// so Fit is to be asked when an object is wanted, not once at the start.
 func (d Definitions) Fit(ctx context.Context, mapper meta.RESTMapper, kind foreignkind.Kind) (foreignkind.Fit, error) {
 	crd := newDefinition()
 	switch err := d[kind.Definition].Get(ctx, client.ObjectKey{Name: kind.Definition}, crd); {
@@ -108,16 +108,16 @@ func (d Definitions) Fit(ctx context.Context, mapper meta.RESTMapper, kind forei
 }
 
 const (
-	// discoveryDelay is when what a definition concerns is looked at once more, and then after three times as long each. API servers
-	// serve a kind, and say so, a moment after the last event of its definition; no event tells when. Several API servers do it each in its
-	// own time, and one that has much to do takes more than seconds.
+	// discoveryDelay is when the objects that a definition concerns are looked at once more, and then after three times as long each. API
+	// servers serve a kind, and list it, a moment after the last event of its definition; no event marks that. Several API servers do it
+	// each in its own time, and a busy one takes more than seconds.
 	discoveryDelay = 5 * time.Second
 	// discoveryTimeout is for how long that is done.
 	discoveryTimeout = 3 * time.Minute
 )
 
-// Watch has wake called when a definition comes, changes or goes, and some times more within discoveryTimeout; it says which objects are
-// to be reconciled then.
+// Watch has wake called when a definition comes, changes or goes, and some times more within discoveryTimeout; wake returns which
+// objects are to be reconciled then.
 func (d Definitions) Watch(b *builder.Builder, definition string, wake func(context.Context) []ctrl.Request) {
 	b.WatchesRawSource(source.Kind(d[definition], newDefinition(), waker(wake)))
 }
@@ -135,7 +135,7 @@ func waker(wake func(context.Context) []ctrl.Request) handler.TypedFuncs[*unstru
 	changed := func(ctx context.Context, q queue) {
 		add(ctx, q)
 		ctx = context.WithoutCancel(ctx) // it ends with the event
-		// The queue keeps one time for each object, so it cannot be told of all.
+		// The queue keeps one time for each object, so it cannot take all of them.
 		for after := discoveryDelay; after < discoveryTimeout; after *= 3 {
 			time.AfterFunc(after, func() { add(ctx, q) })
 		}

@@ -21,7 +21,7 @@ import (
 // ReasonImmutable is the reason of a condition about a change that Kubernetes does not allow.
 const ReasonImmutable = "ImmutableField"
 
-// ImmutableError says that a change cannot be made to an existing object. Nothing was sent, or the server refused it.
+// ImmutableError is a change that cannot be made to an existing object. Nothing was sent, or the server refused it.
 type ImmutableError struct {
 	// Object is the object that cannot be changed.
 	Object Ref
@@ -29,7 +29,7 @@ type ImmutableError struct {
 	Path string
 	// From and To are the values now and wanted, cut to 80 characters; empty for Secrets and for lists and maps.
 	From, To string
-	// WayOut says what a person can do about it.
+	// WayOut is what a person can do about it.
 	WayOut string
 }
 
@@ -50,7 +50,7 @@ func (e *ImmutableError) As(target any) bool {
 // ReasonRejected is the reason of a condition about an object that the API server does not accept.
 const ReasonRejected = "InvalidSpec"
 
-// RejectedError says that the API server found the content of an object invalid, as a rule because of something that a
+// RejectedError is the API server's refusal of the content of an object as invalid, as a rule because of something that a
 // user wrote into a pod template, a Service or a claim. Sending it again does not help.
 type RejectedError struct {
 	// Object is the object that was refused.
@@ -239,7 +239,7 @@ func claimChange(desired, live map[string]any) string {
 	return ""
 }
 
-// asRefusal turns the server's "no" into an error that says who can do what. Its own "field is immutable" becomes an ImmutableError
+// asRefusal turns the server's refusal into an error that states who can do what. Its own "field is immutable" becomes an ImmutableError
 // where it was not recognised above, as for removals inside a Job's template. Any other refusal of the content becomes a
 // RejectedError. Errors worth retrying come back as they are.
 func asRefusal(want intent, err error) error {
@@ -257,7 +257,7 @@ func asRefusal(want intent, err error) error {
 	return &RejectedError{Object: want.ref(), Err: err}
 }
 
-// mayRecreate says whether the caller's wish to recreate can be granted: never for data and keys.
+// mayRecreate reports whether the caller's wish to recreate can be granted: never for data and keys.
 func mayRecreate(live client.Object, opts options) bool {
 	if _, claim := live.(*corev1.PersistentVolumeClaim); claim {
 		return false

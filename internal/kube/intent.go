@@ -113,7 +113,7 @@ func ownRollingUpdate(kind schema.GroupKind, content map[string]any) {
 }
 
 // digestOf is the first 16 hexadecimal digits of the SHA-256 of the canonical JSON. Values of a Secret do not enter it, only their
-// names: whoever may read metadata could try a digest against guesses. Changed values are seen by comparing them.
+// names: a user who may read metadata could try guesses against a digest. Changed values are seen by comparing them.
 func digestOf(content map[string]any, desired client.Object) (string, error) {
 	if _, isSecret := desired.(*corev1.Secret); isSecret {
 		content = maps.Clone(content)

@@ -16,12 +16,12 @@ import (
 // Marks are labels and annotations that one field manager has on a pod.
 type Marks struct {
 	Labels, Annotations map[string]string
-	// ResourceVersion is that of the pod as it was read, if nothing of it may have changed since; empty if that does not matter.
+	// ResourceVersion is that of the pod as it was read, if the pod must not have changed since; empty if that does not matter.
 	ResourceVersion string
 }
 
-// Mark gives a pod exactly these marks of a field manager: those that it has put there before and that are not among them go. It
-// returns the marked pod, of which only name, UID and resource version are told, for Changed.
+// Mark gives a pod exactly these marks of a field manager: others that it has put there before are removed. It returns the marked pod
+// with only name, UID and resource version, for Changed.
 func Mark(ctx context.Context, c client.Client, pod *corev1.Pod, manager string, marks Marks) (*corev1.Pod, error) {
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(marks.Labels).WithAnnotations(marks.Annotations)
 	if marks.ResourceVersion != "" {

@@ -22,13 +22,13 @@ type memory struct{ settled *lru.Cache }
 type settledAt struct {
 	resourceVersion string
 	standing        string
-	// reported is true when the log has said that the server stores the object differently.
+	// reported is true once it is logged that the server stores the object differently.
 	reported bool
 }
 
 func newMemory() memory { return memory{settled: lru.New(memorySize)} }
 
-// holds says whether the intent stood at the resource version of the live object or later. Later means that the cache
+// holds reports whether the intent stood at the resource version of the live object or later. Later means that the cache
 // has not seen our own write yet, so that comparing with it would repeat the call.
 func (m memory) holds(uid types.UID, liveVersion, standing string) bool {
 	s, ok := m.get(uid)

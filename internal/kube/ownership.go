@@ -18,7 +18,7 @@ import (
 // it has the value of the constant in api/.
 const ReasonConflict = "NameConflict"
 
-// ConflictError says that an object we want to write exists and is not ours. It was not touched.
+// ConflictError is an object that we want to write and that exists and is not ours. It was not touched.
 //
 // An object is ours when its controller is the owner; or when it has no controller and either carries IntentAnnotation or may be
 // adopted. Adopted is what has no controller and at least one label, and all labels that we want it to have with the same values.
@@ -64,7 +64,7 @@ const (
 	foreign
 )
 
-// standingOf says how the live object relates to the owner.
+// standingOf returns how the live object relates to the owner.
 func standingOf(owner client.Object, want intent, live client.Object) standing {
 	controller := metav1.GetControllerOf(live)
 	switch {

@@ -137,7 +137,7 @@ func TestASharedObjectBelongsToAllItsOwners(t *testing.T) {
 	if got := live.GetOwnerReferences(); len(got) != 2 || metav1.GetControllerOf(live) != nil {
 		t.Errorf("owners: %v", got)
 	}
-	// A third party that wants it for itself alone is told; nothing of a shared object is pruned.
+	// A third owner that wants it for itself alone gets an error; nothing of a shared object is pruned.
 	result, err := e.Prune(t.Context(), e.owner, nil, &corev1.ConfigMap{})
 	if err != nil || result.Wrote() {
 		t.Errorf("pruned %s, %v", result, err)

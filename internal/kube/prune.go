@@ -43,7 +43,7 @@ func Prunable() []client.Object {
 	}
 }
 
-// isPrunable says whether kind is in Prunable, or is a component that a SlurmCluster composes.
+// isPrunable reports whether kind is in Prunable, or is a component that a SlurmCluster composes.
 func (a *Applier) isPrunable(kind schema.GroupKind) bool {
 	return kind.Group == "slinky.slurm.net" || slices.ContainsFunc(Prunable(), func(obj client.Object) bool {
 		gvk, err := apiutil.GVKForObject(obj, a.scheme)
@@ -88,7 +88,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, keep []client.
 	return result, errors.Join(failures...)
 }
 
-// identity tells objects apart within a namespace.
+// identity identifies an object within a namespace.
 type identity struct {
 	kind schema.GroupKind
 	name string

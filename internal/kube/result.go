@@ -41,7 +41,7 @@ type Change struct {
 // Result is what Apply or Prune did, in order. Objects that failed are in the error instead.
 type Result struct{ Changes []Change }
 
-// Wrote says whether anything was sent to the server.
+// Wrote reports whether anything was sent to the server.
 func (r Result) Wrote() bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Action != Unchanged && c.Action != Waiting })
 }

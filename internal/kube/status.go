@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// PatchStatus writes the status of after, if it differs from that of before, the object as it was read. It says whether
-// it wrote. The whole status belongs to us, so this is for our own kinds only: the status of a pod is the kubelet's.
+// PatchStatus writes the status of after, if it differs from that of before, the object as it was read. It reports whether it wrote.
+// The whole status belongs to us, so this is for our own kinds only: the status of a pod is the kubelet's.
 //
-// The write is tied to the resource version of after. That is the one of before, unless whoever computed the status has changed the
-// object in the version that was read, and notes there what came of it. If the object has changed meanwhile, nothing is written and
-// the error satisfies apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also
-// keeps several writers of one status from undoing each other's conditions. That the object is gone is no error. After a write, after
-// has the resource version that came of it, so that the same pass may write again.
+// The write is tied to the resource version of after. That is the one of before, unless the caller has changed the object in the
+// version that was read, and recorded the result in after. If the object has changed meanwhile, nothing is written and the error satisfies
+// apierrors.IsConflict: what was computed may be out of date, and the reconcile is to be repeated. It also keeps several writers of one
+// status from undoing each other's conditions. It is no error if the object is gone. After a write, after has the new resource version,
+// so that the same pass may write again.
 func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) (bool, error) {
 	was, err := fields(before)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Applier) PatchStatus(ctx context.Context, before, after client.Object) 
 	u.SetResourceVersion(after.GetResourceVersion())
 	err = a.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if apierrors.IsNotFound(err) {
-		return false, nil // nobody is left to be told
+		return false, nil // the object is gone
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing the status of %s: %w", refOf(a.scheme, before), err)

@@ -24,7 +24,7 @@ func difference(kind schema.GroupKind, desired, live map[string]any) string {
 // and holding it costs tens of megabytes; a kind or list that is missing here costs one superfluous call, no more.
 type comparison struct {
 	kind schema.GroupKind
-	// exact says that an empty map is another thing than none. It does not count for what cannot be changed anyway.
+	// exact is true if an empty map differs from none. It does not count for what cannot be changed anyway.
 	exact bool
 }
 
@@ -34,7 +34,7 @@ func (c comparison) maps(path, field string, desired, live map[string]any) strin
 	}
 	for _, key := range sortedKeys(desired) {
 		if key == IntentAnnotation {
-			continue // compared by itself: as a path it says nothing about what differs
+			continue // compared by itself: as a path it does not show what differs
 		}
 		at := key
 		if path != "" {
@@ -127,7 +127,7 @@ func find(list []any, id string, key func(map[string]any) string) map[string]any
 	return nil
 }
 
-// isAtomicMap says whether Kubernetes replaces the map of this name as a whole (x-kubernetes-map-type: atomic), so that
+// isAtomicMap reports whether Kubernetes replaces the map of this name as a whole (x-kubernetes-map-type: atomic), so that
 // a key too many is a difference. A selector with one more label selects other pods.
 func isAtomicMap(field string) bool {
 	switch field {
@@ -137,7 +137,7 @@ func isAtomicMap(field string) bool {
 	return false
 }
 
-// mergeKey returns how items of the list of this name are told apart, or nil for a list that is replaced as a whole.
+// mergeKey returns how items of the list of this name are identified, or nil for a list that is replaced as a whole.
 // Source: the listType and listMapKey markers of k8s.io/api.
 func (c comparison) mergeKey(field string) func(map[string]any) string {
 	switch field {

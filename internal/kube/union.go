@@ -19,7 +19,7 @@ import (
 // probe. Server-side apply adds our member and leaves that of somebody else, so that the server refuses both. And it takes
 // nothing away from an emptyDir of ours, which is empty. Such parts are replaced by ours as a whole before the apply.
 
-// foreign says whether a part called field has members in the live object that ours lacks and that cannot stand beside ours.
+// foreign reports whether a part called field has members in the live object that ours lacks and that cannot stand beside ours.
 func (c comparison) foreign(field string, desired, live map[string]any) bool {
 	if !c.hasTemplate() {
 		return false
@@ -71,7 +71,7 @@ func (c comparison) replacements(path, field string, desired, live any) []operat
 		}
 		var out []operation
 		for _, key := range sortedKeys(want) {
-			if path != "" || key == "spec" { // nothing of the kind is elsewhere, and keys there would need escapes
+			if path != "" || key == "spec" { // there are no others elsewhere, and keys there would need escapes
 				out = append(out, c.replacements(path+"/"+key, key, want[key], have[key])...)
 			}
 		}

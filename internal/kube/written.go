@@ -58,7 +58,7 @@ type unseen struct {
 	uid             types.UID
 	resourceVersion string // of the object as written; empty when it was deleted
 	generation      int64  // of the object as written
-	// existed says that the cache had the object when it was written: if it has it no more, it is gone.
+	// existed is true if the cache had the object when it was written: once the cache lacks it, it is gone.
 	existed bool
 }
 
@@ -66,7 +66,7 @@ func newWritten(cached, live client.Reader, scheme *runtime.Scheme) *written {
 	return &written{cached: cached, live: live, scheme: scheme, owners: lru.New(maxOwners)}
 }
 
-// Behind says whether the cache still lacks something that was written for owner, or lacked it when owner was read from there.
+// Behind reports whether the cache still lacks something that was written for owner, or lacked it when owner was read from there.
 // If so, the reconciler returns without deciding anything: the event that closes the gap wakes it, or has it come back when it
 // arrived meanwhile.
 func (a *Applier) Behind(ctx context.Context, owner client.Object) (bool, error) {
@@ -166,7 +166,7 @@ func (w *written) behind(ctx context.Context, owner client.Object) (bool, error)
 	return false, nil
 }
 
-// shows says whether an object is as it was written, or newer, or another one.
+// shows reports whether an object is as it was written, or newer, or a different object.
 func shows(obj client.Object, write unseen) bool {
 	if write.resourceVersion == "" {
 		return obj.GetUID() != write.uid || obj.GetDeletionTimestamp() != nil
@@ -175,7 +175,7 @@ func shows(obj client.Object, write unseen) bool {
 	return err != nil || order >= 0 // incomparable versions must not stop a reconciler for ever
 }
 
-// seen says whether the cache shows the write or something newer.
+// seen reports whether the cache shows the write or something newer.
 func (w *written) seen(ctx context.Context, key objectKey, write unseen) (bool, error) {
 	cached, err := w.get(ctx, w.cached, key)
 	if err != nil {

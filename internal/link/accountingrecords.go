@@ -19,15 +19,15 @@ type accountingRecorder struct {
 	view       *view
 	load       *loadLimit
 
-	mu       sync.Mutex   // held by whoever asks
-	client   *rest.Client // that has said what is known
+	mu       sync.Mutex   // held by the goroutine that asks
+	client   *rest.Client // the source of what is known
 	known    map[int64]*rest.JobRecord
 	lookback time.Duration
 	last     JobRecords
 }
 
-// accountingOverlap is how much earlier than the last time slurmdbd is asked about. slurmctld tells it of jobs later than of their end, and
-// the three have clocks of their own.
+// accountingOverlap is how far a question to slurmdbd goes back before the last one. slurmctld reports jobs to it some time after their
+// end, and all three have clocks of their own.
 const accountingOverlap = 5 * time.Minute
 
 // CollectAccountingJobs asks slurmdbd for the jobs that waited, ran or ended within a time, and returns what is known afterwards. If the
@@ -67,7 +67,7 @@ func (r *accountingRecorder) collect(ctx context.Context, lookback time.Duration
 	return r.last, nil
 }
 
-// join adds what slurmdbd has told to what was known. Of what it has not told again, those jobs stay that had ended, and not too long ago.
+// join adds slurmdbd's answer to what was known. Of the jobs missing in the answer, those stay that had ended, and not too long ago.
 func join(known map[int64]*rest.JobRecord, list []rest.JobRecord, oldest time.Time) map[int64]*rest.JobRecord {
 	next := make(map[int64]*rest.JobRecord, len(known)+len(list))
 	for id, j := range known {

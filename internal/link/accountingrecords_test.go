@@ -43,7 +43,7 @@ func TestSlurmdbdIsAskedForWhatIsNew(t *testing.T) {
 		after(10 * time.Minute)
 		collect(done, stays)
 		after(10 * time.Minute)
-		collect(done, stays) // slurmdbd does not tell of the first any more, which is known
+		collect(done, stays) // slurmdbd no longer returns the first, which is known
 		after(time.Hour)
 		collect(stays)
 		if len(asked) != 4 || asked[0] >= asked[1] {

@@ -25,16 +25,16 @@ type request struct {
 	deadline time.Time
 	// caller is the span of the caller, where writes are traced.
 	caller trace.SpanContext
-	// abandoned says that the caller has gone, so that nobody wants the write any more.
+	// abandoned is true once the caller has gone, so that nobody wants the write any more.
 	abandoned atomic.Bool
 }
 
-// A batcher joins requests that say the same.
+// A batcher joins requests for the same change.
 type batcher struct {
 	clock  clock.Clock
 	window time.Duration
 	write  func(ctx context.Context, nodes []string, c change) Failures
-	// held says why some nodes are left as they are. It is asked right before a write.
+	// held returns why some nodes are left as they are. It is called right before a write.
 	held func(ctx context.Context, nodes []string, c change) Failures
 	// wrote is called after each batch.
 	wrote func()
@@ -60,7 +60,7 @@ func (b *batcher) enqueue(r *request) bool {
 	return true
 }
 
-// waiting says that there is something of a kind in the queue.
+// waiting reports whether the queue has a request of a kind.
 func (b *batcher) waiting(kind func(change) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,17 +70,16 @@ func (b *batcher) waiting(kind func(change) bool) bool {
 func (b *batcher) signal() {
 	select {
 	case b.more <- struct{}{}:
-	default: // it is told already
+	default: // it is woken already
 	}
 }
 
 // maxWindows bounds how far the window grows, in windows.
 const maxWindows = 6
 
-// run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that come
-// while it writes will be the next batch. While requests keep coming, the window doubles up to maxWindows. Whoever cordons a
-// thousand nodes takes seconds for it. A busy machine shows them to us in bursts, between which less time passes than the longest
-// window.
+// run collects requests for a window from the first one on, then writes them, and so on until the context ends. Those that come while
+// it writes will be the next batch. While requests keep coming, the window doubles up to maxWindows. Cordoning a thousand nodes takes
+// seconds. A busy machine shows them to us in bursts, between which less time passes than the longest window.
 func (b *batcher) run(ctx context.Context) {
 	defer b.end()
 	window := b.window
@@ -110,7 +109,7 @@ func (b *batcher) run(ctx context.Context) {
 	}
 }
 
-// writeGroup writes what a group says, but for requests whose deadline has passed.
+// writeGroup writes the change of a group, but for requests whose deadline has passed.
 func (b *batcher) writeGroup(ctx context.Context, g *group) {
 	failures := b.held(ctx, slices.Collect(maps.Keys(g.nodes)), g.change)
 	now := b.clock.Now()
@@ -156,7 +155,7 @@ func (b *batcher) take() *batch {
 	return out
 }
 
-// end answers whoever waits.
+// end answers all callers that wait.
 func (b *batcher) end() {
 	b.mu.Lock()
 	queue := b.queue
@@ -167,7 +166,7 @@ func (b *batcher) end() {
 	}
 }
 
-// A group is requests that say the same.
+// A group is requests for the same change.
 type group struct {
 	change   change
 	nodes    map[string]struct{}
@@ -207,7 +206,7 @@ func (g *group) answer(failures Failures) {
 	}
 }
 
-// A batch is groups of which no two speak of the same node, in order of their first request.
+// A batch is groups of which no two have the same node, in order of their first request.
 type batch struct {
 	groups []*group
 	by     map[string]*group
@@ -216,7 +215,7 @@ type batch struct {
 
 func newBatch() *batch { return &batch{by: map[string]*group{}, of: map[string]string{}} }
 
-// add takes a request up, or refuses it because it says something else about a node than the batch does.
+// add takes a request up, or refuses it because the batch has another change of one of its nodes.
 func (b *batch) add(r *request) bool {
 	for _, name := range r.nodes {
 		if other, known := b.of[name]; known && other != r.change.key {

@@ -20,7 +20,7 @@ const ChecksUser = "soperatorchecks"
 // finds it by its comment.
 //
 // 24.11 takes a job of a user that slurmctld cannot look up, and holds it for ever. So the link looks at the first job, cancels one
-// like that, and says Unauthorized, as 26.05 does by itself.
+// like that, and returns Unauthorized, as 26.05 does by itself.
 func (l *Link) SubmitJob(ctx context.Context, s rest.Submission) (int64, error) {
 	client, as := l.connection.get(), l.connection.checks.Load()
 	if as == nil {
@@ -50,10 +50,11 @@ func (l *Link) Job(ctx context.Context, id int64) (rest.JobRecord, error) {
 	return l.connection.get().Job(ctx, id)
 }
 
-// CheckJobs lists the jobs of ChecksUser whose comment is ours, for whoever has lost their numbers. slurmrestd sends all jobs there are.
+// CheckJobs lists the jobs of ChecksUser whose comment is ours, for callers that have lost their numbers. slurmrestd sends all jobs
+// there are.
 //
-// Users are told apart by uid, since slurmrestd may know no names. While the uid is not known, that of the first job counts: nobody else
-// can have copied a comment before that job was there.
+// Users are distinguished by uid, since slurmrestd may have no names. While the uid is not known, that of the first job counts: nobody
+// else can have copied a comment before that job was there.
 func (l *Link) CheckJobs(ctx context.Context, ours func(comment string) bool) ([]rest.JobRecord, error) {
 	jobs, err := l.connection.get().JobRecords(ctx, func(j rest.JobRecord) bool { return j.UserID != rest.Nobody && ours(j.Comment) })
 	if err != nil || len(jobs) == 0 {

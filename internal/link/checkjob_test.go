@@ -58,7 +58,7 @@ func TestJobsOfChecksAreThoseOfTheirUser(t *testing.T) {
 	}
 }
 
-// slurmrestd has no accounts of a jail, so that it tells no names of users.
+// slurmrestd has no accounts of a jail, so that it returns no names of users.
 func TestJobsOfChecksAreThoseOfTheirUIDWhereSlurmTellsNoNames(t *testing.T) {
 	s, l := checking(t, fake.Options{Nameless: true})
 	id, err := l.SubmitJob(t.Context(), check)

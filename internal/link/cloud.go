@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Hardware asks what the record of a node says of its machine.
+// Hardware asks for the machine in the record of a node.
 func (w *writer) Hardware(ctx context.Context, node string) (rest.Hardware, error) {
 	return w.connection.get().Hardware(ctx, node)
 }

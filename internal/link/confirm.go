@@ -10,10 +10,10 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// Confirm asks Slurm now and returns the Snapshot that the answer made: the last look before something is destroyed that
-// the named nodes stand for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. Only a list
-// confirms that Slurm does not have a node; the answer that nothing changed since a list does not. That answer confirms anything only while
-// slurmctld's clock has gone on since the list. If it has not, or slurmctld does not tell, Confirm asks for a list.
+// Confirm asks Slurm now and returns the Snapshot of the answer: the last look before something is destroyed that the named nodes stand
+// for. It is an error when Slurm did not answer, or when the snapshot is not Fresh. Only a list confirms that Slurm does not have a
+// node; the answer that nothing changed since a list does not. That answer confirms anything only while slurmctld's clock has gone on
+// since the list. If it has not, or slurmctld does not report its time, Confirm asks for a list.
 //
 // Any number of callers share one request, as long as it is sent after each of them called. While requests have taken
 // more of slurmrestd's time than they may, Confirm waits; the context bounds that.
@@ -32,8 +32,8 @@ func (l *Link) Confirm(ctx context.Context, nodes ...string) (*Snapshot, error) 
 	return snapshot, nil
 }
 
-// Relist lets the next request be for all nodes instead of for what changed. Asked what changed since a list that lacked a
-// node by mistake, Slurm says for ever that nothing did. An answer that is on its way may undo that, so whoever needs a later
+// Relist lets the next request be for all nodes instead of for what changed. Asked what changed since a list that lacked a node by
+// mistake, Slurm answers for ever that nothing did. An answer that is on its way may undo that, so a caller that needs a later
 // Snapshot.Listed calls Relist again until it is there.
 func (l *Link) Relist() { l.nodes.relist() }
 

@@ -31,7 +31,7 @@ func TestConfirmSeesWhatJustHappened(t *testing.T) {
 	})
 }
 
-// A list that lacked a node by mistake stands for as long as nothing changes: Slurm says that nothing did.
+// A list that lacked a node by mistake stands for as long as nothing changes: Slurm answers that nothing did.
 func TestThatANodeIsAbsentIsToldByAList(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, l *Link) *Snapshot{
 		"which Confirm asks for": func(t *testing.T, l *Link) *Snapshot {

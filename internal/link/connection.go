@@ -17,7 +17,7 @@ import (
 // callTimeout bounds one call to slurmrestd; listing 10,000 nodes took 2.2 s.
 const callTimeout = time.Minute
 
-// A connection has the client for the current endpoint of slurmrestd, and knows how long slurmrestd worked for it.
+// A connection has the client for the current endpoint of slurmrestd, and records how long slurmrestd worked for it.
 type connection struct {
 	issuer issuer
 	// checks makes the tokens of ChecksUser. checksUID is the uid of that user by a job of it; 0 is not known yet.
@@ -46,7 +46,7 @@ func (c *connection) get() *rest.Client {
 	return c.client
 }
 
-// leadsTo says whether the endpoint is the one in use.
+// leadsTo reports whether the endpoint is the one in use.
 func (c *connection) leadsTo(endpoint string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

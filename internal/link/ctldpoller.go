@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// A ctldPoller asks the slurmctlds of a cluster who answers and what is loaded, as long as somebody needs to know.
+// A ctldPoller asks the slurmctlds of a cluster which of them answer and what is loaded, as long as that is needed.
 type ctldPoller struct {
 	clock      clock.Clock
 	interval   time.Duration
@@ -42,12 +42,12 @@ func newCtldPoller(options Options, connection *connection, load *loadLimit, pub
 	return p
 }
 
-// Attend says what somebody needs to know; it takes the place of what was needed before. Nothing is asked until then.
-// Afterwards the slurmctlds are asked at once, when they come back, and as Interest says; subscribers are told of a Change
-// of Slurmctld when the answer is another one than before.
+// Attend sets what a caller needs to know; it takes the place of what was needed before. Nothing is asked until then. Afterwards the
+// slurmctlds are asked at once, when they come back, and according to Interest; subscribers get a Change of Slurmctld when the answer
+// differs from the one before.
 func (l *Link) Attend(interest Interest) { l.ctlds.attend(interest) }
 
-// Daemons returns what the slurmctlds said last.
+// Daemons returns the last answer of the slurmctlds.
 func (l *Link) Daemons() Daemons { return *l.ctlds.daemons.Load() }
 
 func (p *ctldPoller) attend(interest Interest) {
@@ -136,7 +136,7 @@ func (p *ctldPoller) next(interest Interest, d Daemons, failures int) (interval 
 	return max(interval, p.load.wait(now, aboutDaemons, !settled)), !settled || interest.Watch
 }
 
-// keep keeps an answer and tells subscribers what is new.
+// keep keeps an answer and publishes what is new to subscribers.
 func (p *ctldPoller) keep(next Daemons) {
 	old := p.daemons.Swap(&next)
 	if i := slices.IndexFunc(next.Controllers, func(c rest.Controller) bool { return c.Responding }); i >= 0 {

@@ -13,21 +13,21 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Slurmctld is the Node of a Change that says that something else is known of the slurmctlds. No node has that name.
+// Slurmctld is the Node of a Change about the slurmctlds. No node has that name.
 const Slurmctld = "/slurmctld"
 
-// Daemons is what the slurmctlds of a cluster said last.
+// Daemons is the last answer of the slurmctlds of a cluster.
 type Daemons struct {
 	// Asked is when they were asked, by the link's clock; zero when they never were.
 	Asked time.Time
 	// Controllers are all slurmctlds, the primary first, as slurmrestd reaches them. Nil while slurmrestd does not answer.
 	Controllers []rest.Controller
-	// Release is that of slurmctld where it tells it, else that of slurmrestd; empty while nobody answers.
+	// Release is that of slurmctld where it reports it, else that of slurmrestd; empty while neither answers.
 	Release string
-	// Parameters are the SlurmctldParameters that slurmctld has loaded, if Loaded says that they are known.
+	// Parameters are the SlurmctldParameters that slurmctld has loaded, if Loaded.
 	Parameters []string
 	Loaded     bool
-	// Why says why Parameters are not known, in one line.
+	// Why is why Parameters are not known, in one line.
 	Why string
 }
 
@@ -37,9 +37,9 @@ func (d Daemons) equal(other Daemons) bool {
 		slices.Equal(d.Parameters, other.Parameters) && d.Why == other.Why
 }
 
-// Interest is what somebody needs to know of the slurmctlds.
+// Interest is what a caller needs to know of the slurmctlds.
 type Interest struct {
-	// Settled says of an answer that nothing else is waited for. Until then slurmctld is asked twice a second.
+	// Settled reports whether an answer leaves nothing to wait for. Until then slurmctld is asked twice a second.
 	Settled func(Daemons) bool
 	// Watch goes on asking who answers, as often as the nodes are polled, for a cluster with backups.
 	Watch bool
@@ -48,7 +48,7 @@ type Interest struct {
 // ctldTimeout bounds a request to the slurmctlds.
 const ctldTimeout = 10 * time.Second
 
-// askSlurmctlds pings the slurmctlds and asks the active one what it has loaded. The error says that nobody knows.
+// askSlurmctlds pings the slurmctlds and asks the active one what it has loaded. With an error nothing is known.
 func askSlurmctlds(ctx context.Context, client *rest.Client, now time.Time) (Daemons, error) {
 	limited, cancel := context.WithTimeout(ctx, ctldTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ type Budget struct {
 	// Limit is how many there may be within a minute, Spent how many there were in the last one.
 	Limit int
 	Spent int
-	// Until is when more may follow, if somebody was told to wait; zero otherwise.
+	// Until is when more may follow, if a caller has to wait; zero otherwise.
 	Until time.Time
 }
 
@@ -30,7 +30,7 @@ type deletionBudget struct {
 
 	mu    sync.Mutex
 	spent []spending // of the last minute, oldest first
-	until time.Time  // somebody was told to wait until then
+	until time.Time  // a caller has to wait until then
 }
 
 // spending is some actions at one time.
@@ -39,7 +39,7 @@ type spending struct {
 	n  int
 }
 
-// drop drops actions that are older than the window, and says how many are left.
+// drop drops actions that are older than the window, and returns how many are left.
 func (b *deletionBudget) drop(now time.Time) int {
 	b.spent = slices.DeleteFunc(b.spent, func(old spending) bool { return now.Sub(old.at) >= deletionBudgetInterval })
 	sum := 0
@@ -75,7 +75,7 @@ func (b *deletionBudget) spend(now time.Time, n, limit int) (granted int, again 
 	return granted, again
 }
 
-// look says how much is spent.
+// look returns how much is spent.
 func (b *deletionBudget) look(now time.Time) Budget {
 	limit := b.max()
 	b.mu.Lock()
@@ -90,8 +90,8 @@ func (b *deletionBudget) look(now time.Time) Budget {
 // minDeletionBudget is the limit of small clusters.
 const minDeletionBudget = 20
 
-// max is how many destructive actions a minute may have: what the options say, or half of the nodes that Slurm listed when its list
-// was last trusted. So an error of ours cannot take a whole cluster before somebody sees it.
+// max is how many destructive actions a minute may have: by the options, or half of the nodes that Slurm listed when its list was last
+// trusted. So an error of ours cannot take a whole cluster before somebody sees it.
 func (b *deletionBudget) max() int {
 	if b.limit > 0 {
 		return b.limit
@@ -110,5 +110,5 @@ func (l *Link) Spend(now time.Time, n int) (granted int, again time.Time) {
 	return granted, again
 }
 
-// Budget says how much of the budget is spent.
+// Budget returns how much of the budget is spent.
 func (l *Link) Budget(now time.Time) Budget { return l.deletions.look(now) }

@@ -17,8 +17,8 @@ type diagRecorder struct {
 	view       *view
 	load       *loadLimit
 
-	mu     sync.Mutex   // held by whoever asks
-	client *rest.Client // that has said what is known
+	mu     sync.Mutex   // held by the goroutine that asks
+	client *rest.Client // the source of what is known
 	last   rest.Diag
 	taken  time.Time // when last was asked for; zero: it has not been answered
 }

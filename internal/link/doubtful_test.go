@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// A flag that is not known may mean jobs. Only the list of jobs says that it does not.
+// A flag that is not known may mean jobs. Only the list of jobs shows that it does not.
 func TestANodeWithAFlagThatIsNotKnownIsFreeWhenTheListOfJobsSaysSo(t *testing.T) {
 	for name, test := range map[string]struct {
 		suspended bool

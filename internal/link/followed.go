@@ -13,11 +13,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Followed is the Node of a Change that says that something else is known of the jobs that somebody follows. No node has that name.
+// Followed is the Node of a Change about the jobs that a caller follows. No node has that name.
 const Followed = "/followed"
 
-// A followedJobs knows the states of the jobs that somebody waits for the end of. It asks after polls of the nodes, while one of
-// them has not ended.
+// A followedJobs has the states of the jobs whose end a caller waits for. It asks after polls of the nodes, while one of the jobs has
+// not ended.
 type followedJobs struct {
 	connection *connection
 	view       *view
@@ -30,13 +30,13 @@ type followedJobs struct {
 	known  map[int64]jobFact
 }
 
-// jobFact is what Slurm said of a job. One that it does not have has no state.
+// jobFact is Slurm's answer about a job. A job that Slurm does not have has no state.
 type jobFact struct {
 	state  []string
 	exists node.Answer
 }
 
-// over says that nothing else will be said of the job.
+// over reports whether Slurm's answer about the job is final.
 func (f jobFact) over() bool {
 	return f.exists == node.No || f.exists == node.Yes && rest.Finished(f.state)
 }
@@ -48,12 +48,12 @@ func newFollowedJobs(connection *connection, view *view, load *loadLimit, publis
 	}
 }
 
-// FollowJobs says for the end of which jobs somebody waits, by their numbers. It takes the place of what the same one followed before.
-// While one of the jobs has not ended, their states are asked for. When one has changed, subscribers are told a Change of Followed.
+// FollowJobs sets the jobs whose end a caller waits for, by their numbers. It takes the place of what the same caller followed before.
+// While one of the jobs has not ended, their states are asked for. When one has changed, subscribers get a Change of Followed.
 func (l *Link) FollowJobs(who string, ids ...int64) { l.followed.follow(who, ids) }
 
-// JobState returns the state of a job that somebody follows, and whether Slurm has it. It is Unknown until Slurm has answered. No is
-// what slurmctld says of a job that it has forgotten, or never had.
+// JobState returns the state of a job that a caller follows, and whether Slurm has it. It is Unknown until Slurm has answered. No is
+// the answer for a job that slurmctld has forgotten, or never had.
 func (l *Link) JobState(id int64) (state []string, exists node.Answer) {
 	l.followed.mu.Lock()
 	defer l.followed.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *followedJobs) all() map[int64]bool {
 	return all
 }
 
-// open are the jobs of which something else may be said yet.
+// open are the jobs whose state may still change.
 func (f *followedJobs) open() map[int64]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +119,7 @@ func (f *followedJobs) poll(ctx context.Context) {
 	}
 }
 
-// note keeps what was answered about jobs, and says whether anything of it is new.
+// note keeps what was answered about jobs, and reports whether anything of it is new.
 func (f *followedJobs) note(asked map[int64]bool, states []rest.JobState) (changed bool) {
 	found := make(map[int64]jobFact, len(states))
 	for _, s := range states {

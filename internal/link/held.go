@@ -12,11 +12,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// ErrHeld says that a node was left as it is, because somebody else has drained it or set it down.
+// ErrHeld is for a node that was left as it is, because somebody else has drained it or set it down.
 var ErrHeld = errors.New("somebody else has drained the node or set it down")
 
-// held says which nodes somebody else has drained or set down since a change of their states was decided. They are left out of the
-// change: Slurm knows no write that depends on what is there, and would lose the reason.
+// held returns the nodes that somebody else has drained or set down since a change of their states was decided. They are left out of
+// the change: Slurm has no conditional writes, and would lose the reason.
 //
 // So the writer asks Slurm once more. It asks about each of a few nodes, and for the list of all when they are many, if the limits
 // allow a request and the answer is short. Otherwise it uses the last answer, which is as old as polls are apart. A drain is written
@@ -47,7 +47,7 @@ func (w *writer) held(ctx context.Context, nodes []string, c change) Failures {
 		}
 	}
 	if len(failures) > 0 {
-		w.nodes.poke() // so that everybody sees what somebody else has said
+		w.nodes.poke() // so that all see somebody else's reason
 	}
 	return failures
 }
@@ -70,9 +70,9 @@ func (w *writer) askAbout(ctx context.Context, names []string) (map[string]*rest
 	return answers, nil
 }
 
-// overrides says whether the change would override what somebody else has said. A drain joins the reason of a node that is DOWN. A drain
-// for a reboot or a replacement takes the place of that for which the machine is rebooted or replaced. A drain that the comment notes may be
-// ended by whoever relies on the note.
+// overrides reports whether the change would override somebody else's state or reason. A drain joins the reason of a node that is DOWN.
+// A drain for a reboot or a replacement takes the place of that for which the machine is rebooted or replaced. A drain that the comment
+// notes may be ended by a change that relies on the note.
 func (c change) overrides(n *rest.Node) bool {
 	if (node.Reason{Text: n.Reason}).Ours() {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// A jobFollower keeps what is known of the jobs on the nodes that somebody wants to know about.
+// A jobFollower keeps what is known of the jobs on the nodes that callers want to know about.
 type jobFollower struct {
 	connection *connection
 	view       *view
@@ -22,7 +22,7 @@ type jobFollower struct {
 	wake       // the jobs can be asked for
 
 	mu        sync.Mutex
-	interests map[string]hostlist.Set // nodes by who wants to know their jobs
+	interests map[string]hostlist.Set // nodes by the caller that wants their jobs
 	suspended suspendedPolls
 }
 
@@ -33,9 +33,9 @@ func newJobFollower(connection *connection, view *view, load *loadLimit, publish
 	}
 }
 
-// WantJobs says for which nodes somebody needs to know the jobs and when they end; it takes the place of what the same
-// one wanted before, and without nodes nothing is wanted any more. Jobs are asked for only while somebody wants them:
-// of all answers of slurmrestd theirs is the longest. When it is there, subscribers are told the names of those nodes.
+// WantJobs sets the nodes whose jobs a caller needs, with when they end; it takes the place of what the same caller wanted before, and
+// without nodes nothing is wanted any more. Jobs are asked for only while a caller wants them: of all answers of slurmrestd theirs is
+// the longest. When it is there, subscribers get the names of those nodes.
 func (l *Link) WantJobs(who string, nodes ...string) { l.jobs.want(who, nodes) }
 
 func (f *jobFollower) want(who string, nodes []string) {
@@ -54,7 +54,7 @@ func (f *jobFollower) want(who string, nodes []string) {
 	}
 }
 
-// wanted are the nodes that anybody wants to know the jobs of.
+// wanted are the nodes whose jobs any caller wants.
 func (f *jobFollower) wanted() hostlist.Set {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,11 +67,11 @@ func (f *jobFollower) wanted() hostlist.Set {
 	return all
 }
 
-// run asks for the jobs after polls of the nodes, and when somebody else wants to know them, until the context ends. That may take
+// run asks for the jobs after polls of the nodes, and when another caller wants them, until the context ends. That may take
 // a minute, for which the nodes do not wait.
 func (f *jobFollower) run(ctx context.Context) { f.wake.run(ctx, f.poll) }
 
-// poll asks for the jobs, if somebody wants to know them and they may be asked for. What failed is asked for again after
+// poll asks for the jobs, if a caller wants them and they may be asked for. What failed is asked for again after
 // the next poll of the nodes.
 func (f *jobFollower) poll(ctx context.Context) {
 	wanted := f.wanted()
@@ -112,7 +112,7 @@ func (f *jobFollower) poll(ctx context.Context) {
 	}
 }
 
-// account notes what a call about jobs cost. It says how old the answer may get.
+// account notes what a call about jobs cost. It returns how old the answer may get.
 func (f *jobFollower) account(asked time.Time) (staleAfter time.Duration) {
 	now := f.view.now()
 	f.load.take(now, aboutJobs, f.connection.lastWork(listJobs))

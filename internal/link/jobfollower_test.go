@@ -65,7 +65,7 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 	})
 }
 
-// Of a job that is COMPLETING when its node drains, the list says so; of one that is later, its state.
+// The list shows that a job is COMPLETING when its node drains; if it is so later, its state does.
 func TestItIsKnownWhichJobsAreCompleting(t *testing.T) {
 	for name, early := range map[string]bool{"when they are listed": true, "and when only their states are asked for": false} {
 		t.Run(name, func(t *testing.T) {

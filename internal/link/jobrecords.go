@@ -18,7 +18,7 @@ import (
 type JobRecords struct {
 	// Taken is when Slurm was asked which jobs there are, and in which states; zero when it has not answered yet.
 	Taken time.Time
-	// Jobs are sorted by number. Their states are as new as Taken. What else is told of a job may be older, as it is read one by one.
+	// Jobs are sorted by number. Their states are as new as Taken. The rest of a job may be older, as jobs are read one by one.
 	Jobs []*rest.JobRecord
 	// Missing is how many jobs there are of which nothing but the state is known yet.
 	Missing int
@@ -34,8 +34,8 @@ type jobRecorder struct {
 	load       *loadLimit
 	wanted     func(rest.JobState) bool // which jobs are read; nil: all
 
-	mu     sync.Mutex   // held by whoever asks
-	client *rest.Client // that has said what is known
+	mu     sync.Mutex   // held by the goroutine that asks
+	client *rest.Client // the source of what is known
 	known  map[int64]recorded
 	began  time.Time // when the first states of all jobs were asked for, until all jobs are known; zero afterwards
 	last   JobRecords

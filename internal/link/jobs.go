@@ -20,31 +20,31 @@ type JobOnNode struct {
 	User string
 	// End is when Slurm will end the job at the latest; zero when it has no time limit.
 	End time.Time
-	// Completing says that it has ended, and that its processes or its epilog have not.
+	// Completing is true if the job has ended, and its processes or its epilog have not.
 	Completing bool
 }
 
 // jobTable is what is known of the jobs on some nodes.
 type jobTable struct {
-	// taken is when Slurm was asked for what the table says, and listed when for a whole list.
+	// taken is when Slurm was asked for what is in the table, and listed when for a whole list.
 	taken, listed time.Time
-	// since is when Slurm gave the list, and client who told it.
+	// since is when Slurm gave the list, and client the one that got it.
 	since  listTime
 	client *rest.Client
-	// staleAfter is the age from which the table says nothing; zero: none.
+	// staleAfter is the age from which the table is not used; zero: none.
 	staleAfter time.Duration
 	covered    hostlist.Set
 	of         map[string][]JobOnNode
-	// partial says that nodes of a job could not be told.
+	// partial is true if nodes of a job could not be read.
 	partial bool
-	// statesSeen says that the states of all these jobs were seen since they were listed. So a job whose state is not told any more
-	// has ended.
+	// statesSeen is true if the states of all these jobs were seen since they were listed. So a job whose state is no longer returned has
+	// ended.
 	statesSeen, stateMissing bool
 }
 
-// Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are known,
-// which may be to be none, and Unknown otherwise. Then nobody asked for them with WantJobs, Slurm has not answered yet, or the
-// answer contradicts what Slurm says about the node.
+// Jobs returns the jobs that occupy a node, sorted by their end, those without limit last. The answer is Yes when they are known, which
+// may be to be none, and Unknown otherwise. Then nobody asked for them with WantJobs, Slurm has not answered yet, or the answer
+// contradicts the state of the node.
 //
 // A node that looks idle may have jobs that are suspended.
 func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
@@ -54,7 +54,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	state := s.said(name)
 	busy := state.Busy()
 	if state.Doubtful() {
-		busy = node.No // as far as the list of jobs says so, and not because none is suspended
+		busy = node.No // by the list of jobs, and not because none is suspended
 	} else if busy == node.No && s.unsuspended.After(s.changedAt[name]) {
 		return nil, node.Yes
 	}
@@ -78,7 +78,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	return nil, node.Unknown
 }
 
-// lacksJobs says whether the jobs of one of some nodes are not known.
+// lacksJobs reports whether the jobs of any of some nodes are not known.
 func (s *Snapshot) lacksJobs(wanted hostlist.Set) bool {
 	for name := range wanted {
 		if _, known := s.Jobs(name); known != node.Yes {
@@ -98,7 +98,7 @@ func (s *Snapshot) LastEnd(name string) (end time.Time, known node.Answer) {
 	return list[len(list)-1].End, known
 }
 
-// WithJobs returns a snapshot that knows the jobs of some nodes, for tests and tools.
+// WithJobs returns a snapshot with the jobs of some nodes, for tests and tools.
 func (s *Snapshot) WithJobs(jobs map[string][]JobOnNode) *Snapshot {
 	next := *s
 	next.jobs = &jobTable{taken: s.Taken, listed: s.Taken, covered: hostlist.SetOf(), of: jobs}
@@ -128,7 +128,7 @@ const maxNodesOfJob = 1 << 17
 // maxNodesOfJobs bounds the nodes of all jobs together: sixteen jobs on each of the most nodes.
 const maxNodesOfJobs = 16 * rest.MaxNodes
 
-// tabulate sorts jobs by node, as far as somebody wants to know.
+// tabulate sorts jobs by node, for the wanted nodes.
 //
 // The nodes of all jobs together are bounded as well: a job may name as many as there can be.
 func tabulate(taken time.Time, list rest.JobList, wanted hostlist.Set) (*jobTable, error) {
@@ -170,8 +170,8 @@ func (t *jobTable) changed(old *jobTable) []string {
 // maxJobsAge is how long the ends of jobs are believed to stay as they are. They change when somebody changes a time limit.
 const maxJobsAge = 5 * time.Minute
 
-// endsHold says that no job can have come to the wanted nodes since they were listed: they drain, or have none. What may have
-// happened, that a job has ended, its state tells, in a hundredth of the bytes.
+// endsHold reports whether no job can have come to the wanted nodes since they were listed: they drain, or have none. A job may only
+// have ended, which its state shows in a hundredth of the bytes.
 func (t *jobTable) endsHold(now time.Time, wanted hostlist.Set, snapshot *Snapshot) bool {
 	if t == nil || wanted.Difference(t.covered).Len() > 0 || t.partial || t.stateMissing || now.Sub(t.listed) > maxJobsAge {
 		return false

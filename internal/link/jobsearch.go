@@ -26,7 +26,7 @@ type jobSearch struct {
 	// needed are the partitions that have to stay, and holders the jobs for which they do.
 	needed  map[string]bool
 	holders []int64
-	// listed says that ids are those of the last list that are to be read yet. read are all that were to be read so far.
+	// listed is true if ids are the jobs of the last list that are still to be read. read are all that were to be read so far.
 	listed bool
 	ids    []int64
 	read   map[int64]bool
@@ -39,10 +39,10 @@ func newJobSearch(client *rest.Client, names []string) *jobSearch {
 // maxJobsLookedAt is how many jobs are looked at one by one, 12 kB each.
 const maxJobsLookedAt = 150
 
-// errLoadLimit says that the limit of slurmrestd's load does not let the next question be asked yet.
+// errLoadLimit is returned while the limit of slurmrestd's load does not allow the next question.
 var errLoadLimit = errors.New("slurmrestd has worked enough for now")
 
-// goesOn says whether a search is the one for these partitions.
+// goesOn reports whether a search is for these partitions.
 func (s *jobSearch) goesOn(client *rest.Client, names []string) bool {
 	return s != nil && s.client == client && slices.Equal(s.names, names)
 }

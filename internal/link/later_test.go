@@ -141,7 +141,7 @@ func TestAnUndrainIsGivenUpThatIsNotAnswered(t *testing.T) {
 	})
 }
 
-// An administrator drains a node just before we do, or just before we end our drain: Slurm would forget what was said.
+// An administrator drains a node just before we do, or just before we end our drain: Slurm would forget the reason.
 func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		ours  string // the drain that is there before

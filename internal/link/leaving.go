@@ -38,19 +38,19 @@ func newLeaving(nodes bool, connection *connection, view *view, load *loadLimit,
 	return &leaving{nodes: nodes, connection: connection, view: view, load: load, publish: publish, wake: newWake(), free: map[string]bool{}}
 }
 
-// LeavePartitions says which partitions are to go when no job needs them. Their lines in slurm.conf take no new jobs. The list takes the
-// place of the one before. When a partition may go, subscribers are told a Change of Slurmctld.
+// LeavePartitions sets which partitions are to go when no job needs them. Their lines in slurm.conf take no new jobs. The list takes
+// the place of the one before. When a partition may go, subscribers get a Change of Slurmctld.
 func (l *Link) LeavePartitions(names ...string) {
 	l.leaving.leave(names)
 	l.needs.leave(names)
 }
 
-// FreePartitions are those of the partitions that are to go of which slurmctld has said that no job needs them. They stay so while they
-// are among those of LeavePartitions: nobody can submit a job to them.
+// FreePartitions are the partitions of LeavePartitions that no job needs, by slurmctld's answer. They stay so while they are among
+// those of LeavePartitions: nobody can submit a job to them.
 func (l *Link) FreePartitions() map[string]bool { return l.leaving.freed() }
 
-// LeaveNodes says which nodes that have lines in slurm.conf are to go when no job runs there or names them. Their lines drain them. It is as with
-// LeavePartitions, but that a job may name such a node at any time.
+// LeaveNodes sets which nodes that have lines in slurm.conf are to go when no job runs there or names them. Their lines drain them. It
+// is as with LeavePartitions, but that a job may name such a node at any time.
 func (l *Link) LeaveNodes(names ...string) { l.leavingNodes.leave(names) }
 
 // FreeNodes are those of the nodes that are to go of which no job is known, as with FreePartitions.
@@ -127,8 +127,8 @@ func (p *leaving) took(about subject, call string) {
 	p.load.take(p.view.now(), about, p.connection.lastWork(call))
 }
 
-// note keeps which partitions may go, and tells subscribers when there is one. What another endpoint than the current one says is of no
-// use.
+// note keeps which partitions may go, and publishes to subscribers when there is one. Answers of any endpoint but the current one are
+// of no use.
 func (p *leaving) note(client *rest.Client, free []string) {
 	if client != p.connection.get() {
 		return

@@ -138,7 +138,7 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 		if got := questions(); got != jobs+2 || !l.FreePartitions()["other"] {
 			t.Errorf("it is free: %t, after %d questions, want one for each job, and two for their states", l.FreePartitions()["other"], got)
 		}
-		l.leaving.leave([]string{"main"}) // one job is enough to know that it is needed, and the same is read again
+		l.leaving.leave([]string{"main"}) // one job is enough to show that it is needed, and the same is read again
 		s.SetPartition("main", "DRAIN")
 		after(10 * time.Minute)
 		s.ResetCounters()

@@ -63,8 +63,8 @@ const (
 	notTrusted = "Slurm does not answer, or its answers are in doubt"
 )
 
-// LeavingJobs says which jobs need the partitions that are to go, as they were counted last: every minute at most. Subscribers are told a
-// Change of Slurmctld when that is something else than before.
+// LeavingJobs returns which jobs need the partitions that are to go, as they were counted last: every minute at most. Subscribers get a
+// Change of Slurmctld when that changes.
 func (l *Link) LeavingJobs() need.Answer {
 	l.needs.mu.Lock()
 	defer l.needs.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Link) LeavingJobs() need.Answer {
 	return l.needs.answer
 }
 
-// leave says which partitions are to go.
+// leave sets which partitions are to go.
 func (j *leavingJobs) leave(names []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,7 +123,7 @@ func (j *leavingJobs) note(names []string, answer need.Answer) {
 	}
 }
 
-// count counts the jobs. It says false when Slurm may not be asked yet, or has not answered.
+// count counts the jobs. It returns false when Slurm may not be asked yet, or has not answered.
 func (j *leavingJobs) count(ctx context.Context, client *rest.Client, names []string) (need.Answer, bool) {
 	if known, ok := j.others.recent(maxRecordsAge); ok {
 		return answerOf(known, names), true

@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// tellsOf expects what is said of the jobs in partition other.
+// tellsOf expects a text about the jobs in partition other.
 func tellsOf(t *testing.T, l *Link, want string) {
 	t.Helper()
 	if got := l.LeavingJobs().Words([]string{"other"}); got != want {

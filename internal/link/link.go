@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// Config says where a cluster's slurmrestd is and how to be let in.
+// Config is where a cluster's slurmrestd is and how to authenticate to it.
 type Config struct {
 	// Endpoint is like "http://slurm-restapi.default:6820".
 	Endpoint string
@@ -29,11 +29,11 @@ type Config struct {
 
 // Options are what links have in common; the zero value is useful.
 type Options struct {
-	// Clock tells the time and makes timers; the default is the real one.
+	// Clock gives the time and makes timers; the default is the real one.
 	Clock clock.Clock
 	// Interval is the time between the end of an answer and the next poll; the default is one second.
 	Interval time.Duration
-	// Window is how long a write waits for others that say the same; the default is 50 ms.
+	// Window is how long a write waits for others of the same change; the default is 50 ms.
 	Window time.Duration
 	// Budget is how many destructive actions a cluster may see within a minute; the default is half of its nodes, and
 	// never less than 20.

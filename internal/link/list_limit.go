@@ -25,7 +25,7 @@ func newListLimit() listLimit {
 	return listLimit{rate.NewLimiter(rate.Every(minListInterval), maxListBurst)}
 }
 
-// took counts an answer. Only the answer tells whether it was a long one, so it is counted afterwards.
+// took counts an answer. Only the answer shows whether it was a long one, so it is counted afterwards.
 func (s listLimit) took(now time.Time) { s.limiter.ReserveN(now, 1) }
 
 // wait is how long to wait until there may be another.

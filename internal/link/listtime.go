@@ -14,7 +14,7 @@ import (
 
 // A listTime is when Slurm gave a list. It is what a later question for changes is about. Slurm answers that by the times of its
 // changes. When its clock was set back, or another slurmctld took over on a host whose clock is behind, changes have times before that of
-// the list. Until the clock is there again, Slurm says that nothing changed, whatever did.
+// the list. Until the clock is there again, Slurm answers that nothing changed, whatever did.
 type listTime struct {
 	// updated is slurmctld's time of the list; zero: there is none, so a whole one is asked for.
 	updated time.Time
@@ -23,19 +23,18 @@ type listTime struct {
 }
 
 const (
-	// maxClockLoss is how much less time may have passed by slurmctld's clock than by ours. It tells whole seconds.
+	// maxClockLoss is how much less time may have passed by slurmctld's clock than by ours. It has whole seconds.
 	maxClockLoss = 2 * time.Second
 	// clockInterval is the longest time for which the word that nothing changed is taken without a look at slurmctld's clock.
 	clockInterval = 30 * time.Second
 )
 
-// wentOn says that slurmctld's clock, which showed told when it was asked at asked, has gone on since the list as ours has.
+// wentOn reports whether slurmctld's clock, which showed told when asked at asked, has gone on since the list as ours has.
 func (t listTime) wentOn(asked, told time.Time) bool {
 	return !told.Before(t.updated.Add(asked.Sub(t.there) - maxClockLoss))
 }
 
-// holds says whether Slurm's word that nothing changed since the list is worth anything. It is not when slurmctld does not say what time
-// it is.
+// holds reports whether to believe Slurm that nothing changed since the list. It is false when slurmctld does not report its time.
 func (t listTime) holds(ctx context.Context, client *rest.Client, clock clock.PassiveClock) bool {
 	limited, cancel := context.WithTimeout(ctx, ctldTimeout)
 	defer cancel()

@@ -51,7 +51,7 @@ const (
 	waiterBoostTimeout = time.Minute
 )
 
-// passesOn says whether the nodes get what a subject does not need.
+// passesOn reports whether the nodes get what a subject does not need.
 func (s subject) passesOn() bool { return s == aboutJobs || s == aboutDaemons }
 
 // A loadLimit bounds how long slurmrestd works for our requests. It has a token bucket for each subject, whose tokens are

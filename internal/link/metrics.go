@@ -117,7 +117,7 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collect tells how one link is now.
+// collect sends the present metrics of one link.
 func (m *metrics) collect(to chan<- prometheus.Metric, l *Link, now time.Time) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{l.key.Namespace, l.key.Name}, labels...)...)

@@ -22,10 +22,10 @@ type nodePoller struct {
 	load       *loadLimit
 	done       <-chan struct{} // closed when the link has ended
 	wake                       // somebody wants the next poll soon
-	turn       chan struct{}   // held by whoever asks for the nodes: a semaphore of one
+	turn       chan struct{}   // held by the goroutine that asks for the nodes: a semaphore of one
 
-	// publish tells subscribers of changed nodes, answered is called after each answer, trustChanged when the snapshot is trusted
-	// more or less than before. They do not block.
+	// publish sends changed nodes to subscribers, answered is called after each answer, trustChanged when the snapshot is trusted more or
+	// less than before. They do not block.
 	publish      func(nodes ...string)
 	answered     func()
 	trustChanged func()
@@ -168,7 +168,7 @@ func (p *nodePoller) pollInTurn(ctx context.Context) {
 		p.poke()
 		return
 	}
-	_ = p.poll(ctx, false) // the snapshot says what became of it
+	_ = p.poll(ctx, false) // the snapshot shows what became of it
 }
 
 // poll asks Slurm for the nodes and swaps the snapshot. With certain, the word that nothing changed is not taken without a look at
@@ -185,7 +185,7 @@ func (p *nodePoller) poll(ctx context.Context, certain bool) error {
 		list, err = nodes(ctx, client, time.Time{}, timeout)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // Whoever asked went away; that says nothing about Slurm, to nobody.
+		return ctx.Err() // The caller went away; that means nothing about Slurm.
 	}
 	interval, current := p.account(number, client, asked, list, err)
 	p.noteClock(number, asked, certain || !list.Unchanged, err)
@@ -197,7 +197,7 @@ func (p *nodePoller) poll(ctx context.Context, certain bool) error {
 	var seen Trust
 	p.view.swap(func(stored *Snapshot) *Snapshot {
 		old = stored
-		seen = p.view.snapshot().Trust // by whoever looked since the last answer, which may have got old meanwhile
+		seen = p.view.snapshot().Trust // by those who looked since the last answer, which may have got old meanwhile
 		next, changed = old.following(asked, list, err)
 		next.staleAfter = 3*interval + staleGracePeriod
 		next = next.withChanges(changed, p.view.now())
@@ -238,8 +238,8 @@ func (p *nodePoller) noteClock(number int, asked time.Time, certain bool, err er
 // wholeListTimeout is how long lists are asked for as a whole after one that was suspect or lacked nodes.
 const wholeListTimeout = 2 * time.Minute
 
-// suspect lets lists be asked for as a whole after one that is suspect. Asked what changed since a list that was
-// wrong, Slurm would say that nothing did, and so confirm it for ever.
+// suspect lets lists be asked for as a whole after one that is suspect. Asked what changed since a list that was wrong, Slurm would
+// answer that nothing did, and so confirm it for ever.
 func (p *nodePoller) suspect(asked time.Time, suspected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,8 +279,8 @@ const (
 
 var errEndpoint = errors.New("the endpoint of slurmrestd changed meanwhile")
 
-// account notes what the answer to a poll cost and says when the next one follows. An answer of an endpoint that is not
-// the current one any more is of no use.
+// account notes what the answer to a poll cost and returns when the next one follows. An answer of an endpoint that is no longer the
+// current one is of no use.
 func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, list rest.NodeList, err error) (interval time.Duration, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,7 +324,7 @@ const (
 	afterWriteInterval = 2 * time.Second
 )
 
-// answersSoon says that the limits let the nodes be asked for, and that the answer keeps nobody waiting. Either lists are short, or
+// answersSoon reports whether the limits let the nodes be asked for, and the answer keeps nobody waiting. Either lists are short, or
 // we have changed nothing since the last one, so that there is a list only if somebody else has.
 func (p *nodePoller) answersSoon(written time.Time) bool {
 	p.mu.Lock()

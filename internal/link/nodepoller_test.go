@@ -196,7 +196,7 @@ func TestABrokenConnectionIsNotTheLossOfSlurm(t *testing.T) {
 	})
 }
 
-// Whoever has the turn and waits keeps others from asking, and nothing has failed. Whoever looked meanwhile has to look again.
+// A goroutine that has the turn and waits keeps others from asking, and nothing has failed. Those that looked meanwhile have to look again.
 func TestTheEndOfASilenceIsTold(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, _ *fake.Slurm, l *Link) {
 		after(10 * time.Second)

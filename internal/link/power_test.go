@@ -15,7 +15,7 @@ import (
 
 func TestPowerOnRequest(t *testing.T) {
 	for name, test := range map[string]struct {
-		// before is what somebody has said of the node.
+		// before is the reason that somebody has given the node.
 		before string
 		ask    func(l *Link, ctx context.Context, nodes []string) Failures
 		held   bool

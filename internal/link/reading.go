@@ -23,19 +23,19 @@ import (
 // Configuration is what slurmctld is to read.
 type Configuration struct {
 	Digest string
-	// Loaded says whether slurmctld has read it. Where it does not tell what it has read, that is believed readTimeout later.
+	// Loaded reports whether slurmctld has read it. Where slurmctld does not report what it has read, that is assumed readTimeout later.
 	Loaded func(Daemons) bool
 }
 
 const (
-	// readTimeout is how long a configuration is taken to be on its way to a slurmctld that does not tell which one it has read. New workers
+	// readTimeout is how long a configuration is taken to be on its way to a slurmctld that does not report which one it has read. New workers
 	// wait a little longer for the deletion of records (nodeset.MaxRecordDeleteTime).
 	readTimeout = 80 * time.Second
-	// maxAbsence is how long a configuration waits for nodes of which nobody knows whether jobs name them.
+	// maxAbsence is how long a configuration waits for nodes of which it is not known whether jobs name them.
 	maxAbsence = 5 * time.Minute
 )
 
-// ErrNamed says that a record was not deleted because a job names its node, or may do so.
+// ErrNamed is for a record that was not deleted because a job names its node, or may do so.
 var ErrNamed = errors.New("a job names the node, or may do so; slurmctld would end it if it read its configuration without the record")
 
 // readings keep deletions of records and readings of the configuration apart.
@@ -46,7 +46,7 @@ type readings struct {
 
 	mu     sync.Mutex
 	wanted Configuration
-	since  time.Time // when that was said first
+	since  time.Time // when that was first set
 	// overtaken is when something else was wanted before slurmctld had read what was: that may be on its way still.
 	overtaken time.Time
 	// absent are nodes whose records were deleted in order to be made anew, with when. It is zero while they are being deleted.
@@ -59,8 +59,8 @@ func newReadings(view *view, daemons func() Daemons, publish func(nodes ...strin
 	return &readings{view: view, daemons: daemons, publish: publish, absent: map[string]time.Time{}}
 }
 
-// Configure says what slurmctld is to read, before it may. From then until it has, Renew deletes no record of a node that a job may name. It
-// returns the nodes that were deleted before and have not registered since, as Absent does.
+// Configure sets what slurmctld is to read, before it may. From then until it has, Renew deletes no record of a node that a job may
+// name. It returns the nodes that were deleted before and have not registered since, as Absent does.
 func (l *Link) Configure(c Configuration) []string {
 	r := l.readings
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (l *Link) Configure(c Configuration) []string {
 	return slices.Sorted(maps.Keys(r.absent))
 }
 
-// read says whether slurmctld has read what it is to read. The caller holds the lock.
+// read reports whether slurmctld has read what it is to read. The caller holds the lock.
 func (r *readings) read() bool {
 	now := r.view.now()
 	if r.since.IsZero() || !r.overtaken.IsZero() && now.Sub(r.overtaken) <= readTimeout {
@@ -96,8 +96,8 @@ func (l *Link) Renew(ctx context.Context, nodes []string) Failures {
 	return failures
 }
 
-// ForgetUnnamed deletes records of nodes, but for those that a job may name: they stay, with ErrNamed. After that, and when Slurm did not say,
-// the jobs are not looked at for leavingInterval, and all stay.
+// ForgetUnnamed deletes records of nodes, but for those that a job may name: they stay, with ErrNamed. After that, and when Slurm did
+// not answer, the jobs are not looked at for leavingInterval, and all stay.
 func (l *Link) ForgetUnnamed(ctx context.Context, nodes []string) Failures {
 	var unnamed []string
 	if l.readings.mayAsk() {
@@ -118,7 +118,7 @@ func (l *Link) ForgetUnnamed(ctx context.Context, nodes []string) Failures {
 	return failures
 }
 
-// mayAsk says whether it is time to look at the jobs again.
+// mayAsk reports whether it is time to look at the jobs again.
 func (r *readings) mayAsk() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +161,7 @@ func (r *readings) end(nodes []string, failures Failures) {
 	}
 }
 
-// notice forgets the nodes that have registered, and tells subscribers when there are some.
+// notice forgets the nodes that have registered, and publishes to subscribers when there are some.
 func (r *readings) notice() {
 	r.mu.Lock()
 	before, snapshot := len(r.absent), r.view.snapshot()
@@ -183,8 +183,8 @@ func (l *Link) Absent() []string {
 	return slices.Sorted(maps.Keys(l.readings.absent))
 }
 
-// Endangered are those of the absent nodes that jobs name which a slurmctld would end that read its configuration now. Where that is not
-// known they are all that have been absent for less than maxAbsence; the error says why, if there is a reason.
+// Endangered are the absent nodes named by jobs that a slurmctld would end if it read its configuration now. Where that is not known
+// they are all that have been absent for less than maxAbsence; the error is the reason, if there is one.
 func (l *Link) Endangered(ctx context.Context) ([]string, error) {
 	absent := l.Absent()
 	if len(absent) == 0 {

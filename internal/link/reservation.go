@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Reservations asks Slurm for all reservations. They are few, and asked for when somebody has to know.
+// Reservations asks Slurm for all reservations. They are few, and asked for when they are needed.
 func (l *Link) Reservations(ctx context.Context) ([]rest.Reservation, error) {
 	return l.connection.get().Reservations(ctx)
 }

@@ -30,15 +30,15 @@ const (
 // suspectTimeout is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
 const suspectTimeout = 5 * time.Minute
 
-// maxClockDifference is the difference up to which two clocks show the same: Slurm tells seconds, and an answer takes its time.
+// maxClockDifference is the difference up to which two clocks show the same: Slurm has whole seconds, and an answer takes its time.
 const maxClockDifference = 30 * time.Second
 
 // A Snapshot is what is known of a cluster's nodes at one time. It never changes.
 type Snapshot struct {
-	// Taken is when Slurm was asked for what the snapshot says, by the link's clock; zero when it never answered.
+	// Taken is when Slurm was asked for what is in the snapshot, by the link's clock; zero when it never answered.
 	Taken time.Time
-	// Listed is when Slurm was asked for its last list; since then it has only said that nothing changed. What it does not
-	// have is known from then.
+	// Listed is when Slurm was asked for its last list; since then it has only answered that nothing changed. What it does not have is
+	// known from then.
 	Listed time.Time
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
@@ -48,9 +48,9 @@ type Snapshot struct {
 	Trust Trust
 	// Since is when the trust became what it is.
 	Since time.Time
-	// Why says why the snapshot is not Fresh, in one line; it is empty when it is.
+	// Why is why the snapshot is not Fresh, in one line; it is empty when it is.
 	Why string
-	// Unauthorized says that it is not Fresh because Slurm does not accept the token.
+	// Unauthorized is true if the snapshot is not Fresh because Slurm does not accept the token.
 	Unauthorized bool
 	// Meta is the cluster's name and slurmrestd's release.
 	Meta rest.Meta
@@ -60,8 +60,8 @@ type Snapshot struct {
 
 	nodes  map[string]*rest.Node
 	places *places
-	jobs   *jobTable // nil while nobody wants to know, or nothing is known
-	// boundExceeded says which bound the last list of jobs exceeded; empty for none.
+	jobs   *jobTable // nil while nobody wants them, or nothing is known
+	// boundExceeded is the bound that the last list of jobs exceeded; empty for none.
 	boundExceeded string
 	// changedAt is when the list was there in which a node last differed. unsuspended is when Slurm was asked for the states of all
 	// jobs and none was one that may hold nodes that look idle.
@@ -100,13 +100,13 @@ func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 	return nil, node.Unknown
 }
 
-// Forgotten says of a node that Slurm does not have that it vanished between two lists together with most dynamic nodes of the
-// cluster. Then nobody deleted its record, which Slurm does only to nodes without jobs: slurmctld has lost its state. What ran
-// there may still run. A link that has just started knows of no such thing.
+// Forgotten reports whether a node that Slurm does not have vanished between two lists together with most dynamic nodes of the cluster.
+// Then nobody deleted its record, which Slurm does only for nodes without jobs: slurmctld has lost its state. What ran there may still
+// run. For a link that has just started it is false.
 func (s *Snapshot) Forgotten(name string) bool { return s.forgotten[name] }
 
-// Deleted says that what the snapshot has of a node is a record that the link has begun to delete since Slurm was asked. Who registers
-// under the name meanwhile is another one.
+// Deleted reports whether the snapshot's record of a node is one that the link has begun to delete since Slurm was asked. A node that
+// registers under the name meanwhile is another one.
 func (s *Snapshot) Deleted(name string) bool {
 	at, ok := s.deleted[name]
 	return ok && !s.Taken.After(at)
@@ -125,7 +125,7 @@ func (s *Snapshot) State(name string) node.State {
 	return state
 }
 
-// said is the state of a node as Slurm says it.
+// said is the state of a node as Slurm reports it.
 func (s *Snapshot) said(name string) node.State {
 	if n, ok := s.nodes[name]; ok && s.Trust == Fresh {
 		return node.Parse(n.State)
@@ -133,7 +133,7 @@ func (s *Snapshot) said(name string) node.State {
 	return node.State{}
 }
 
-// Reason is why a node is in its state, as Slurm says, by Slurm's clock; the zero value if nothing is known of the node.
+// Reason is Slurm's reason for the state of a node, by Slurm's clock; the zero value if nothing is known of the node.
 func (s *Snapshot) Reason(name string) node.Reason {
 	if n, _ := s.Node(name); n != nil {
 		return ReasonOf(n)
@@ -141,12 +141,12 @@ func (s *Snapshot) Reason(name string) node.Reason {
 	return node.Reason{}
 }
 
-// ReasonOf is why a node is in its state, as Slurm says, by Slurm's clock.
+// ReasonOf is Slurm's reason for the state of a node, by Slurm's clock.
 func ReasonOf(n *rest.Node) node.Reason {
 	return node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
 }
 
-// Ours is a time of a node by the link's clock, where Slurm tells it by its own; zero stays zero. A time by the clock of a slurmctld that
+// Ours is a time of a node by the link's clock, where Slurm gives it by its own; zero stays zero. A time by the clock of a slurmctld that
 // was ahead of the one that answers now would be later than when the node was seen to have it; then it is that.
 func (s *Snapshot) Ours(node string, t time.Time) time.Time {
 	if t.IsZero() {
@@ -232,7 +232,7 @@ func (s *Snapshot) distrust(err error) {
 	s.Trust = Suspect
 }
 
-// has says whether all these nodes are in the last list.
+// has reports whether all these nodes are in the last list.
 func (s *Snapshot) has(nodes []string) bool {
 	return !slices.ContainsFunc(nodes, func(name string) bool { return s.nodes[name] == nil })
 }
@@ -265,7 +265,7 @@ func (s *Snapshot) forgottenIn(next map[string]*rest.Node) map[string]bool {
 	return forgotten
 }
 
-// lacks says whether a node is missing that an earlier snapshot has.
+// lacks reports whether a node is missing that an earlier snapshot has.
 func (s *Snapshot) lacks(earlier *Snapshot) bool {
 	for name := range earlier.nodes {
 		if _, there := s.nodes[name]; !there {
@@ -275,7 +275,7 @@ func (s *Snapshot) lacks(earlier *Snapshot) bool {
 	return false
 }
 
-// withChanges returns a snapshot that knows when nodes were seen to differ.
+// withChanges returns a snapshot that records when nodes were seen to differ.
 func (s *Snapshot) withChanges(changed []string, now time.Time) *Snapshot {
 	if len(changed) == 0 {
 		return s
@@ -293,7 +293,7 @@ func (s *Snapshot) withChanges(changed []string, now time.Time) *Snapshot {
 	return &next
 }
 
-// without returns a snapshot that knows that nodes are being deleted on purpose.
+// without returns a snapshot that records that nodes are being deleted on purpose.
 func (s *Snapshot) without(names []string, now time.Time) *Snapshot {
 	next := *s
 	next.deleted = maps.Clone(s.deleted)
@@ -308,7 +308,7 @@ func (s *Snapshot) without(names []string, now time.Time) *Snapshot {
 	return &next
 }
 
-// expected is how many nodes there should be, by the last list that was trusted and what was deleted since. It also says what of
+// expected is how many nodes there should be, by the last list that was trusted and what was deleted since. It also returns which of
 // the latter may still be in lists, because an answer may be older than a deletion.
 func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time) {
 	n = s.trusted
@@ -347,8 +347,8 @@ func (s *Snapshot) judge(now time.Time) {
 	}
 }
 
-// merge makes a map of a list and says what is new, gone or different. Nodes that are the same stay the same object, so
-// that the memory of a list is freed but for what changed.
+// merge makes a map of a list and returns what is new, gone or different. Nodes that are the same stay the same object, so that the
+// memory of a list is freed but for what changed.
 func merge(old map[string]*rest.Node, list []*rest.Node) (nodes map[string]*rest.Node, changed []string) {
 	nodes = make(map[string]*rest.Node, len(list))
 	for _, n := range list {

@@ -19,9 +19,8 @@ type Key struct {
 // String is "namespace/name".
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// A Change says that a node is new, gone or different in a link's snapshot. An empty Node says that the trust in the
-// snapshot changed, or that the link came or went. Slurmctld as Node says that something else is known of the slurmctlds, and Followed
-// that it is of followed jobs.
+// A Change is a node that is new, gone or different in a link's snapshot. With an empty Node the trust in the snapshot changed, or the
+// link came or went. With Slurmctld as Node something about the slurmctlds changed, and with Followed something about followed jobs.
 type Change struct {
 	Link Key
 	Node string
@@ -91,7 +90,7 @@ func (h *hub) remove(s *Subscription) {
 	delete(h.subscriptions, s)
 }
 
-// publish tells all subscriptions about nodes of a link; an empty name stands for the link itself.
+// publish sends nodes of a link to all subscriptions; an empty name stands for the link itself.
 func (h *hub) publish(key Key, nodes ...string) {
 	if len(nodes) == 0 {
 		return

@@ -21,9 +21,9 @@ type suspendedPolls struct {
 	next  time.Time // when it may be asked again
 }
 
-// pollSuspended finds out, for the wanted nodes that look idle, whether jobs are suspended on them: Slurm shows such nodes as
-// IDLE unless memory is a resource. Mostly no job of the cluster is suspended, which the states of all jobs tell, in a
-// hundredth of the bytes of a list. It returns the nodes of which jobs have to be listed all the same.
+// pollSuspended finds out, for the wanted nodes that look idle, whether jobs are suspended on them: Slurm shows such nodes as IDLE
+// unless memory is a resource. Mostly no job of the cluster is suspended, which the states of all jobs show, in a hundredth of the
+// bytes of a list. It returns the nodes of which jobs have to be listed all the same.
 func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) hostlist.Set {
 	snapshot := f.view.stored()
 	var idle, unknown []string
@@ -90,14 +90,14 @@ func (f *jobFollower) tookSuspended(asked time.Time, none bool) {
 	}
 }
 
-// noneSuspended says whether no job of the cluster is suspended.
+// noneSuspended reports whether no job of the cluster is suspended.
 func noneSuspended(ctx context.Context, client *rest.Client) (bool, error) {
 	suspended, err := client.JobStates(ctx, func(j rest.JobState) bool { return rest.Hidden(j.State) })
 	return err == nil && len(suspended) == 0, err
 }
 
-// deletable tells nodes whose records may be deleted from those on which jobs are suspended: Slurm does not call them busy, deletes
-// their records, and fails the jobs.
+// deletable separates nodes whose records may be deleted from those on which jobs are suspended: Slurm does not call the latter busy,
+// deletes their records, and fails the jobs.
 func (w *writer) deletable(ctx context.Context, nodes []string) (good []string, failures Failures) {
 	client := w.connection.get()
 	none, err := noneSuspended(ctx, client)

@@ -53,7 +53,7 @@ func TestJobsAreFoundThatAreSuspendedOnNodesThatLookIdle(t *testing.T) {
 	})
 }
 
-// Whoever waits with the end of a worker waits for the next answer, and not until the slow ones before it have been paid for.
+// A worker that is about to end waits for the next answer, and not until the slow ones before it have been paid for.
 func TestASlowAnswerAboutJobsHoldsNoWorkerForMinutes(t *testing.T) {
 	simulate(t, 2, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.SetFault(func(r *http.Request) *fake.Fault {
@@ -81,7 +81,7 @@ func TestASlowAnswerAboutJobsHoldsNoWorkerForMinutes(t *testing.T) {
 	})
 }
 
-// What others have asked is paid for sooner until whoever waits knows the jobs, not for a minute only.
+// What others have asked is paid for sooner until the waiting caller has the jobs, not for a minute only.
 func TestWhoWaitsForJobsIsAnsweredAfterWhatOthersAsked(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
 		job := s.Submit(fake.Job{NodeList: []string{"worker-0"}})

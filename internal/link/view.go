@@ -11,11 +11,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A view holds the snapshot of a link. Whoever reads it waits for nobody.
+// A view holds the snapshot of a link. Reading it never blocks.
 type view struct {
 	clock   clock.Clock
 	current atomic.Pointer[Snapshot]
-	change  sync.Mutex // held by whoever makes another snapshot of this one
+	change  sync.Mutex // held while another snapshot is made of this one
 }
 
 func newView(clock clock.Clock) *view {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// wait waits until left says that nothing is left to wait for, which may become more meanwhile. It is an error when the context
+// wait waits until left returns no time to wait any more; that time may grow meanwhile. It is an error when the context
 // ends before, or done is closed; done may be nil.
 func wait(ctx context.Context, clock clock.Clock, done <-chan struct{}, left func() time.Duration) error {
 	for {

@@ -5,7 +5,7 @@ package link
 
 import "context"
 
-// A wake is how a part of a link is told that there is something to ask for.
+// A wake signals a part of a link that there is something to ask for.
 type wake chan struct{}
 
 func newWake() wake { return make(wake, 1) }

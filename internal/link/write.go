@@ -20,7 +20,7 @@ import (
 type change struct {
 	update rest.NodeUpdate
 	delete bool
-	// noted says that it ends a drain of somebody else which the comment of the node notes.
+	// noted is true if the change ends a drain of somebody else that the comment of the node notes.
 	noted bool
 	// key is the same for changes that are the same.
 	key string
@@ -76,7 +76,7 @@ func (w *writer) write(ctx context.Context, nodes []string, c change) Failures {
 	return failures
 }
 
-// unsent says of a write that did not leave why: the link has ended, or its time was over.
+// unsent returns why a write did not leave: the link has ended, or its time was over.
 func unsent(ended error) error {
 	if errors.Is(ended, context.DeadlineExceeded) {
 		return ErrLate
@@ -84,8 +84,8 @@ func unsent(ended error) error {
 	return ErrClosed
 }
 
-// writeChunk makes one call for all nodes. Slurm refuses it for one that it does not know, or that is busy when it is to be
-// deleted, without saying which. Then the nodes are listed anew, and those that can be changed are written again.
+// writeChunk makes one call for all nodes. Slurm refuses it for an unknown node, or a busy one that is to be deleted, without naming
+// it. Then the nodes are listed anew, and those that can be changed are written again.
 func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failures {
 	client := w.connection.get()
 	err := w.call(ctx, client, nodes, c)
@@ -112,14 +112,14 @@ func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failu
 	return failures
 }
 
-// busy says whether an error is Slurm's for nodes that run jobs.
+// busy reports whether an error is Slurm's for nodes that run jobs.
 func busy(err error) bool {
 	refusal, ok := errors.AsType[*rest.Error](err)
 	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
-// retriable tells, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from
-// those that are to blame.
+// retriable separates, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from those
+// that are to blame.
 func (c change) retriable(s *Snapshot, nodes []string) (possible []string, failures Failures) {
 	failures = Failures{}
 	for _, name := range nodes {

@@ -23,7 +23,7 @@ import (
 type nodeLister interface {
 	// ask asks for the nodes; with list, the answer has to be a list.
 	ask(ctx context.Context, list bool) error
-	// answersSoon says that asking keeps nobody waiting, when the last write about states ended at that time.
+	// answersSoon reports whether asking keeps nobody waiting, when the last write about states ended at that time.
 	answersSoon(written time.Time) bool
 	// expectWithout lets the next lists be without nodes that are about to be deleted on purpose.
 	expectWithout(ctx context.Context, names []string)
@@ -69,18 +69,18 @@ func (w *writer) wrote() {
 	w.nodes.poke()
 }
 
-// ErrClosed says that a link ended before it made a write, or before it was known what became of it.
+// ErrClosed is for a link that ended before it made a write, or before it was known what became of it.
 var ErrClosed = errors.New("the link to Slurm is closed")
 
-// ErrLate says that a write was not made because its time was over before it could leave.
+// ErrLate is for a write that was not made because its time was over before it could leave.
 var ErrLate = errors.New("the write could not leave in time")
 
-// Failures says, by node, why it was not changed. Nodes that were are not in it; nil is success.
+// Failures are, by node, why it was not changed. Changed nodes are not in it; nil is success.
 //
-// An error that is rest.Absent is about exactly this node. After rest.Unavailable nobody knows whether it was changed.
+// An error that is rest.Absent is about exactly this node. After rest.Unavailable it is not known whether it was changed.
 type Failures map[string]error
 
-// Err is nil without failures; otherwise it says how many there were, and the first three by name.
+// Err is nil without failures; otherwise it has their number, and the first three by name.
 func (f Failures) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -102,8 +102,8 @@ const (
 	resume = "RESUME"
 )
 
-// Drain drains nodes with a reason, without which nobody could tell later whose drain it is. It overwrites the reason of
-// nodes that are drained already: whether that may be is the caller's business.
+// Drain drains nodes with a reason, which later shows whose drain it is. It overwrites the reason of nodes that are drained already:
+// whether it may is the caller's business.
 func (w *writer) Drain(ctx context.Context, nodes []string, reason string) Failures {
 	if strings.TrimSpace(reason) == "" {
 		return all(nodes, errors.New("draining without a reason"))
@@ -117,7 +117,7 @@ func (w *writer) Resume(ctx context.Context, nodes []string) Failures {
 	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: resume}))
 }
 
-// Draining says that drains are waiting to leave: whatever is less urgent may wait until they have.
+// Draining reports whether drains are waiting to leave: less urgent calls may wait until they have.
 func (w *writer) Draining() bool {
 	return w.states.waiting(func(c change) bool { return c.update.State == drain })
 }
@@ -129,8 +129,8 @@ func (w *writer) Written() time.Time {
 	return w.states.ended
 }
 
-// An Update says what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list
-// without entries remove what is there.
+// An Update is what to change of nodes besides their state. What is nil stays as it is; a pointer to "" and a list without entries
+// remove what is there.
 type Update struct {
 	// Comment survives a restart of slurmd, Extra is overwritten by it.
 	Comment *string
@@ -138,7 +138,7 @@ type Update struct {
 	// Features are the available features, FeaturesActive those that are active.
 	Features       []string
 	FeaturesActive []string
-	// Topology says where the node is, "default:leaf1"; Slurm before 25.05 refuses it.
+	// Topology is the place of the node, "default:leaf1"; Slurm before 25.05 refuses it.
 	Topology *string
 }
 
@@ -170,14 +170,14 @@ func (w *writer) ReviveLater(ctx context.Context, name string, deadline time.Tim
 	w.laterBy(ctx, deadline, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), done)
 }
 
-// UpdateLater updates one node for somebody who does not wait, and whose context only says which span is the caller's: done is called, from a goroutine of the link, when it
-// is known what became of it, and then subscribers are told the node. It must not block. Equal updates within the window leave
-// as one call.
+// UpdateLater updates one node for a caller that does not wait, and whose context only gives the caller's span: done is called, from a
+// goroutine of the link, when it is known what became of the update, and then subscribers get the node. done must not block. Equal
+// updates within the window leave as one call.
 func (w *writer) UpdateLater(ctx context.Context, name string, u Update, done func(error)) {
 	w.later(ctx, w.attributes, name, updating(u.forSlurm()), done)
 }
 
-// later hands a write of one node to a batcher, and tells what became of it.
+// later hands a write of one node to a batcher, and reports what became of it.
 func (w *writer) later(ctx context.Context, to *batcher, name string, c change, done func(error)) {
 	w.laterBy(ctx, time.Time{}, to, name, c, done)
 }
@@ -245,7 +245,7 @@ func (w *writer) enqueue(ctx context.Context, to *batcher, nodes []string, deadl
 	return r
 }
 
-// validNames tells names of nodes from others: one like ALL or a[1-9] would be more than one node.
+// validNames separates names of nodes from others: one like ALL or a[1-9] would be more than one node.
 func validNames(nodes []string) (valid []string, failures Failures) {
 	failures = Failures{}
 	for _, name := range nodes {

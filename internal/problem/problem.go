@@ -20,7 +20,7 @@ type Problem struct {
 	Path string
 	// Reason is an API constant in CamelCase, fit for a condition's reason.
 	Reason string
-	// Message says what is wrong and the way out, in one sentence.
+	// Message is what is wrong and the way out, in one sentence.
 	Message string
 	// Waiting is true for what heals by itself: a referenced object that does not exist yet. Such a problem makes an
 	// object not ready, but not stalled.
@@ -58,7 +58,7 @@ func (l List) Sorted() List {
 	return slices.Compact(out)
 }
 
-// compare orders texts, and the numbers in them by what they say.
+// compare orders texts, and the numbers in them by value.
 func compare(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -99,7 +99,7 @@ func (l List) Reason() string {
 	return ""
 }
 
-// Message joins all problems into one text of at most 1,024 bytes and says how many it left out.
+// Message joins all problems into one text of at most 1,024 bytes, with the number that it left out.
 func (l List) Message() string {
 	const maxLength = 1024
 	sorted := l.Sorted()

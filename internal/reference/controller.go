@@ -45,7 +45,7 @@ func TermsChange() predicate.Predicate {
 	}}
 }
 
-// desired is how many workers a NodeSet is to have; in scaling mode DaemonSet only its status says so.
+// desired is how many workers a NodeSet is to have; in scaling mode DaemonSet only its status has that.
 func desired(o client.Object) int32 {
 	if set, ok := o.(*slinkyv1beta1.NodeSet); ok {
 		return set.Status.Desired

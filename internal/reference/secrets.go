@@ -46,8 +46,8 @@ func (r Reader) Secret(ctx context.Context, namespace string, ref corev1.SecretK
 	return secret, nil
 }
 
-// ReadSecret reads a Secret: one with generated keys from the cache, if that is as new as the metadata that wakes whoever depends
-// on it, and any other from the server.
+// ReadSecret reads a Secret: one with generated keys from the cache, if that is as new as the metadata that wakes the reconcilers that
+// depend on it, and any other from the server.
 func (r Reader) ReadSecret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, key, secret); err == nil {
@@ -67,12 +67,12 @@ func (r Reader) ReadSecret(ctx context.Context, key types.NamespacedName) (*core
 
 func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// SecretVersion says which version of a Secret the cache of metadata has; nothing when it has none.
+// SecretVersion returns the version of a Secret in the cache of metadata; empty when it has none.
 func (r Reader) SecretVersion(ctx context.Context, namespace, name string) (string, error) {
 	return r.version(ctx, "Secret", namespace, name)
 }
 
-// ConfigMapVersion says which version of a ConfigMap the cache of metadata has; nothing when it has none.
+// ConfigMapVersion returns the version of a ConfigMap in the cache of metadata; empty when it has none.
 func (r Reader) ConfigMapVersion(ctx context.Context, namespace, name string) (string, error) {
 	return r.version(ctx, "ConfigMap", namespace, name)
 }

@@ -52,7 +52,7 @@ type Line struct{ Name, Does, Why string }
 type Description struct {
 	Question string
 	Lines    []Line
-	// Complete says that the last rule holds always.
+	// Complete is true if the last rule always holds.
 	Complete bool
 }
 
