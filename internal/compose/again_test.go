@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/topology"
 )
 
-// copied is an input that shares nothing with another one, with what has no order in any order.
+// copied is a deep copy of an input, with everything that has no order shuffled.
 func copied(t *rapid.T, in Input) Input {
 	out := Input{Cluster: in.Cluster.DeepCopy(), Observed: in.Observed, Images: in.Images}
 	for i := range in.NodeSets {

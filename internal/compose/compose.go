@@ -7,11 +7,11 @@
 //
 // Composing is pure: no client, no clock. What a user got wrong comes back as problems with the path of the field in the
 // SlurmCluster, never in a composed object, which the user did not write. What is set but has no effect in this version
-// comes back as a list of paths. Nothing is ignored in silence.
+// comes back as a list of paths. Nothing is ignored silently.
 //
 // Slurm's configuration files are documents of package conf here. What a user wrote is parsed once, when composing begins. A
 // document becomes a text once, when it is put into a composed object: files into the ConfigMap, the rest into extraConf. The
-// spec of a component is an API, so that its renderer parses extraConf again, as it does what users of that API write.
+// spec of a component is an API, so its renderer parses extraConf again, as it does for users of that API.
 package compose
 
 import (
@@ -53,7 +53,7 @@ type Output struct {
 	render.Output
 	// Notes are sentences about fields whose effect is another one than their text in the contract has it.
 	Notes []string
-	// Held are what is left as it is if it exists, neither changed nor deleted.
+	// Held are objects that stay as they are if they exist, neither changed nor deleted.
 	Held []Held
 	// Kept are NodeSets that exist and are not deleted, although they are not composed.
 	Kept []*slinkyv1beta1.NodeSet

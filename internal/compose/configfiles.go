@@ -41,7 +41,7 @@ func (c *composer) configFiles(workers []ObservedWorker) documents {
 	return out
 }
 
-// names are those of the files that there are.
+// names are the names of all files.
 func (d documents) names() []string {
 	out := []string{cgroupConf}
 	if d.gres != nil {

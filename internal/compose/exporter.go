@@ -143,7 +143,7 @@ func (c *composer) exporterContainer(spec *nebiusv1.Exporter, tokenFile string) 
 		{Name: exporterPortName, ContainerPort: port, Protocol: corev1.ProtocolTCP},
 		{Name: exporterMonitoringPortName, ContainerPort: exporterMonitoringPort, Protocol: corev1.ProtocolTCP},
 	}
-	// A new start helps nobody when it is Slurm that does not answer.
+	// A restart does not help when it is Slurm that does not answer.
 	if out.LivenessProbe == nil {
 		out.LivenessProbe = &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/metrics", Port: intstr.FromString(exporterMonitoringPortName)}},

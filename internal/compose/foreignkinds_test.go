@@ -17,7 +17,7 @@ import (
 )
 
 // TestAKindOfOthersIsKnownByAllFieldsThatAreWritten compares the fields by which a kind is known with those of an object that has no more
-// than it needs. A field that is always written and not known of would fail on a release without it.
+// than it needs. A field that is always written, but missing in that list, would fail on a release without it.
 func TestAKindOfOthersIsKnownByAllFieldsThatAreWritten(t *testing.T) {
 	in := load(t).cluster(t, `{useDefaultAppArmorProfile: true, slurmNodes: {exporter: {enabled: true},
 		accounting: {enabled: true, mariadbOperator: {enabled: true, image: i, storage: {size: 1Gi}}}}}`)

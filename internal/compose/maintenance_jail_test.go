@@ -26,7 +26,7 @@ type restingWithJail struct {
 	half bool
 }
 
-// pass composes the cluster and applies what comes of it, as the reconciler does.
+// pass composes the cluster and applies the result, as the reconciler does.
 func (r *restingWithJail) pass() Output {
 	c, seen := r.in.Cluster, &r.in.Observed
 	seen.Populate.Users, seen.Populate.Writers = 0, 0
@@ -71,7 +71,7 @@ func (r *restingWithJail) step(who int, end batchv1.JobConditionType) {
 	}
 }
 
-// end plays everybody in a mode until nothing is left to do.
+// end plays all controllers in a mode until nothing is left to do.
 func (r *restingWithJail) end(mode nebiusv1.MaintenanceMode) (out Output) {
 	r.mode(mode)
 	for range 20 {

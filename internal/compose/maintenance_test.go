@@ -27,7 +27,7 @@ func newResting(t testing.TB) *resting {
 	return &resting{in: d.cluster(t, `{slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}}, worker: {size: 2}, login: {size: 1}}}`)}
 }
 
-// pass composes the cluster and applies what comes of it.
+// pass composes the cluster and applies the result.
 func (r *resting) pass() Output {
 	out := Cluster(r.in)
 	seen := &r.in.Observed
@@ -107,7 +107,7 @@ func (r *resting) step(who int) {
 
 func (r *resting) mode(m nebiusv1.MaintenanceMode) { r.in.Cluster.Spec.Maintenance = m }
 
-// settle lets everybody work until nothing changes.
+// settle lets all controllers work until nothing changes.
 func (r *resting) settle() Output {
 	var out Output
 	for range 20 {

@@ -205,7 +205,7 @@ loose-innodb_snapshot_isolation=OFF
 `, pool)
 }
 
-// fields are those of a piece that goes to another object as it is; nil for none.
+// fields returns the fields of a piece that goes unchanged to another object; nil for none.
 func (f *findings) fields(piece *embedded.Object, path string) map[string]any {
 	if piece == nil || len(piece.Raw) == 0 {
 		return nil

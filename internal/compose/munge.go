@@ -87,7 +87,7 @@ func (c *composer) munged(container corev1.Container, path string, spec *corev1.
 	return &slinkyv1beta1.Munge{Container: containerOverlay(container), KeyRef: key}
 }
 
-// mungeKey has the key generated where munged runs anywhere. It stays when munged runs nowhere any more, as all keys do.
+// mungeKey has the key generated if munged runs anywhere. Like all keys it stays when munged no longer runs.
 func (c *composer) mungeKey() {
 	parts := &c.out.Components
 	wanted := parts.Controller.Spec.Munge != nil || parts.LoginSet.Spec.Munge != nil ||

@@ -64,7 +64,7 @@ func defaultPartitions(d *document, first bool) {
 	}
 }
 
-// rawPartitions takes the lines of the user over, each of which must be a partition.
+// rawPartitions takes over the user's lines, each of which must be a partition.
 func (c *composer) rawPartitions(d *document, lines []string) {
 	for i, line := range lines {
 		at := index(partitionsPath+".rawConfig", i)

@@ -79,7 +79,7 @@ func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
 	c.out.Add(out)
 }
 
-// relabelings decodes what goes to the PodMonitor as it is.
+// relabelings decodes what goes to the PodMonitor unchanged.
 func (c *composer) relabelings(list []embedded.Object, path string) []any {
 	var out []any
 	for i := range list {

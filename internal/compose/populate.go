@@ -128,7 +128,7 @@ func (c *composer) populatePod(spec nebiusv1.PopulateJail, volume corev1.VolumeS
 		Name: populateComponent, Image: c.populateImage, ImagePullPolicy: spec.ImagePullPolicy,
 		Args: []string{"--job=" + name},
 		Env:  []corev1.EnvVar{{Name: "OVERWRITE", Value: "0"}, c.clusterType()},
-		// Files of all users are made, with their owners, and devices. Nothing is mounted.
+		// The Job makes files of all users, with their owners, and devices. It does not call mount.
 		SecurityContext: c.securityContext(spec.AppArmorProfile, "", populatePath+".appArmorProfile"),
 		VolumeMounts:    []corev1.VolumeMount{{Name: pod.JailVolume, MountPath: slinkyv1beta1.JailDir}},
 		// What it wrote last is in the status of the pod, from where it gets into the condition.

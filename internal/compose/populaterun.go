@@ -80,7 +80,7 @@ func (r populateRun) text() string {
 	return string(data)
 }
 
-// runOf is the run of a Job. One without the annotation, of somebody else, is none of ours.
+// runOf is the run of a Job; the zero value for a Job of somebody else, without the annotation.
 func runOf(job *batchv1.Job) (run populateRun) {
 	if job == nil || json.Unmarshal([]byte(job.Annotations[annotationPopulateRun]), &run) != nil {
 		return populateRun{}
@@ -148,7 +148,7 @@ func modeChanges(cluster *nebiusv1.SlurmCluster) bool {
 	return condition != nil && condition.Reason != string(cluster.Spec.Maintenance)
 }
 
-// populate composes the Job that fills the jail, or leaves alone the one that is there.
+// populate composes the Job that fills the jail, or leaves the present one alone.
 func (c *composer) populate(observed *Observed) {
 	seen := observed.Populate
 	volume := c.jailVolume()
@@ -207,7 +207,7 @@ func (c *composer) populate(observed *Observed) {
 // populating decides over the Job of a jail.
 type populating struct {
 	seen ObservedPopulate
-	// users is who has the jail mounted, or is to have; empty for nobody.
+	// users describes the pods that have the jail mounted, or may get it; empty for none.
 	users            string
 	cluster          string
 	live, want       populateRun

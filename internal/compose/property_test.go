@@ -233,7 +233,7 @@ func TestTheGoldenClustersRender(t *testing.T) {
 	}
 }
 
-// TestStateOnAnotherVolume holds the name of the state volume against the one that the Controller's renderer gives it.
+// TestStateOnAnotherVolume compares the name of the state volume with the one that the Controller's renderer gives it.
 func TestStateOnAnotherVolume(t *testing.T) {
 	d := load(t)
 	in := d.cluster(t, `{volumeSources: [{name: s, nfs: {server: a, path: /}}], slurmNodes: {controller: {volumes: {spool: {volumeSourceName: s}}}}}`)

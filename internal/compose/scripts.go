@@ -14,7 +14,7 @@ import (
 )
 
 // addScripts mounts prolog, epilog and the like in workers of a NodeSet, from where the login pods have them. A NodeSet that
-// mounts something there itself keeps it. slurmd drains a node on whose first job it does not find the prolog. The
+// mounts something there itself keeps it. slurmd drains a node if it does not find the prolog of the first job. The
 // predecessor's charts mount the ConfigMap with these scripts in the login pods only. TaskProlog runs in the jail, where there is
 // one, and so the scripts are there as well.
 func (c *composer) addScripts(s *storage, jail *slinkyv1beta1.Jail) {

@@ -121,7 +121,7 @@ func TestTheHostKeysAreThoseOfTheClusterAlone(t *testing.T) {
 		"[worker-0]:2222":   false,
 		"worker-0.evil.com": false,
 	} {
-		// It ends with status 1 where no line is for the host.
+		// It exits with status 1 if no line matches the host.
 		err := exec.CommandContext(t.Context(), keygen, "-f", file, "-F", host).Run()
 		if got := err == nil; got != want {
 			t.Errorf("the host keys are those of %s: %v (%v), want %v", host, got, err, want)

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// maxInFlight is how many calls of one batch are under way at a time. The API server takes no more from one client by
-// default (priority and fairness), and what waits there waits as well here.
+// maxInFlight is how many calls of one batch are under way at a time. The API server takes no more from one client by default (priority
+// and fairness), so the rest can as well wait here.
 const maxInFlight = 100
 
 // SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on, until always as many are under way as may

@@ -23,7 +23,7 @@ import (
 const (
 	// ConditionReady is true when everything is as in the spec.
 	ConditionReady = "Ready"
-	// ConditionReconciling is true while something is on its way there by itself.
+	// ConditionReconciling is true while something becomes ready by itself.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is true when nothing will change until a person acts.
 	ConditionStalled = "Stalled"
@@ -84,8 +84,8 @@ type Part struct {
 	Message string
 }
 
-// PartOf is the part that a component object stands for, judged by its own summary conditions. Conditions computed from
-// an older generation, or none at all, mean that it is on its way.
+// PartOf is the part that a component object stands for, judged by its own summary conditions. Conditions computed from an older
+// generation, or none at all, mean that it is still becoming ready.
 func PartOf(name string, generation int64, conditions []metav1.Condition) Part {
 	part := Part{Name: name, Reason: ReasonWaiting, Message: "has not reported on its latest spec yet"}
 	ready := meta.FindStatusCondition(conditions, ConditionReady)

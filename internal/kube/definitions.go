@@ -112,7 +112,7 @@ const (
 	// servers serve a kind, and list it, a moment after the last event of its definition; no event marks that. Several API servers do it
 	// each in its own time, and a busy one takes more than seconds.
 	discoveryDelay = 5 * time.Second
-	// discoveryTimeout is for how long that is done.
+	// discoveryTimeout is how long that goes on.
 	discoveryTimeout = 3 * time.Minute
 )
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// forgetful notes the kinds of which nothing is to be kept any more.
+// forgetful records the kinds that are dropped.
 type forgetful struct {
 	cache.Cache
 	removed []string

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IgnoreLeaving returns nil when err is about nothing but a namespace on its way out, in which the server creates no more objects.
+// IgnoreLeaving returns nil when err is only about a namespace that is being deleted, in which the server creates no more objects.
 // There is nothing left to do but to see the owners go as well. An error with any other part comes back whole.
 func IgnoreLeaving(err error) error {
 	if err != nil && onlyLeaving(err) {

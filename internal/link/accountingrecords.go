@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// An accountingRecorder reads the records of jobs from slurmdbd. It asks for all that have been there for as long as somebody wants to look
-// back only once, and then for those that were there since it asked: they wait, run, or have ended since.
+// An accountingRecorder reads the records of jobs from slurmdbd. It asks once for all jobs of the time that callers want to look back,
+// and then only for those that were there since it asked: they wait, run, or have ended since.
 type accountingRecorder struct {
 	connection *connection
 	view       *view

@@ -21,7 +21,7 @@ type request struct {
 	nodes  []string
 	// reply is called once, and does not block.
 	reply func(Failures)
-	// deadline is when the write must have left, or nobody wants it any more; zero for none.
+	// deadline is when the write must have left; later nobody wants it; zero for none.
 	deadline time.Time
 	// caller is the span of the caller, where writes are traced.
 	caller trace.SpanContext
@@ -118,7 +118,7 @@ func (b *batcher) writeGroup(ctx context.Context, g *group) {
 		return
 	}
 	if !deadline.IsZero() {
-		// A call that is not answered is given up, or it might still arrive when nobody reckons with it any more.
+		// A call without an answer is given up, since it might still arrive when nobody expects it any more.
 		limited, cancel := context.WithTimeout(ctx, deadline.Sub(now)+callTimeout)
 		defer cancel()
 		ctx = limited

@@ -39,7 +39,7 @@ func (i *issuer) Token(now time.Time) (string, time.Time, error) {
 	return (*i.current.Load()).Token(now)
 }
 
-// get returns the client in use. Another one takes its place when the endpoint changes.
+// get returns the client in use. It is replaced when the endpoint changes.
 func (c *connection) get() *rest.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *connection) leadsTo(endpoint string) bool {
 	return c.client != nil && c.endpoint == endpoint
 }
 
-// replace puts the client of another endpoint in the place of the one before, which ends.
+// replace replaces the client by that of another endpoint, and closes the old one.
 func (c *connection) replace(endpoint string, client *rest.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,17 +72,17 @@ type sized struct {
 const (
 	// maxFailureWork bounds what a call counts for that failed. That was waiting, mostly: for a slurmctld that is away, ten seconds.
 	maxFailureWork = 200 * time.Millisecond
-	// answersCompared is the number of the last answers of a size of which the quickest counts.
+	// answersCompared is how many of the last answers of a size are compared; the quickest counts.
 	answersCompared = 5
-	// leastWork and workPerByte are what is expected of answers of which none of that size was seen yet: lists of 10,000 nodes and of
+	// leastWork and workPerByte are what is expected of answers of a size that was not seen yet: lists of 10,000 nodes and of
 	// 28,000 jobs took 0.1 µs for each byte.
 	leastWork   = 50 * time.Millisecond
 	workPerByte = 100 * time.Nanosecond
 )
 
 // worked notes how long slurmrestd worked for a call. On a busy machine most of the time of an answer is waiting for a processor: the
-// quickest of the last answers of that size has waited least. Before the first one there is what is expected: the first answers may have
-// waited for a slurmctld that was starting, for up to 17 s, and nobody would ask again for minutes.
+// quickest of the last answers of that size has waited least. Before the first one the expected time counts: the first answers may have
+// waited for a slurmctld that was starting, for up to 17 s, and the link would not ask again for minutes.
 func (c *connection) worked(o rest.Observation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

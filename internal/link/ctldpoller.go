@@ -112,9 +112,9 @@ func (p *ctldPoller) waitForPoll(ctx context.Context, interval time.Duration, li
 // unsettledInterval is the time between two polls while somebody waits for another answer.
 const unsettledInterval = 500 * time.Millisecond
 
-// next is how long not to ask after an answer, and whether to ask again at all. What failed was waiting and no work.
-// So was an answer about a slurmctld that does not respond: slurmrestd waits for it, up to some seconds. If that counted, nobody would
-// ask for minutes, and not see that it is back.
+// next is how long not to ask after an answer, and whether to ask again at all. What failed was waiting and no work. So was an answer
+// about a slurmctld that does not respond: slurmrestd waits for it, up to some seconds. If that counted, the poller would not ask for
+// minutes, and not see that it is back.
 func (p *ctldPoller) next(interest Interest, d Daemons, failures int) (interval time.Duration, again bool) {
 	settled := interest.Settled(d)
 	switch {

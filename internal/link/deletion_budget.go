@@ -21,8 +21,8 @@ type Budget struct {
 // deletionBudgetInterval is the window in which actions are counted.
 const deletionBudgetInterval = time.Minute
 
-// A deletionBudget is a sliding window: whatever 60 s are looked at, no more actions than the limit are in them. A token bucket
-// would let twice as many through around the moment at which it is full.
+// A deletionBudget is a sliding window: no 60 s have more actions than the limit. A token bucket would let twice as many through around
+// the moment at which it is full.
 type deletionBudget struct {
 	// limit is that of the options; 0 follows the number of nodes.
 	limit int

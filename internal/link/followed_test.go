@@ -40,7 +40,7 @@ func TestJobsAreFollowedUntilTheyHaveEnded(t *testing.T) {
 		expect(first, "Yes [FAILED]")
 		expect(second, "Yes [CANCELLED]")
 		_ = taken(changes)
-		// What has ended is asked for no more, although it is still followed.
+		// A job that has ended is no longer asked for, although it is still followed.
 		s.ResetCounters()
 		after(time.Minute)
 		if calls := s.Counters().Calls["GET jobs"]; calls != 0 {

@@ -20,7 +20,7 @@ type JobRecords struct {
 	Taken time.Time
 	// Jobs are sorted by number. Their states are as new as Taken. The rest of a job may be older, as jobs are read one by one.
 	Jobs []*rest.JobRecord
-	// Missing is how many jobs there are of which nothing but the state is known yet.
+	// Missing is how many jobs are known only by their state yet.
 	Missing int
 	// Tasks is how many entries a number has in Slurm's list of states, if more than one: of an array, the tasks that have not started.
 	Tasks map[int64]int
@@ -71,7 +71,7 @@ func newJobRecorder(connection *connection, view *view, load *loadLimit) *jobRec
 	return &jobRecorder{connection: connection, view: view, load: load, known: map[int64]recorded{}}
 }
 
-// recent is what is known of all jobs, if all are known and it is not older than that. It waits for nobody.
+// recent is what is known of all jobs, if all are known and not older than age. It never blocks.
 func (r *jobRecorder) recent(age time.Duration) (JobRecords, bool) {
 	if !r.mu.TryLock() { // somebody asks
 		return JobRecords{}, false
@@ -114,7 +114,7 @@ func (r *jobRecorder) forget() {
 	r.known, r.last, r.began = map[int64]recorded{}, JobRecords{}, time.Time{}
 }
 
-// expire forgets all jobs when nobody has asked for them for long. It waits for nobody.
+// expire forgets all jobs when nobody has asked for them for long. It never blocks.
 func (r *jobRecorder) expire() {
 	if !r.mu.TryLock() { // somebody asks
 		return
@@ -198,7 +198,7 @@ func (r *jobRecorder) read(ctx context.Context, client *rest.Client, ids []int64
 	return nil
 }
 
-// join forgets jobs that are no more, and gives the others the states that they are in.
+// join forgets jobs that no longer exist, and updates the states of the others.
 func (r *jobRecorder) join(asked time.Time, states []rest.JobState) JobRecords {
 	out := JobRecords{Taken: asked}
 	next := make(map[int64]recorded, len(r.known))

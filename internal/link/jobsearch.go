@@ -83,7 +83,7 @@ func (p *leaving) goOn(ctx context.Context, s *jobSearch) (free []string, err er
 	return s.open(), nil
 }
 
-// list finds out which jobs are to be read yet. Those come first for which partitions stayed the last time: as long as they are there, the
+// list finds out which jobs are still to be read. Jobs for which partitions stayed the last time come first: as long as they exist, the
 // others are not read.
 func (p *leaving) list(ctx context.Context, s *jobSearch) error {
 	if p.load.wait(p.view.now(), aboutJobs, true) > 0 {

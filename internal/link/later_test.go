@@ -94,7 +94,7 @@ func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
 	}
 }
 
-// An undrain that arrives when nobody reckons with it any more lets jobs onto a worker that is about to go.
+// An undrain that arrives when nobody expects it any more lets jobs onto a worker that is about to go.
 func TestAnUndrainThatCannotLeaveInTimeIsDropped(t *testing.T) {
 	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.SetFault(func(r *http.Request) *fake.Fault {
@@ -183,7 +183,7 @@ func TestWhatSomebodyElseHasJustSaidIsKept(t *testing.T) {
 	}
 }
 
-// The drain for a replacement takes the place of the check's for which the machine is replaced, and of no other.
+// The drain for a replacement replaces the drain of the check that the machine is replaced for, and no other.
 func TestTheDrainOfACheckBecomesThatOfAReplacement(t *testing.T) {
 	const reason = "[hardware_problem] gpu: Xid 79"
 	for _, test := range []struct {

@@ -53,7 +53,7 @@ func (l *Link) FreePartitions() map[string]bool { return l.leaving.freed() }
 // is as with LeavePartitions, but that a job may name such a node at any time.
 func (l *Link) LeaveNodes(names ...string) { l.leavingNodes.leave(names) }
 
-// FreeNodes are those of the nodes that are to go of which no job is known, as with FreePartitions.
+// FreeNodes are the nodes of LeaveNodes without a known job, as with FreePartitions.
 func (l *Link) FreeNodes() map[string]bool { return l.leavingNodes.freed() }
 
 func (p *leaving) freed() map[string]bool {
@@ -77,7 +77,7 @@ func (p *leaving) leave(names []string) {
 	p.poke()
 }
 
-// open are the partitions of which it is not known that they may go, if slurmctld may be asked again.
+// open are the partitions that are not known to be free to go, if slurmctld may be asked again.
 func (p *leaving) open(now time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// leavingJobs counts the jobs that need partitions which are to go, for people to read. Nothing is decided by it.
+// leavingJobs counts the jobs that need partitions which are to go, for people to read. No decision depends on it.
 //
 //	what is known                                  what is asked for         why
 //	all jobs, for an exporter or the status page   nothing
@@ -39,7 +39,7 @@ type leavingJobs struct {
 const (
 	// countInterval is the time between two counts.
 	countInterval = time.Minute
-	// maxRecordsAge is how old records may be that somebody else has asked for.
+	// maxRecordsAge is how old records may be that another caller has asked for.
 	maxRecordsAge = 2 * countInterval
 	// maxJobsCounted is how many jobs may run or wait where they are counted. A slurmrestd 26.05.5 works for 12 ms to list the states of 1,000
 	// jobs and for 1.7 ms to read a record: a count takes it less than 0.3 s, and less than 2 MB.

@@ -146,7 +146,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 }
 
 // Set follows a change of endpoint or key. The snapshot stays; the link asks again at once when something failed
-// before or the endpoint is another one.
+// before or the endpoint changed.
 func (l *Link) Set(config Config) error {
 	if config.Issuer == nil {
 		return fmt.Errorf("linking to %s: there is no token issuer", l.key)

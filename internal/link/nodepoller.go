@@ -118,7 +118,7 @@ func (p *nodePoller) waitForPoll(ctx context.Context) {
 	}
 }
 
-// untilPoll is the time until the next poll, one that somebody asked for or one that nobody did.
+// untilPoll is the time until the next poll, urgent or not.
 func (p *nodePoller) untilPoll(urgent bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *nodePoller) untilPoll(urgent bool) time.Duration {
 	return max(p.ended.Add(interval).Sub(now), p.limited(now, urgent))
 }
 
-// takeTurn waits until nobody else asks for the nodes; call what it returns in the end.
+// takeTurn waits until no other goroutine asks for the nodes; call release in the end.
 func (p *nodePoller) takeTurn(ctx context.Context) (release func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
@@ -145,7 +145,7 @@ func (p *nodePoller) limited(now time.Time, urgent bool) time.Duration {
 	return max(p.load.wait(now, aboutNodes, urgent), p.listLimit.wait(now))
 }
 
-// waitForLimits waits until the nodes may be asked for by somebody who waits for the answer.
+// waitForLimits waits until the nodes may be asked for on behalf of a waiting caller.
 func (p *nodePoller) waitForLimits(ctx context.Context) error {
 	return wait(ctx, p.view.clock, p.done, func() time.Duration {
 		p.mu.Lock()

@@ -95,7 +95,7 @@ func TestAJobFollowerAloneListsJobsOfWantedNodes(t *testing.T) {
 	})
 }
 
-// A lister answers a writer that asks for the nodes with what somebody has done meanwhile.
+// A lister answers a writer that asks for the nodes with changes that somebody has made meanwhile.
 type lister struct {
 	view  *view
 	lists []rest.Node

@@ -9,7 +9,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// places are nodes by their addresses and host names. They are sorted out when somebody asks for the first time: most lists are never asked.
+// places are nodes by their addresses and host names. The maps are made at the first call: most lists are never asked.
 type places struct {
 	nodes map[string]*rest.Node
 	once  sync.Once

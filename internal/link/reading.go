@@ -47,7 +47,7 @@ type readings struct {
 	mu     sync.Mutex
 	wanted Configuration
 	since  time.Time // when that was first set
-	// overtaken is when something else was wanted before slurmctld had read what was: that may be on its way still.
+	// overtaken is when a configuration was replaced before slurmctld had read it: it may still be on its way.
 	overtaken time.Time
 	// absent are nodes whose records were deleted in order to be made anew, with when. It is zero while they are being deleted.
 	absent map[string]time.Time
@@ -85,7 +85,7 @@ func (r *readings) read() bool {
 	return r.wanted.Loaded(d) || d.Release != "" && !d.Loaded && now.Sub(r.since) > readTimeout
 }
 
-// Renew deletes records of nodes whose next slurmds are to make them anew. While slurmctld may be about to read its configuration, those
+// Renew deletes records of nodes, which their next slurmds make anew. While slurmctld may be about to read its configuration, those
 // that a job may name stay, with ErrNamed.
 func (l *Link) Renew(ctx context.Context, nodes []string) Failures {
 	if !l.readings.begin(nodes) {

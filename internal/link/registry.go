@@ -69,7 +69,7 @@ func (r *Registry) Get(key Key) (*Link, bool) {
 	return run.link, true
 }
 
-// All returns the links that there are.
+// All returns all links.
 func (r *Registry) All() map[Key]*Link {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 	minRetryInterval = 10 * time.Second
 )
 
-// A retryLimit lets a read that nobody answered be tried again at once. So a connection that broke, as when slurmrestd is
-// replaced, is not taken for the loss of Slurm. It does so once in a while only: what goes on failing waits for the next poll.
+// A retryLimit lets a read without an answer be tried again at once. So a connection that broke, as when slurmrestd is replaced, is not
+// taken for the loss of Slurm. It does so only once in a while: reads that go on failing wait for the next poll.
 type retryLimit struct {
 	clock   clock.Clock
 	limiter *rate.Limiter

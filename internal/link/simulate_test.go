@@ -108,7 +108,7 @@ func quietly(f fake.Fault) func(*fake.Slurm) {
 
 func healthyAgain(s *fake.Slurm) { s.SetFault(nil); s.Register(fake.Node{Name: "worker-0"}) }
 
-// undrain ends the drain of a node, and waits for what becomes of it.
+// undrain ends the drain of a node, and waits for the result.
 func undrain(l *Link, name string) Failures {
 	answer := make(chan error, 1)
 	l.UndrainLater(context.Background(), name, time.Time{}, func(err error) { answer <- err })
@@ -118,7 +118,7 @@ func undrain(l *Link, name string) Failures {
 	return nil
 }
 
-// update changes attributes of nodes, and waits for what becomes of it.
+// update changes attributes of nodes, and waits for the result.
 func update(l *Link, names []string, u Update) Failures {
 	type answer struct {
 		name string

@@ -27,7 +27,7 @@ const (
 	Suspect Trust = "Suspect"
 )
 
-// suspectTimeout is how long a sudden loss of nodes stays suspect before it is taken for what somebody wanted.
+// suspectTimeout is how long a sudden loss of nodes stays suspect before it is taken as intended.
 const suspectTimeout = 5 * time.Minute
 
 // maxClockDifference is the difference up to which two clocks show the same: Slurm has whole seconds, and an answer takes its time.
@@ -42,7 +42,7 @@ type Snapshot struct {
 	Listed time.Time
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
-	// Ahead is how far slurmctld's clock is ahead of the link's, or negative behind it. It is zero for clocks that show
+	// Ahead is how far slurmctld's clock is ahead of the link's, negative when it is behind. It is zero for clocks that show
 	// nearly the same, and stays as it is until it is clearly wrong, so that what is computed with it does not waver.
 	Ahead time.Duration
 	Trust Trust
@@ -168,7 +168,7 @@ func (s *Snapshot) Nodes() iter.Seq[*rest.Node] { return maps.Values(s.nodes) }
 // At are the nodes that have an address, or a host name, in any order. Nobody may change them.
 func (s *Snapshot) At(place string) []*rest.Node { return s.places.at(place) }
 
-// at returns the snapshot as it is to be seen at now: too old is Stale.
+// at returns the snapshot as seen at now: one that is too old is Stale.
 func (s *Snapshot) at(now time.Time) *Snapshot {
 	if s.Trust != Fresh || s.staleAfter == 0 || now.Sub(s.Taken) <= s.staleAfter {
 		return s

@@ -76,8 +76,8 @@ const suspendedInverseRate = 5
 
 // tookSuspended notes what it cost to ask whether jobs are suspended, and what was answered.
 //
-// Somebody waits with the end of a worker for it, and it takes nothing from the limit of the lists of jobs: one such answer
-// of a slow slurmrestd would keep all workers for minutes.
+// The end of a worker waits for it, and it takes nothing from the limit of the lists of jobs: otherwise one such answer of a slow
+// slurmrestd would keep all workers for minutes.
 func (f *jobFollower) tookSuspended(asked time.Time, none bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ type Trace interface {
 	Write(ctx context.Context, cluster string, callers []trace.SpanContext) (with context.Context, end func())
 }
 
-// wrap is what becomes of the transport of a link; nil leaves it as it is.
+// wrap returns how the transport of a link is wrapped; nil leaves it as it is.
 func (o Options) wrap(key Key) func(http.RoundTripper) http.RoundTripper {
 	if o.Trace == nil {
 		return nil
@@ -29,7 +29,7 @@ func (o Options) wrap(key Key) func(http.RoundTripper) http.RoundTripper {
 // tracing begins the span of a write.
 type tracing func(ctx context.Context, callers []trace.SpanContext) (context.Context, func())
 
-// trace lets writes have spans. Without it nobody looks who the callers are.
+// trace lets writes have spans. Without it callers are not recorded.
 func (w *writer) trace(traced tracing) { w.states.traced, w.attributes.traced = traced, traced }
 
 // callers are the spans of those whose write it is, each once.

@@ -39,7 +39,7 @@ type writer struct {
 	load       *loadLimit
 	done       <-chan struct{} // closed when the link has ended
 	publish    func(nodes ...string)
-	// requested counts a write that somebody asked for, and batched the nodes of one call.
+	// requested counts a write that a caller asked for, and batched the nodes of one call.
 	requested func()
 	batched   func(nodes int)
 	// Writes about states and those about everything else go their own ways: a drain does not wait for comments.
@@ -142,7 +142,7 @@ type Update struct {
 	Topology *string
 }
 
-// DrainLater is Drain of one node for somebody who does not wait, see UpdateLater.
+// DrainLater is Drain of one node for a caller that does not wait, see UpdateLater.
 func (w *writer) DrainLater(ctx context.Context, name, reason string, done func(error)) {
 	if strings.TrimSpace(reason) == "" {
 		done(errors.New("draining without a reason"))
@@ -208,8 +208,7 @@ func (w *writer) Forget(ctx context.Context, nodes []string) Failures {
 	return w.submit(ctx, w.states, nodes, change{delete: true, key: "delete"})
 }
 
-// submit hands a write to the batcher and waits for what becomes of it. A caller whose context ends does not learn
-// whether the write was made.
+// submit hands a write to the batcher and waits for its result. A caller whose context ends does not learn whether the write was made.
 func (w *writer) submit(ctx context.Context, to *batcher, nodes []string, c change) Failures {
 	valid, failures := validNames(nodes)
 	if len(valid) > 0 {

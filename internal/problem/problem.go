@@ -22,7 +22,7 @@ type Problem struct {
 	Reason string
 	// Message is what is wrong and the way out, in one sentence.
 	Message string
-	// Waiting is true for what heals by itself: a referenced object that does not exist yet. Such a problem makes an
+	// Waiting is true for a problem that resolves itself: a referenced object that does not exist yet. Such a problem makes an
 	// object not ready, but not stalled.
 	Waiting bool
 }
@@ -40,7 +40,7 @@ func Errorf(path, reason, format string, args ...any) Problem {
 	return Problem{Path: path, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Waitingf is a problem at path that heals by itself when what is missing appears.
+// Waitingf is a problem at path that resolves itself when what is missing appears.
 func Waitingf(path, reason, format string, args ...any) Problem {
 	return Problem{Path: path, Reason: reason, Message: fmt.Sprintf(format, args...), Waiting: true}
 }

@@ -49,7 +49,7 @@ func hostKeys(ctx context.Context) (map[string][]byte, error) {
 }
 
 // rsaHostKey returns an error when the context ends first. A key takes a second of a processor, now and then four, and ten times that
-// where a pod has a tenth of a processor. Nothing interrupts that, but nobody has to wait for it: an operator that is to end ends.
+// where a pod has a tenth of a processor. Nothing interrupts that, but nobody has to wait for it: an operator that shuts down ends at once.
 func rsaHostKey(ctx context.Context) (*rsa.PrivateKey, error) {
 	type answer struct {
 		key *rsa.PrivateKey

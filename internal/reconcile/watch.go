@@ -24,7 +24,7 @@ import (
 
 // Watches is what wakes the reconciler of a kind.
 type Watches struct {
-	// List is an empty list of the kind; nil is for a kind whose objects refer to nothing. The kind needs reference.Index.
+	// List is an empty list of the kind; nil for a kind whose objects refer to nothing. The kind needs reference.Index.
 	List client.ObjectList
 	// Owns are the kinds of objects that it makes.
 	Owns []client.Object
@@ -110,7 +110,7 @@ func (b *Base) WatchSecrets(to *builder.Builder, list client.ObjectList) {
 	b.watchMetadata(to, "Secret", reference.Referrers(b.Client, list, "Secret"))
 }
 
-// watchMetadata wakes what any of the functions maps an object to, of which only the metadata is kept in memory.
+// watchMetadata wakes the objects that any of the functions maps an object to. Only metadata is kept in memory.
 func (b *Base) watchMetadata(to *builder.Builder, kind string, maps ...handler.MapFunc) {
 	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 	to.WatchesRawSource(source.Kind(b.Metadata, metadata, handler.TypedEnqueueRequestsFromMapFunc(

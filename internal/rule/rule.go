@@ -60,7 +60,7 @@ type Description struct {
 type Described interface {
 	// Describe is the list in words.
 	Describe() Description
-	// Trace has seen called with the question and the place of each rule that decides. It is for tests of the package that has the list.
+	// Trace calls seen with the question and the place of each rule that decides. It is for tests of the package that has the list.
 	Trace(seen func(question string, line int))
 }
 

@@ -33,8 +33,8 @@ func Read(file conf.File, text, path string) Text {
 	return Text{Document: d, Mistakes: mistakes, Path: path}
 }
 
-// Lay lays a user's text over base. The error joins a problem.Problem for each line that cannot be used; the file is then not
-// to be applied. Nothing is returned when base itself cannot be written.
+// Lay lays a user's text over base. The error joins a problem.Problem for each line that cannot be used; then do not apply the file.
+// The document is nil when base itself cannot be written.
 func Lay(base *conf.Document, user Text, owned conf.Owned) (*conf.Document, error) {
 	// What cannot be written of base came from another field than the text.
 	if err := base.Check(); err != nil {

@@ -24,7 +24,7 @@ func limits(d, user *conf.Document) {
 	d.Add("PropagateResourceLimitsExcept", "MEMLOCK")
 }
 
-// cgroup is the user's cgroup.conf, and else the one that the operator writes.
+// cgroup is the user's cgroup.conf, or else the operator's.
 func (t Texts) cgroup(files Files) *conf.Document {
 	for _, f := range files.Config {
 		if f.Name != cgroupConfFile {

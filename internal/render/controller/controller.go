@@ -37,9 +37,9 @@ type Input struct {
 	Accounting *slinkyv1beta1.Accounting
 	// NodeSets are those that belong to the Controller, in any order.
 	NodeSets []slinkyv1beta1.NodeSet
-	// MaxNodeCount is the size of slurmctld's table of nodes in the configuration that is there; 0 when there is none.
+	// MaxNodeCount is the size of slurmctld's table of nodes in the present configuration; 0 when there is none.
 	MaxNodeCount int
-	// Live is the slurm.conf that is there; nil when there is none. Free are partitions of it that no job needs, and FreeNodes such nodes.
+	// Live is the present slurm.conf; nil when there is none. Free are partitions of it that no job needs, and FreeNodes such nodes.
 	Live            *conf.Document
 	Free, FreeNodes map[string]bool
 	// SlurmNodes is the number of nodes that Slurm has, Records that of its workers' by NodeSet, also of NodeSets that are
@@ -162,7 +162,7 @@ func CheckClusterName(c *slinkyv1beta1.Controller) error {
 	return nil
 }
 
-// ignoreElsewhere names what an external slurmctld has of its own: the slurm.conf that is rendered for it is for slurmrestd.
+// ignoreElsewhere lists fields that an external slurmctld does not get: the slurm.conf that is rendered for it is for slurmrestd.
 // Overlays of containers, which charts set in any case, are not named.
 func (out *Output) ignoreElsewhere(c *slinkyv1beta1.Controller) {
 	s := &c.Spec

@@ -256,8 +256,7 @@ func TestNothingSecretIsRendered(t *testing.T) {
 	}
 }
 
-// FuzzSlurmConf holds that whatever is rendered parses, that what the operator owns stays as it is, and that a partition
-// stays on its line.
+// FuzzSlurmConf checks that all output parses, that what the operator owns is unchanged, and that a partition stays on its line.
 func FuzzSlurmConf(f *testing.F) {
 	f.Add("ReturnToService=1", "Default=YES", "gpu-", "a.sh")
 	f.Add("ClusterName=x\\\nSlurmUser=root", "State=UP\\", "x y", "a b")

@@ -9,7 +9,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// maxInlinedBytes is how large slurm.conf may become by what it includes. Half of the room is for what lingers.
+// maxInlinedBytes is how large slurm.conf may become by included files. The other half of the room is for what lingers.
 const maxInlinedBytes = maxConfigBytes / 2
 
 // inline puts the files that slurm.conf includes into it, as far as they are the user's. A user's file changes in the pod when its

@@ -75,8 +75,8 @@ func (p *preflight) checkTable(d *conf.Document) {
 	}
 }
 
-// TableOfNodes reads the size that tableOfNodes has given from the slurm.conf that is there; 0 when there is none. Another one was given
-// by somebody else.
+// TableOfNodes reads the size that tableOfNodes has set from the present slurm.conf; 0 when there is none, or when somebody else has
+// set the size.
 func TableOfNodes(live *conf.Document) int {
 	if live == nil {
 		return 0

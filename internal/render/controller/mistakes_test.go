@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
-// TestTheLastCgroupPluginCounts has a cgroup.conf with two lines, of which Slurm takes the last.
+// TestTheLastCgroupPluginCounts has a cgroup.conf with two such lines; Slurm takes the last.
 func TestTheLastCgroupPluginCounts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"CgroupPlugin=cgroup/v2\nCgroupPlugin=disabled\n":       true,

@@ -78,7 +78,7 @@ func serviceName(c *slinkyv1beta1.Controller) string {
 	return c.ServiceName()
 }
 
-// antiAffinity keeps slurmctlds that are there for each other off the same Kubernetes node.
+// antiAffinity keeps slurmctlds of the same cluster off the same Kubernetes node.
 func antiAffinity(c *slinkyv1beta1.Controller) *corev1.Affinity {
 	if c.Replicas() == 1 {
 		return nil

@@ -28,8 +28,8 @@ const (
 	usersVolume   = "users"
 )
 
-// initScript makes /etc/slurm from what is mounted. Files of a Secret cannot belong to the Slurm user while the pod runs
-// as root, and sackd accepts a key of nobody else.
+// initScript makes /etc/slurm from what is mounted. Files of a Secret cannot belong to the Slurm user while the pod runs as root, and
+// sackd accepts only a key that belongs to that user.
 const initScript = `set -eu
 for file in /mnt/slurm/*; do
 	case $file in

@@ -49,7 +49,7 @@ func AddMunge(spec *corev1.PodSpec, container string, munge *slinkyv1beta1.Munge
 	if i < 0 {
 		return nil
 	}
-	// Read-only: who could write there could put a socket of his own in the place of munged's.
+	// Read-only: a container that could write there could replace munged's socket by its own.
 	spec.Containers[i].VolumeMounts = append(spec.Containers[i].VolumeMounts,
 		corev1.VolumeMount{Name: mungeSocketVolume, MountPath: mungeRunDir, ReadOnly: true})
 	spec.InitContainers = append(spec.InitContainers, sidecar)

@@ -102,9 +102,9 @@ func container(in Input) (corev1.Container, error) {
 			{Name: "SLURM_JWT", Value: "daemon"},
 			{Name: "SLURMRESTD_SECURITY", Value: "disable_unshare_files,disable_unshare_sysv"},
 			{Name: "SLURMRESTD_JSON", Value: "compact"},
-			// One that is idle takes the place of another; by itself slurmrestd lets everybody else wait when it has ten.
+			// Idle connections take up slots; by default slurmrestd has ten and lets all others wait.
 			{Name: "SLURMRESTD_MAX_CONNECTIONS", Value: "256"},
-			// Our image has mimalloc. In another one each thread's arena keeps the memory of its largest answer otherwise.
+			// Our image has mimalloc. In other images each thread's arena would keep the memory of its largest answer.
 			{Name: "MALLOC_ARENA_MAX", Value: "2"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: slinkyv1beta1.NameSlurmrestd, ContainerPort: slinkyv1beta1.SlurmrestdPort, Protocol: corev1.ProtocolTCP}},

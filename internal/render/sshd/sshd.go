@@ -19,7 +19,7 @@ import (
 const (
 	// ConfigFile is what sshd reads. It includes the others.
 	ConfigFile = "sshd_config"
-	// ownFile is the user's, as it is, so that sshd names its lines as the user counts them.
+	// ownFile is the user's file unchanged, so that line numbers in sshd's messages are the user's.
 	ownFile = "sshd_config.own"
 	// jailFile keeps sessions in the jail, also those for which a Match block of the user's sets something else.
 	jailFile = "sshd_config.jail"

@@ -46,8 +46,8 @@ timeout 5 scontrol update nodename="$name" state=down reason="slurm-operator: Po
 const preStopName = `name=${POD_NODE_NAME:-$(hostname)}
 `
 
-// preStopOfSaved is what comes before that where Slurm powers workers up and down. The node of a worker that goes because it is powered
-// down, or which Slurm wants back already, stays as it is: Slurm asks for no node that is DOWN.
+// preStopOfSaved comes before preStop where Slurm powers workers up and down. The node of a worker that ends because it is powered
+// down, or that Slurm already wants back, stays as it is: Slurm powers up no node that is DOWN.
 const preStopOfSaved = `case $(timeout 5 scontrol show node "$name") in
 *+POWERED_DOWN* | *+POWERING_*) exit 0 ;;
 esac
@@ -139,8 +139,8 @@ func slurmd(in Input) (corev1.Container, error) {
 // StartSeconds is the time in which slurmd has to have started.
 const StartSeconds = 600
 
-// completeLiveness adds what a user's liveness probe of slurmd leaves out. There is none without that: a kubelet ends the container, and all
-// jobs in it, when slurmd hangs. The image starts a slurmd again that hangs, and its jobs go on.
+// completeLiveness adds what a user's liveness probe of slurmd leaves out. By default there is no such probe: a kubelet would end the
+// container, and all jobs in it, when slurmd hangs. The image restarts a slurmd that hangs, and its jobs go on.
 func completeLiveness(spec *corev1.PodSpec) {
 	c := slurmdOf(spec)
 	if c == nil || c.LivenessProbe == nil {
@@ -155,7 +155,7 @@ func completeLiveness(spec *corev1.PodSpec) {
 	probe.PeriodSeconds = cmp.Or(probe.PeriodSeconds, 10)
 }
 
-// port is the one that slurmd listens on: slurmd(8) takes that of its node before SlurmdPort of slurm.conf.
+// port is the one that slurmd listens on: slurmd(8) prefers its node's Port to SlurmdPort of slurm.conf.
 func port(n *slinkyv1beta1.NodeSet) int32 {
 	node, _ := conf.ParseNodeConf(n.Spec.ExtraConf) // nodeConf reports mistakes
 	text, _ := node.Get("Port")
@@ -254,7 +254,7 @@ func limit(spec *corev1.PodSpec) {
 	tell("POD_MEMORY", corev1.ResourceMemory, func(q resource.Quantity) int64 { return q.Value() >> 20 })
 }
 
-// lesser is the smaller of two limits, of which zero is none.
+// lesser is the smaller of two limits; a zero is no limit.
 func lesser(a, b resource.Quantity) resource.Quantity {
 	if a.IsZero() || !b.IsZero() && b.Cmp(a) < 0 {
 		return b
@@ -278,7 +278,7 @@ const (
 )
 
 // addSharedMemory gives jobs as much shared memory as the pod may have, where the user mounts nothing there. A container runtime gives
-// 64 MiB, of which collective libraries and loaders of data need many times more.
+// 64 MiB; collective libraries and data loaders need many times that.
 func addSharedMemory(spec *corev1.PodSpec) {
 	c := slurmdOf(spec)
 	if c == nil || spec.HostIPC || mounts(c, func(path string) bool { return path == shmDir }) {

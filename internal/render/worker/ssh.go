@@ -58,7 +58,7 @@ func addSshd(in Input, spec *corev1.PodSpec) {
 	}
 }
 
-// sshdConfigDigest is the digest of the user's own sshd_config, another one of which is another revision; empty for none.
+// sshdConfigDigest is the digest of the user's own sshd_config; a new one makes a new revision; empty for none.
 func (in Input) sshdConfigDigest() string {
 	if in.SshdConfig == "" {
 		return ""

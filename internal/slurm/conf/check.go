@@ -159,7 +159,7 @@ func (d *Document) nodeNames() (nodeNames, []Problem) {
 	return n, problems
 }
 
-// add takes the names of a NodeName line over, each of which may stand once.
+// add takes over the names of a NodeName line, each of which may stand once.
 func (n *nodeNames) add(e Entry) *Problem {
 	expr, err := hostlist.Parse(e.Value)
 	if err != nil {
@@ -178,7 +178,7 @@ func (n *nodeNames) add(e Entry) *Problem {
 	return nil
 }
 
-// missing returns a name of the list that nobody has.
+// missing returns a name of the list that no node has.
 func (n nodeNames) missing(list string, dynamic func(string) bool) (string, error) {
 	if strings.EqualFold(list, "ALL") {
 		return "", nil

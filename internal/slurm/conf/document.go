@@ -32,7 +32,7 @@ type Entry struct {
 	Line int
 }
 
-// name is what two entries have in common of which one takes the place of the other.
+// name is equal for two entries of which one replaces the other.
 func (e Entry) name() string {
 	return strconv.Itoa(int(e.Kind)) + "\x00" + strings.ToLower(e.Key) + "\x00" + e.Value
 }
@@ -94,9 +94,9 @@ func (d *Document) Comment(text string) {
 	}
 }
 
-// Add puts Key=Value into the document in the way that belongs to the key. A scalar replaces the one that is there, and the
-// items of a set join those that are there. A repeated line is appended with its options. An empty set is left out.
-// Whether key and value can be written at all is checked by Bytes.
+// Add puts Key=Value into the document in the way that belongs to the key. A scalar replaces the present one, and the items of a set
+// join the present ones. A repeated line is appended with its options. An empty set is left out. Whether key and value can be written
+// at all is checked by Bytes.
 func (d *Document) Add(key, value string, options ...Option) {
 	d.add(Entry{Key: key, Value: value, Options: options})
 }
@@ -124,7 +124,7 @@ func (d *Document) add(e Entry) {
 	}
 }
 
-// unite joins the items of e, a Set, with those that are there.
+// unite joins the items of e, a Set, with the present ones.
 func (d *Document) unite(e Entry) {
 	if i := d.index(Set, e.Key); i >= 0 {
 		old := &d.entries[i]

@@ -4,7 +4,7 @@
 package conf
 
 // Inline returns a document that has the lines of included files in the place of the lines that include them. file returns the document of
-// a file, nil for one that is not known: its line stays, as does one that includes a file a second time. Neither documents change.
+// a file, nil for one that is not known: its line stays, as does one that includes a file a second time. The given documents do not change.
 //
 // Of a key that stands more than once Slurm takes the latest value, in whatever file, and so does the result; items do not join each other.
 func (d *Document) Inline(file func(name string) *Document) *Document {

@@ -105,7 +105,7 @@ func (d *Document) setsOf(before *Document, partitions []Entry) []Entry {
 	return lines
 }
 
-// restrict takes from a line the nodes that there are not, with which slurmctld would end.
+// restrict removes from a line nodes that do not exist, with which slurmctld would end.
 func (n nodeNames) restrict(e *Entry, dynamic func(string) bool) {
 	for i, o := range e.Options {
 		if !strings.EqualFold(o.Key, "Nodes") {

@@ -110,7 +110,7 @@ func (c NodeConf) index(key string) int {
 	return slices.IndexFunc(c.options, func(o Option) bool { return strings.EqualFold(o.Key, key) })
 }
 
-// Add joins the items of value with those that are there if key is a list, and replaces the value otherwise. Key and value
+// Add joins the items of value with the present ones if key is a list, and replaces the value otherwise. Key and value
 // are checked by Text.
 func (c *NodeConf) Add(key, value string) {
 	key = canonicalNodeKey(key)
@@ -174,8 +174,8 @@ func (c NodeConf) GresNames() []string {
 	return slices.Compact(names)
 }
 
-// Merge puts user on top of c: lists unite, other values replace. An owned key that user sets to something else than c
-// does is left out and reported.
+// Merge puts user on top of c: lists unite, other values replace. An owned key that user sets to another value than c is left out and
+// reported.
 func (c NodeConf) Merge(user NodeConf, owned Owned) (NodeConf, []Problem) {
 	var problems []Problem
 	out := c

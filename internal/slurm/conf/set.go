@@ -21,7 +21,7 @@ func splitItems(value string) []string {
 
 func joinItems(items []string) string { return strings.Join(items, ",") }
 
-// union adds items to a set. What is there keeps its place. An item with the same name takes the place of the old one:
+// union adds items to a set. Present items keep their place. An item with the same name takes the place of the old one:
 // jwt_key=/b that of jwt_key=/a, CR_Core_Memory that of CR_CPU. task/none and all other task plugins exclude each other,
 // and the added ones win.
 func union(key string, have, add []string) []string {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Bytes writes the document as a file that ends with a newline. The same entries always give the same bytes. Nothing is
-// written of a document that Check refuses.
+// Bytes writes the document as a file that ends with a newline. The same entries always give the same bytes. A document that Check
+// refuses is not written.
 func (d *Document) Bytes() ([]byte, error) {
 	if err := d.Check(); err != nil {
 		return nil, err

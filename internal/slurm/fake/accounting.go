@@ -50,7 +50,7 @@ func (s *Slurm) getAccountingJobs(w *shape, query url.Values) reply {
 	return reply{status: http.StatusOK, body: w.b}
 }
 
-// accountingJob writes what slurmdbd has on a job, but for steps and what the fake's jobs do not have.
+// accountingJob writes what slurmdbd has on a job, without steps and what the fake's jobs do not have.
 func (w *shape) accountingJob(j *job) {
 	now := w.slurm.clock
 	start, end, nodes, reason := j.start, j.end, hostlist.Compress(slices.Clone(j.nodes)), j.reason

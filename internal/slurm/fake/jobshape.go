@@ -54,7 +54,7 @@ func (s *Slurm) nameOf(user string) string {
 	return user
 }
 
-// uidOf is the uid of a user, another one for each name; empty is one whom slurmctld could not look up.
+// uidOf is the uid of a user, a different one for each name; an empty name is a user whom slurmctld could not look up.
 func uidOf(user string) int64 {
 	if user == "" {
 		return 99

@@ -16,9 +16,9 @@ import (
 // notResponding is slurmctld's reason for a node that does not respond.
 const notResponding = "Not responding"
 
-// Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued. A reason that a node has
-// stays, and slurmctld's own words follow it, once if the node is drained; that of one which is DOWN already stays as it is. It does not notice
-// it of one whose last registration was refused.
+// Lose lets slurmctld notice that nodes do not respond: they are DOWN, and their jobs are requeued. A node keeps its reason, and
+// slurmctld's own words follow it, once if the node is drained; a node that is DOWN already keeps its reason unchanged. slurmctld does
+// not notice it for a node whose last registration was refused.
 func (s *Slurm) Lose(names ...string) {
 	defer s.lock()()
 	for _, name := range names {
@@ -254,7 +254,7 @@ func sorted(lists []string) (names []string, ok bool) {
 
 func invalidName() *Error { return &Error{Number: 2018, Text: "Invalid node name specified"} }
 
-// change changes one node. What goes with a state that is refused is set all the same.
+// change changes one node. Other fields are set even if the state is refused.
 func (s *Slurm) change(n *node, user string, c change) *Error {
 	n.describe(c)
 	n.setReason(c.reason, user, s.clock)

@@ -5,8 +5,8 @@ package fake
 
 import "slices"
 
-// Power is where a node is in Slurm's power saving (sinfo(1), NODE STATE CODES). The time that slurmctld gives a node to power
-// down, SuspendTimeout, is none here, and no node powers down by itself.
+// Power is where a node is in Slurm's power saving (sinfo(1), NODE STATE CODES). SuspendTimeout, the time that slurmctld gives a node
+// to power down, is zero here, and no node powers down by itself.
 type Power int8
 
 // The powers.

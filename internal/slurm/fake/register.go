@@ -140,8 +140,8 @@ func (s *Slurm) registerAgain(n *node, registration Node) {
 	}
 }
 
-// validate compares what a slurmd offers with the record. What is too little drains the node, but for one that is down; what
-// is enough again does not end that drain.
+// validate compares what a slurmd offers with the record. Too little drains the node, unless it is down; enough again does not end that
+// drain.
 func (s *Slurm) validate(n *node, registration Node) {
 	missing := strings.Join(n.missing(registration), ", ")
 	if registration.CoreSpecCount != 0 {
@@ -301,7 +301,7 @@ func (s *Slurm) Answer(names ...string) {
 // answers reports whether a node has a slurmd that would answer.
 func (n *node) answers() bool { return !n.gone && !n.external && n.power == PoweredUp }
 
-// heard is what becomes of a node whose slurmd responds.
+// heard updates a node whose slurmd responds.
 func (s *Slurm) heard(n *node) {
 	n.notResponding = false
 	s.nodeTime = s.clock

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// registration is how a node registers a second time, and what becomes of it, as seen on a real slurmctld.
+// registration is how a node registers a second time, and the result, as seen on a real slurmctld.
 type registration struct {
 	first, second fake.Node
 	// between happens between the two.

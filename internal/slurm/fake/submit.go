@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A submission is the body of POST job/submit, as far as it is understood.
+// A submission is the body of POST job/submit, as far as the fake reads it.
 type submission struct {
 	Job struct {
 		Name        string   `json:"name"`

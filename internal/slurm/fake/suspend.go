@@ -129,8 +129,8 @@ func (s *Slurm) unpreempt(by int64) {
 	}
 }
 
-// miss ends the jobs of which a node is gone, as slurmctld does when it reads its configuration: those that wait and name it, and those that
-// are suspended on it. A node is not busy to Slurm when the jobs on it are suspended, and its record can be deleted below them.
+// miss ends the jobs that have lost a node, as slurmctld does when it reads its configuration: those that wait and name it, and those
+// that are suspended on it. A node is not busy to Slurm when the jobs on it are suspended, and its record can be deleted below them.
 func (s *Slurm) miss() {
 	gone := func(name string) bool { return s.nodes[name] == nil }
 	for _, j := range s.jobs {

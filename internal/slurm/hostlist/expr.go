@@ -14,7 +14,7 @@ import (
 // maxDigits bounds the numbers inside brackets so that they fit into 64 bits.
 const maxDigits = 18
 
-// Expr is a parsed host list expression. Its size is that of the text, whatever number of names it stands for. The
+// Expr is a parsed host list expression. Its size is that of the text, however many names it stands for. The
 // zero value is the empty list.
 type Expr struct {
 	terms []term

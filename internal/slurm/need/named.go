@@ -40,7 +40,7 @@ func Numbers(ctx context.Context, slurm Slurm, wanted func(rest.JobState) bool) 
 }
 
 // NamedNodes are the nodes that jobs in some states name: a slurmctld that reads its configuration ends such a job when it has no record of the
-// node. They are not known with more jobs than most, of which each is read, with 12 kB.
+// node. They are not known with more than most jobs, since each is read, with 12 kB.
 func NamedNodes(ctx context.Context, slurm Slurm, wanted func(rest.JobState) bool, most int) (named hostlist.Set, known bool, err error) {
 	ids, err := Numbers(ctx, slurm, wanted)
 	if err != nil || len(ids) > most {

@@ -17,14 +17,14 @@ import (
 type Job struct {
 	// ID is its number, as squeue shows it.
 	ID string
-	// Partition is the one that it is in, or those that it waits for, between commas.
+	// Partition is the partition of the job, or those that it waits for, separated by commas.
 	Partition string
 	// State is the base state and its flags, and Reason why it is so (squeue(1), JOB REASON CODES).
 	State  []string
 	Reason string
 	// End is when Slurm ends it by its time limit; zero without one.
 	End time.Time
-	// Tasks is how many jobs it stands for, of an array the tasks that have not started; 0 counts as one.
+	// Tasks is how many jobs it stands for: the tasks of an array that have not started; 0 counts as one.
 	Tasks int
 }
 

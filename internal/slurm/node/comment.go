@@ -19,10 +19,10 @@ type Comment struct {
 	// NodeSetName and NodeSetUID name the NodeSet that the pod belongs to; empty in comments of older operators.
 	NodeSetName string `json:"nodeSetName,omitempty"`
 	NodeSetUID  string `json:"nodeSetUID,omitempty"`
-	// Registration is a digest of what the slurmd registered with for which Slurm made the record; empty when that is not
-	// known. Later registrations leave the record as it is.
+	// Registration is a digest of the registration from which Slurm made the record; empty when that is not known. Later registrations
+	// leave the record as it is.
 	Registration string `json:"registration,omitempty"`
-	// NVLinkInstanceGroup names the machines whose GPUs reach each other by NVLink, of which the Kubernetes node is one; empty for none.
+	// NVLinkInstanceGroup names the group of machines, linked by NVLink, that the Kubernetes node belongs to; empty for none.
 	NVLinkInstanceGroup string `json:"nvlinkInstanceGroup,omitempty"`
 	// Check is the comment of the last job of a check on the node; empty for none.
 	Check string `json:"check,omitempty"`
@@ -39,7 +39,7 @@ func (c Comment) Noting(drain Reason, machine string) Comment {
 	return c
 }
 
-// WithNote is the comment with the note of another one.
+// WithNote is the comment with the note of another comment.
 func (c Comment) WithNote(of Comment) Comment {
 	c.DrainedFor, c.DrainedAt, c.DrainedOn = of.DrainedFor, of.DrainedAt, of.DrainedOn
 	return c

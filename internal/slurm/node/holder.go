@@ -19,8 +19,8 @@ const (
 	SomebodyElse
 )
 
-// notResponding is Slurm's own reason for a node that is DOWN. Slurm appends it to the reason that is there, and 24.11 also to one
-// that was left over.
+// notResponding is Slurm's own reason for a node that is DOWN. Slurm appends it to the present reason, and 24.11 also to one that was
+// left over.
 const notResponding = "Not responding"
 
 // resumeTimeoutReached is Slurm's own reason for a node that did not come within ResumeTimeout. Slurm appends it, too.

@@ -80,16 +80,15 @@ func (r Reason) OfReboot() bool { return strings.HasPrefix(r.Text, rebootPrefix)
 // OfKillTask reports whether Slurm has drained the node because a process of a job could not be ended.
 func (r Reason) OfKillTask() bool { return strings.HasPrefix(r.Text, KillTaskFailed) }
 
-// RebootAfterKillTask is the reason for the reboot of a machine by which the operator takes the place of KillTaskFailed.
+// RebootAfterKillTask is the operator's reason for the reboot of a machine, which replaces KillTaskFailed.
 func RebootAfterKillTask() string { return rebootPrefix + KillTaskFailed }
 
-// ReplacementAfterCheck is the reason for the replacement of a machine by which the operator takes the place of a check's, which stays
-// readable in it.
+// ReplacementAfterCheck is the operator's reason for the replacement of a machine. It replaces a check's reason and contains it.
 func ReplacementAfterCheck(reason string) string {
 	return MaintenanceReason + ": " + SanitizeReason(reason)
 }
 
-// TakesPlaceOf reports whether the reason is one by which the operator takes the place of another one, that of Slurm or of a check.
+// TakesPlaceOf reports whether this reason of the operator replaces the other one, of Slurm or of a check.
 func (r Reason) TakesPlaceOf(other Reason) bool {
 	return r.AfterKillTask() && other.OfKillTask() || other.OfHardware() && r.Text == ReplacementAfterCheck(other.Text)
 }

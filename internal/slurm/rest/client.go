@@ -37,7 +37,7 @@ const (
 type Options struct {
 	// Transport does the HTTP. The default is one of the client's own, without proxies, which Close closes.
 	Transport http.RoundTripper
-	// Wrap, when it is set, makes of the transport the one that is used.
+	// Wrap, when it is set, wraps the transport.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Now is the clock by which tokens are issued; the default is time.Now.
 	Now func() time.Time
@@ -149,7 +149,7 @@ type call struct {
 	decode func(*reader) ([]slurmError, error)
 }
 
-// daemon is the one that slurmrestd asks, by the first part of the URL's path.
+// daemon is the daemon that slurmrestd asks, as the first part of the URL's path.
 type daemon string
 
 const (
@@ -306,9 +306,8 @@ func kindOfRead(err error) Kind {
 // errNotServed is a 404 that is not Slurm's word about an object.
 var errNotServed = errors.New("this URL is not served")
 
-// inVersion makes a call in the version chosen before, or chooses one. A slurmrestd that was up- or downgraded answers
-// 404 to a version it has no more; then the choice is made again, once. Nothing has happened at a 404, so that this is
-// safe for writes too.
+// inVersion makes a call in the version chosen before, or chooses one. A slurmrestd that was up- or downgraded answers 404 to a version
+// that it no longer has; then the choice is made again, once. Nothing has happened at a 404, so that this is safe for writes too.
 func (c *Client) inVersion(ctx context.Context, call call) (unchanged bool, err error) {
 	version, fresh, err := c.chooseVersion(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ func (c *Client) JobRecords(ctx context.Context, wanted func(JobRecord) bool) ([
 	return list, nil
 }
 
-// decodeJobRecords reads an answer to GET jobs or GET job, of which it keeps what is wanted.
+// decodeJobRecords reads an answer to GET jobs or GET job, and keeps what is wanted.
 func decodeJobRecords(r *reader, wanted func(JobRecord) bool) ([]JobRecord, []slurmError, error) {
 	var a answer
 	var list []JobRecord
@@ -189,7 +189,7 @@ func (r *reader) jobRecord() JobRecord {
 	return j
 }
 
-// shownOfJob reads what nothing is decided by, and skips what is not read.
+// shownOfJob reads fields that are only shown, and skips the others.
 func (r *reader) shownOfJob(j *JobRecord, key []byte) {
 	switch string(key) {
 	case "partition":

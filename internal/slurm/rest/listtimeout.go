@@ -11,9 +11,9 @@ const (
 	listTimeoutFactor = 10
 )
 
-// ListTimeout is how long to wait for a list when one usually takes so long and so many in a row failed, and no longer than longest. A
-// slurmrestd that was asked before slurmctld was up keeps the request for minutes, and answers another one at once. A large cluster
-// on a slow machine is given its time in the end.
+// ListTimeout is how long to wait for a list, by its usual time and the number of failures in a row; at most longest. A slurmrestd that
+// was asked before slurmctld was up keeps the request for minutes, and answers another one at once. A large cluster on a slow machine
+// gets enough time in the end.
 func ListTimeout(usual time.Duration, failures int, longest time.Duration) time.Duration {
 	return min(longest, max(minListTimeout, listTimeoutFactor*usual)<<min(failures, 4))
 }

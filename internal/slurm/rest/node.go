@@ -16,7 +16,7 @@ import (
 // Node is what Coxswain reads of a Slurm node. Slices may be shared between nodes; nobody changes them.
 //
 // Fields that change without anything having happened (cpu_load, last_busy, energy) are left out on purpose: a Node that
-// differs from its predecessor is news. FreeMemory is the one that is there; it makes no difference.
+// differs from its predecessor is news. FreeMemory is the exception; it makes no difference.
 type Node struct {
 	Name string
 	// Address is NodeAddr, Hostname NodeHostName; Slurm fills both with the name when nothing else is known.

@@ -130,7 +130,7 @@ func (s Submission) forSlurm(now time.Time) submittedJob {
 	return j
 }
 
-// variables are those that sbatch sets, and nobody else, for a script and the steps in it; see sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
+// variables are those that only sbatch sets, for a script and the steps in it; see sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
 func (s Submission) variables() []string {
 	out := []string{"SLURM_SUBMIT_DIR=" + s.Directory}
 	if s.TasksPerNode > 0 {

@@ -158,7 +158,7 @@ func Blocks(nodes []Node, size int) string {
 const (
 	NoTree   = "SwitchName=" + unknown + " Nodes=" + nobody + "\n"
 	NoBlocks = "BlockName=" + unknown + " Nodes=" + nobody + "\nBlockSizes=1\n"
-	// nobody is a node that there is not.
+	// nobody is a node that does not exist.
 	nobody = "nobody"
 )
 

@@ -60,8 +60,8 @@ func withDigest(name, origin string) string {
 // names gives each unit a name of its own.
 type names map[string]bool
 
-// take returns a name that Slurm takes and nobody has taken before: the one that is wished, where it can be. The result depends on
-// who asked before, so units ask in a fixed order.
+// take returns a name that Slurm accepts and that is not taken: wish, where possible. The result depends on the calls before, so units
+// ask in a fixed order.
 func (n names) take(wish string) string {
 	name := unitName(wish)
 	for again := 1; n[name]; again++ {

@@ -56,8 +56,8 @@ func TestSlurmReadsTrees(t *testing.T) {
 	}
 }
 
-// TestSlurmReadsBlocks feeds blocks to a slurmctld of 26.05. That of 24.11 does not start with a block of which too few nodes are
-// registered.
+// TestSlurmReadsBlocks feeds blocks to a slurmctld of 26.05. That of 24.11 does not start with a block that has too few registered
+// nodes.
 func TestSlurmReadsBlocks(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
 		t.Run(root.Release, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestSlurmctldEndsWhenTheSwitchOfAMovedNodeGoes(t *testing.T) {
 	}
 }
 
-// TestSlurmStartsWithATopologyOfNobody holds why topology.conf is there while slurm.conf names no topology: the two files reach
+// TestSlurmStartsWithATopologyOfNobody shows why topology.conf exists while slurm.conf names no topology: the two files reach
 // slurmctld one after the other. Without the file it waits for a minute, and ends.
 func TestSlurmStartsWithATopologyOfNobody(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
