@@ -32,7 +32,7 @@ var (
 	databaseUser = regexp.MustCompile(`^[0-9A-Za-z_$.@%+-]{1,128}$`)
 )
 
-// accounting composes slurmdbd and its database; nil without accounting, or with a database that cannot be had yet.
+// accounting composes slurmdbd and its database; nil without accounting, or while its database cannot be made.
 func (c *composer) accounting() *slinkyv1beta1.Accounting {
 	node := &c.spec.SlurmNodes.Accounting
 	if !node.Enabled {
@@ -101,7 +101,7 @@ func (c *composer) externalDatabase(db *nebiusv1.ExternalDB) *slinkyv1beta1.Stor
 	return out
 }
 
-// certificates are those by which slurmdbd logs in without a password; nil unless both are given.
+// certificates are those that slurmdbd logs in with instead of a password; nil unless both are given.
 func certificates(tls *nebiusv1.ExternalDBTLS) *slinkyv1beta1.StorageTLS {
 	if tls == nil || tls.ServerCASecretRef == "" || tls.ClientCertSecretRef == "" {
 		return nil
@@ -113,7 +113,7 @@ func certificates(tls *nebiusv1.ExternalDBTLS) *slinkyv1beta1.StorageTLS {
 	}
 }
 
-// storageParameters sets options of the connection and mounts the certificates that they name, unless the Accounting has these.
+// storageParameters sets options of the connection and mounts the certificates that they name, unless the Accounting has them.
 func (c *composer) storageParameters(d *document, disk *storage, db *nebiusv1.ExternalDB, hasCertificates bool) {
 	const at = accountingPath + ".externalDB"
 	for _, key := range slices.Sorted(maps.Keys(db.StorageParameters)) {
@@ -145,8 +145,7 @@ func (s *storage) addSecret(volume, secret, dir string) {
 	s.mounts = append(s.mounts, corev1.VolumeMount{Name: volume, MountPath: dir, ReadOnly: true})
 }
 
-// addArchive mounts a directory for what slurmdbd purges. Its size may stand among the container's resources, where
-// Kubernetes does not take it.
+// addArchive mounts a directory for what slurmdbd purges. Its size may be among the container's resources, where Kubernetes refuses it.
 func (s *storage) addArchive(r *corev1.ResourceRequirements) {
 	const name = "slurmdbd-spool"
 	source := &corev1.EmptyDirVolumeSource{}

@@ -71,7 +71,7 @@ func anyCluster(t *rapid.T) Input {
 	return in
 }
 
-// observe has some of what was composed exist, in some state.
+// observe makes some of the composed objects exist, in some state.
 func observe(t *rapid.T, seen *Observed, out Output) {
 	parts := out.Components
 	if rapid.Bool().Draw(t, "exists") {

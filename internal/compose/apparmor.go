@@ -56,7 +56,7 @@ func appArmorProfileOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructure
 }
 
 // confined is the profile of the main container of login pods and workers. One that the user names comes first. Without the kind
-// nobody would load the profile, and the containers would not start.
+// nothing would load the profile, and the containers would not start.
 func (c *composer) confined(named string) string {
 	if !c.spec.UseDefaultAppArmorProfile || !c.installed.AppArmorProfiles.Usable() || named != "" && named != unconfined {
 		return named
@@ -85,7 +85,7 @@ func driverPolicy(profile string) string {
 	return b.String()
 }
 
-// UnwantedProfile is the profile that a cluster may still have of before; nil for none.
+// UnwantedProfile is the profile that a cluster may still have from before; nil for none.
 func (o *Output) UnwantedProfile(cluster *nebiusv1.SlurmCluster, installed Installed) *unstructured.Unstructured {
 	if !installed.AppArmorProfiles.Usable() || cluster.Spec.UseDefaultAppArmorProfile || len(o.Problems) > 0 {
 		return nil

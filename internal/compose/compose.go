@@ -44,7 +44,7 @@ type Input struct {
 	Observed       Observed
 	// Images are used where the spec names none.
 	Images image.Set
-	// Release is that of the Slurm for which the configuration is looked at, when that is certain; else it is empty.
+	// Release is the Slurm release to check the configuration for, when it is certain; else it is empty.
 	Release string
 }
 
@@ -57,7 +57,7 @@ type Output struct {
 	Held []Held
 	// Kept are NodeSets that exist and are not deleted, although they are not composed.
 	Kept []*slinkyv1beta1.NodeSet
-	// Replaced are images of Soperator in whose place ours are, each with the path of its field.
+	// Replaced are images of Soperator that ours replace, each with the path of its field.
 	Replaced []string
 	// Unresolved lists the NodeSets that partitions name and that do not exist or have no workers, a sentence each.
 	Unresolved []string
@@ -79,12 +79,11 @@ type Components struct {
 	Accounting *slinkyv1beta1.Accounting
 	// SConfigController writes files of JailedConfigs into the jail.
 	SConfigController *appsv1.Deployment
-	// Exporter shows Prometheus what the cluster does.
+	// Exporter exports metrics of the cluster to Prometheus.
 	Exporter *appsv1.Deployment
 	// MariaDB and Grant are the database of Accounting, when the mariadb-operator runs it.
 	MariaDB, Grant *unstructured.Unstructured
-	// NodeSets are the workers: that of slurmNodes.worker first, then those of NodeSets by name. One that is held stands
-	// here with its name only.
+	// NodeSets are the workers: first slurmNodes.worker, then NodeSets by name. One that is held is here with its name only.
 	NodeSets []*slinkyv1beta1.NodeSet
 }
 
@@ -155,7 +154,7 @@ func newComposer(in Input) *composer {
 	return c
 }
 
-// Cluster composes a SlurmCluster. It always returns what it could; with any problem the objects are not to be applied.
+// Cluster composes a SlurmCluster. It always returns what it could compose; with any problem the objects must not be applied.
 func Cluster(in Input) Output {
 	c := newComposer(in)
 	c.custom = config.Read(conf.Slurm, c.spec.CustomSlurmConfig, "spec.customSlurmConfig")
@@ -218,8 +217,8 @@ func (c *composer) held(set *slinkyv1beta1.NodeSet) bool {
 	return slices.ContainsFunc(c.out.Held, func(h Held) bool { return h.Object == set })
 }
 
-// meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied. With those of Argo
-// CD or Helm, for example, these tools would take the composed object for theirs and delete it.
+// meta is the metadata of a composed object. Labels and annotations of the SlurmCluster are not copied. With those of Argo CD or Helm,
+// for example, these tools would treat the composed object as theirs and delete it.
 func (c *composer) meta(name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.cluster.Namespace, Name: name, Labels: c.labels(component)}
 }
@@ -235,7 +234,7 @@ func (c *composer) controllerRef() slinkyv1beta1.ObjectReference {
 	return slinkyv1beta1.ObjectReference{Name: c.cluster.ControllerName()}
 }
 
-// findings are what is wrong with, and without effect in, the object that is read.
+// findings are mistakes, and fields without effect, in the object that is read.
 type findings struct {
 	problems problem.List
 	ignored  []string

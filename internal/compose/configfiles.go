@@ -126,7 +126,7 @@ func (c *composer) cgroupV1() bool {
 
 const mpiPath = "spec.mpiConfig.pmixEnv"
 
-// mpiConf is mpi.conf(5). A Slurm without the plugin of PMIx, as Debian's 26.05 is, reads it and has no use for it.
+// mpiConf is mpi.conf(5). A Slurm without the PMIx plugin, such as Debian's 26.05, reads it without using it.
 func (c *composer) mpiConf() *conf.Document {
 	env := value(c.spec.MPIConfig.PMIxEnv)
 	if env == "" {
@@ -146,7 +146,7 @@ func (c *composer) gresConf() *conf.Document {
 	for i := range c.nodeSets {
 		set := &c.nodeSets[i]
 		for _, line := range c.gres[set.Name] {
-			// Mistakes are those of the NodeSet and reported there.
+			// Mistakes belong to the NodeSet and are reported there.
 			if line.err == nil && len(line.options) > 0 {
 				d.Add("NodeName", gresNodes(set.Name, replicas(set)), line.options...)
 			}

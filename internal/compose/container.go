@@ -47,7 +47,7 @@ func (f *findings) container(n nebiusv1.NodeContainer, path string, l limits) co
 	return out
 }
 
-// resources makes requests and limits of the one list that the API has.
+// resources makes requests and limits from the one list that the API has.
 func resources(list corev1.ResourceList, l limits) corev1.ResourceRequirements {
 	if len(list) == 0 {
 		return corev1.ResourceRequirements{}
@@ -108,7 +108,7 @@ func (f *findings) securityContext(appArmor string, procMount corev1.ProcMountTy
 	return out
 }
 
-// restrict takes from a container what a program of ours does not need.
+// restrict removes privileges from a container that a program of ours does not need.
 func restrict(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}

@@ -34,11 +34,11 @@ const (
 	// exporterTokenVolume is the volume with the exporter's token, and exporterTokenDir is where it is mounted.
 	exporterTokenVolume = "token"
 	exporterTokenDir    = "/etc/exporter"
-	// exporterUser is the Slurm user as whom the exporter asks. He sees all nodes and jobs, and may change nothing.
+	// exporterUser is the exporter's Slurm user. It sees all nodes and jobs, and may change nothing.
 	exporterUser = "nobody"
 	// exporterTokenLifetime is long enough for a kubelet to bring the next token before the last one expires.
 	exporterTokenLifetime = time.Hour
-	// minCollectionInterval is the shortest that the program takes.
+	// minCollectionInterval is the shortest interval that the program accepts.
 	minCollectionInterval = time.Second
 )
 
@@ -47,7 +47,7 @@ func hasExporter(spec *nebiusv1.Exporter) bool {
 	return spec.Enabled && (spec.Exporter == nil || spec.Exporter.Image == "") //nolint:staticcheck // deprecated, and in effect all the same
 }
 
-// exporter composes the program that shows Prometheus what the cluster does, its token and its PodMonitor; nil if the spec asks for none.
+// exporter composes the program that exports metrics of the cluster, its token and its PodMonitor; nil if the spec asks for none.
 func (c *composer) exporter() *appsv1.Deployment {
 	spec := c.spec.SlurmNodes.Exporter
 	c.dropFilter(true, &spec.K8sNodeFilterName, exporterPath)

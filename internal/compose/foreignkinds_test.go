@@ -45,7 +45,7 @@ func TestAKindOfOthersIsKnownByAllFieldsThatAreWritten(t *testing.T) {
 	}
 }
 
-// fieldsWritten collects the paths of fields, three deep at most. What a user writes as he likes ends where it begins.
+// fieldsWritten collects the paths of fields, three deep at most. It does not descend into free-form content of users.
 func fieldsWritten(path string, value any, out map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -42,7 +42,7 @@ func (c *composer) ineffective() {
 // ineffectiveSlurmConfig lists what slurm.conf does not take over as it is.
 func (c *composer) ineffectiveSlurmConfig() {
 	s := &c.spec.SlurmConfig
-	// Slurm powers nothing down without a program for that.
+	// Slurm powers nothing down without a SuspendProgram.
 	_, program := c.custom.Document.Get("SuspendProgram")
 	c.ignore(s.SuspendTime != nil && *s.SuspendTime != neverSuspend && !program && !c.savesPower(),
 		suspendTimePath+" (without ephemeral nodes, and without SuspendProgram in spec.customSlurmConfig)")
@@ -70,8 +70,8 @@ func hasNodePort(t corev1.ServiceType) bool {
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// ineffectiveSidecars lists SSSD, which runs in the containers of sshd, where it has a configuration, and munged of a slurmdbd
-// that is not there. Where munged is asked for is the business of the composer of each pod.
+// ineffectiveSidecars lists SSSD, which runs in the containers of sshd, where it has a configuration, and munged of a slurmdbd that
+// does not exist. The composer of each pod handles requests for munged.
 func (c *composer) ineffectiveSidecars() {
 	nodes := &c.spec.SlurmNodes
 	if c.out.Components.Accounting == nil {
@@ -136,7 +136,7 @@ func (f *findings) unsupervised(set bool, path, instead string) {
 		instead+" with restartPolicy: Always")
 }
 
-// Defaults of the API, of blocks that have no effect as a whole. A test holds them against the CRDs.
+// Defaults of the API, of blocks that have no effect as a whole. A test compares them with the CRDs.
 const (
 	unconfined       = "unconfined"
 	defaultBlockSize = 18

@@ -22,8 +22,7 @@ const (
 	defaultCPUWeight        = 100
 )
 
-// addIsolation bounds what each user takes of a login pod. Only with a jail may the entrypoint mount the control groups so that it
-// can write them.
+// addIsolation limits what each user takes of a login pod. The entrypoint may mount the control groups writable only with a jail.
 func (c *composer) addIsolation(container *corev1.Container, jail *slinkyv1beta1.Jail, u *nebiusv1.UserIsolation) {
 	const at = loginPath + ".userIsolation"
 	if u == nil || !u.Enabled {

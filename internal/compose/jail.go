@@ -20,7 +20,7 @@ import (
 const jailSource = "jail"
 
 // clusterJail is the name of the volume source with the jail of the components that name none: that of slurmctld, of the login
-// pods or of the workers, or the source called jail. Empty if there is none of them.
+// pods or of the workers, or the source called jail. Empty if none of them exists.
 func (c *composer) clusterJail() string {
 	nodes := &c.spec.SlurmNodes
 	named := []*nebiusv1.NodeVolume{nodes.Controller.Volumes.Jail, nodes.Login.Volumes.Jail}
@@ -69,7 +69,7 @@ func jailOf(source *corev1.VolumeSource) *slinkyv1beta1.Jail {
 	return &slinkyv1beta1.Jail{VolumeSource: embedded.VolumeSource{RawExtension: embedded.From(fieldsOf(*source))}}
 }
 
-// inJail moves mounts that a user wants at a path of the jail to where the container has them for that.
+// inJail moves mounts that a user wants at a path of the jail to the path of the container for that.
 func inJail(mounts []mount) []mount {
 	for i := range mounts {
 		if path.IsAbs(mounts[i].mountPath) {
@@ -102,7 +102,7 @@ func (c *composer) controllerJail() *slinkyv1beta1.Jail {
 	return own
 }
 
-// memoryDir is where jobs have a tmpfs, in which prologs make a directory for each job.
+// memoryDir is a tmpfs for jobs, in which prologs make a directory for each job.
 const memoryDir = "/mnt/memory"
 
 // addMemory adds that tmpfs to a worker with a jail, unless the user mounts something there. It counts as memory of the pod.

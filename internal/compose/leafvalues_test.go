@@ -3,13 +3,13 @@
 
 package compose
 
-// leafForm is a value for leaves of a kind, or of all, whose path ends so.
+// leafForm is a value for leaves of a kind, or of all kinds, whose path ends in this way.
 type leafForm struct {
 	kind, end string
 	value     any
 }
 
-// leafValues are values of leaves that take none of the plain ones, by the end of their path or the whole of it.
+// leafValues are values of leaves that accept no plain value, by the end of their path or all of it.
 var leafValues = []leafForm{
 	{"", ".appArmorProfile", "localhost/leaf"},
 	{"", ".procMount", "Unmasked"},

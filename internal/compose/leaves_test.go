@@ -129,7 +129,7 @@ func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaPro
 	return is != w.before[key], ignored || slices.ContainsFunc(noted, isNamed), ignored
 }
 
-// inPlaceOf are other fields that change with a leaf, since both cannot be.
+// inPlaceOf are other fields that change with a leaf, since both cannot be set.
 func inPlaceOf(path string) map[string]any {
 	const accounting = "spec.slurmNodes.accounting."
 	switch path {
@@ -275,7 +275,7 @@ func at(object map[string]any, path string) any {
 	return value
 }
 
-// leafValue is another value of a leaf than it has, or has by default.
+// leafValue is a value of a leaf that differs from its present one and its default.
 func leafValue(kind, path string, s *apiextensions.JSONSchemaProps, was any) any {
 	if i := slices.IndexFunc(leafValues, func(v leafForm) bool { return v.kind == kind && v.end == path }); i >= 0 {
 		return leafValues[i].value

@@ -15,7 +15,7 @@ import (
 // limitsVariable has the text of /etc/security/limits.conf for start-ssh. PAM reads the file when sshd opens a session.
 const limitsVariable = "COXSWAIN_LIMITS"
 
-// maxLimits is how long that text may be. Linux takes 128 KiB for a variable.
+// maxLimits is how long that text may be. Linux accepts 128 KiB for a variable.
 const maxLimits = 64 << 10
 
 // limitItems are the items of limits.conf(5).

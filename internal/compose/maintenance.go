@@ -19,13 +19,13 @@ import (
 type Rest struct {
 	// Workers, Slurmctld and Slurmdbd are set for a cluster that is to be at rest, Slurmctld also for one that comes back.
 	Workers, Slurmctld, Slurmdbd string
-	// Clients is what workers and login pods wait for that are to come back.
+	// Clients is what workers and login pods that are to come back wait for.
 	Clients string
 	// Reached is true when nothing runs any more.
 	Reached bool
 }
 
-// ObservedRest is what counts for the order in which the parts of a cluster stop and come back.
+// ObservedRest is what decides the order in which the parts of a cluster stop and come back.
 type ObservedRest struct {
 	// Controller, Accounting and LoginSet are the composed ones that exist; nil for none.
 	Controller *slinkyv1beta1.Controller
@@ -109,7 +109,7 @@ func (c *composer) comeBack(seen *Observed) {
 	c.holdClients(seen, "waits for slurmctld", false)
 }
 
-// awaitOverwriting keeps workers and login pods from coming while the jail is overwritten that would be their root file system.
+// awaitOverwriting holds back workers and login pods while the jail that would be their root file system is overwritten.
 func (c *composer) awaitOverwriting(seen *Observed) {
 	if c.out.Jail.Paused {
 		c.holdClients(seen, "waits until the jail is overwritten, see condition "+nebiusv1.ConditionJailPopulated, true)
@@ -164,7 +164,7 @@ func (o *Observed) workersLeft(composed []*slinkyv1beta1.NodeSet) string {
 	return ""
 }
 
-// indexOf is the place of a composed NodeSet among those that exist, or -1.
+// indexOf is the index of a composed NodeSet among those that exist, or -1.
 func (o *Observed) indexOf(set *slinkyv1beta1.NodeSet) int {
 	return slices.IndexFunc(o.NodeSets, func(s ObservedNodeSet) bool { return s.Object.Name == set.Name })
 }

@@ -52,7 +52,7 @@ func (r *restingWithJail) pass() Output {
 	return out
 }
 
-// step plays one of those that work on the cluster.
+// step plays one of the controllers that work on the cluster.
 func (r *restingWithJail) step(who int, end batchv1.JobConditionType) {
 	switch login := r.in.Observed.Rest.LoginSet; {
 	case who < 2, who == 2 && len(r.in.Observed.NodeSets) > 0:
@@ -95,7 +95,7 @@ func (r *restingWithJail) overwriting() bool {
 }
 
 // TestNobodysJailIsOverwrittenWhateverTheMode changes modes, the image and the wish to overwrite at any time of a cluster's life.
-// While a Job exchanges the files of the jail no pod has it; and in the end all runs that is to.
+// While a Job exchanges the files of the jail no pod has it; and in the end everything runs that should.
 func TestNobodysJailIsOverwrittenWhateverTheMode(t *testing.T) {
 	start := load(t).cluster(t, `{volumeSources: [{name: jail, nfs: {server: nas, path: /jail}}],
 	  slurmNodes: {accounting: {enabled: true, embeddedDB: {enabled: true}}, controller: {volumes: {jail: {volumeSourceName: jail}}},

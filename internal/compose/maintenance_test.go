@@ -86,7 +86,7 @@ func suspension(asked bool, pods *int, conditions *[]metav1.Condition, generatio
 	*conditions = []metav1.Condition{{Type: slinkyv1beta1.ConditionSuspended, Status: status, Reason: reason, ObservedGeneration: generation}}
 }
 
-// step plays one of those that work on a cluster.
+// step plays one of the controllers that work on a cluster.
 func (r *resting) step(who int) {
 	rest := &r.in.Observed.Rest
 	switch who {

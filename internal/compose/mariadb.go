@@ -44,7 +44,7 @@ func MariaDBs() foreignkind.Kind {
 	}}
 }
 
-// Grants are the rights in one as a SlurmCluster has them.
+// Grants are the rights in such a database as a SlurmCluster has them.
 func Grants() foreignkind.Kind {
 	return foreignkind.Kind{GroupVersionKind: GrantKind, Definition: GrantDefinition, Fields: []string{
 		"spec.database", "spec.grantOption", "spec.host", "spec.mariaDbRef.name", "spec.mariaDbRef.waitForIt", "spec.privileges", "spec.table", "spec.username",
@@ -138,7 +138,7 @@ func (c *composer) mariaDBSpec(op *nebiusv1.MariaDBOperator) map[string]any {
 		"metrics": map[string]any{"enabled": op.Metrics == nil || op.Metrics.Enabled == nil || *op.Metrics.Enabled},
 		"myCnf":   myCnf(op),
 	}
-	// Of the container what the two kinds have alike.
+	// Fields of the container that both kinds have.
 	maps.Copy(out, overlayFields(corev1.Container{
 		Image: container.Image, ImagePullPolicy: container.ImagePullPolicy, Resources: container.Resources, Env: container.Env,
 		LivenessProbe: container.LivenessProbe, ReadinessProbe: container.ReadinessProbe,
@@ -215,8 +215,8 @@ func (f *findings) fields(piece *embedded.Object, path string) map[string]any {
 	return out
 }
 
-// UnwantedDatabase are the objects of a database that the spec does not ask for, and that a cluster with the mariadb-operator
-// may still have of before; they go if the SlurmCluster controls them. With mistakes in the spec nothing goes.
+// UnwantedDatabase are the objects of a database that the spec does not ask for, and that a cluster with the mariadb-operator may still
+// have from before; they are deleted if the SlurmCluster controls them. With mistakes in the spec nothing is deleted.
 func (o *Output) UnwantedDatabase(cluster *nebiusv1.SlurmCluster, installed Installed) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	if !installed.MariaDB.Usable() || o.Components.MariaDB != nil || len(o.Problems) > 0 {

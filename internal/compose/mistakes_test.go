@@ -30,7 +30,7 @@ func TestMistakesOfUsers(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec     string
 		nodeSets []string
-		// edit makes of an object that the API server takes one that was stored before it had the rule.
+		// edit turns an object that the API server accepts into one that was stored before the rule existed.
 		edit func(*nebiusv1.SlurmCluster)
 		want []string
 	}{

@@ -29,10 +29,10 @@ func isSoperatorsMunge(reference string) bool {
 	return name == mungeImage && (soperatorTag.MatchString(tag) || strings.HasSuffix("/"+reference[:slash], "/soperator/"))
 }
 
-// mungeImage is the name of Soperator's image of munged, as it is of ours.
+// mungeImage is the name of Soperator's image of munged, and of ours.
 const mungeImage = "munge"
 
-// munge composes munged beside the daemon of a pod; nil where the block does not ask for it, and then its fields have no effect.
+// munge composes munged beside the daemon of a pod; nil where the block does not ask for it, so that its fields have no effect.
 func (c *composer) munge(n nebiusv1.NodeContainer, path string, pod *corev1.PodSpec) *slinkyv1beta1.Munge {
 	if !wantsMunge(n.Image) {
 		c.differs(path, n, defaultContainer())

@@ -72,7 +72,7 @@ func TestMungeRunsWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-// mungeIn are the components with munged, all of which must have the one key.
+// mungeIn are the components with munged, all of which must have the same key.
 func mungeIn(parts Components) []string {
 	blocks := []struct {
 		name  string

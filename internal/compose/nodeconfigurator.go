@@ -33,7 +33,7 @@ const (
 	maxInstance = 63
 )
 
-// allowUserNamespaces lets users make user namespaces, where the kernel has a switch for that: Debian's has, most have not.
+// allowUserNamespaces lets users make user namespaces, where the kernel has a switch for that, as Debian's has.
 const allowUserNamespaces = `f=/proc/sys/kernel/unprivileged_userns_clone; if [ -e "$f" ]; then echo 1 > "$f"; fi`
 
 // idle sleeps until the pod ends. A shell that is process 1 ends on SIGTERM only with a trap.
@@ -143,7 +143,7 @@ func (c *configurator) pod() corev1.PodSpec {
 	return out
 }
 
-// namespaces refuses what the API server would refuse in the pods only, where few would look.
+// namespaces refuses what the API server would refuse only in the pods, where few would look.
 func (c *configurator) namespaces(pod *corev1.PodSpec, custom string) {
 	if c.spec.Rebooter.Enabled && c.spec.ShareProcessNamespace {
 		c.fail("spec.shareProcessNamespace", "must be false with the rebooter, which needs the processes of the host")

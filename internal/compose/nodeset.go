@@ -51,7 +51,7 @@ type NodeSetOutput struct {
 	Notes, Replaced []string
 }
 
-// NodeSetName is the name of the object that a NodeSet is composed to.
+// NodeSetName is the name of the object composed from a NodeSet.
 func NodeSetName(cluster, nodeSet string) string { return cluster + "-" + nodeSet }
 
 // maxNodeSetName is the length that the API allows for the name of a composed NodeSet.

@@ -81,7 +81,7 @@ func (c *composer) rawPartitions(d *document, lines []string) {
 	}
 }
 
-// structuredPartition adds a partition of NodeSets. Without any that exists it has no nodes, so that its jobs wait.
+// structuredPartition adds a partition of NodeSets. If none of them exists it has no nodes, so that its jobs wait.
 func (c *composer) structuredPartition(d *document, p nebiusv1.Partition) {
 	at := partitionsPath + ".partitions[" + p.Name + "]"
 	if p.Name == "" || strings.ContainsAny(p.Name, " \t,=#\"'\\") || conf.CheckValue(p.Name) != nil {

@@ -81,7 +81,7 @@ func TestPluginsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfPluginsAreWords refuses what would become further arguments.
+// TestArgumentsOfPluginsAreWords: text that would become further arguments is refused.
 func TestArgumentsOfPluginsAreWords(t *testing.T) {
 	out := Cluster(load(t).cluster(t, `{plugStackConfig: {ncclDebug: {outputDirectory: "/a required=evil"}}}`))
 	if len(out.Problems) != 1 || out.Problems[0].Path != "spec.plugStackConfig.ncclDebug" || !strings.Contains(out.Problems[0].Message, "out-dir must be without blanks") {
@@ -89,7 +89,7 @@ func TestArgumentsOfPluginsAreWords(t *testing.T) {
 	}
 }
 
-// TestMPIConf is mpi.conf, which there is not when its one key is empty.
+// TestMPIConf is mpi.conf, which is left out when its only key is empty.
 func TestMPIConf(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{}`: "PMIxEnv=OMPI_MCA_btl_tcp_if_include=eth0\n", `{mpiConfig: {pmixEnv: "A=b c;D=#1"}}`: `PMIxEnv="A=b c;D=\#1"` + "\n", `{mpiConfig: {pmixEnv: ""}}`: "",

@@ -93,8 +93,8 @@ func (c *composer) relabelings(list []embedded.Object, path string) []any {
 	return out
 }
 
-// labelsOfObject is how the regex of a labelmap begins whose first group is a whole label or annotation of an object: its name begins with
-// a letter or a digit.
+// labelsOfObject is the beginning of a labelmap's regex whose first group is a whole label or annotation of an object: its name begins
+// with a letter or a digit.
 var labelsOfObject = regexp.MustCompile(`^__meta_kubernetes_[a-z]+_(label|annotation)(present)?_\(([^?]|$)`)
 
 // checkTarget refuses a relabeling that may change what Prometheus scrapes, and with which parameters. Prometheus reaches what the
@@ -136,7 +136,7 @@ func podMonitorOf(cluster *nebiusv1.SlurmCluster) *unstructured.Unstructured {
 	return out
 }
 
-// UnwantedPodMonitor is the PodMonitor that a cluster may still have of before; nil for none.
+// UnwantedPodMonitor is the PodMonitor that a cluster may still have from before; nil for none.
 func (o *Output) UnwantedPodMonitor(cluster *nebiusv1.SlurmCluster, installed Installed) *unstructured.Unstructured {
 	if !installed.PodMonitors.Usable() || o.Components.Exporter != nil || len(o.Problems) > 0 {
 		return nil

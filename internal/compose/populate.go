@@ -23,7 +23,7 @@ const (
 	populatePath = "spec.populateJail"
 	// populateComponent is the component of the Job that fills the jail, and the name of its container.
 	populateComponent = "populate-jail"
-	// snapshotDir is where the Job finds another root file system than that of its image.
+	// snapshotDir is where the Job finds a root file system other than its image's.
 	snapshotDir = "/jail"
 )
 
@@ -168,7 +168,7 @@ func (c *composer) populateJob(pod corev1.PodSpec, run populateRun) *batchv1.Job
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		Parallelism: new(int32(1)), Completions: new(int32(1)),
 		Template: corev1.PodTemplateSpec{
-			// A field that is taken away would not show as a difference of the template.
+			// A removed field would not show as a difference of the template.
 			ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{annotationPopulateRun: run.Template}},
 			Spec:       pod,
 		},

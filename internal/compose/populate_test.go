@@ -262,8 +262,8 @@ func TestAClusterWithoutAJailHasNothingToFill(t *testing.T) {
 	}
 }
 
-// TestNothingOverwritesAJailThatIsInUse goes through random lives of a cluster: whatever was and is wanted, no Job overwrites
-// the jail while pods use it, one Job at most is wanted, and what is settled stays so.
+// TestNothingOverwritesAJailThatIsInUse goes through random lives of a cluster: whatever was and is wanted, no Job overwrites the jail
+// while pods use it, at most one Job is wanted, and what is settled stays so.
 func TestNothingOverwritesAJailThatIsInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, seen := jailedCluster(), ObservedPopulate{}
@@ -318,7 +318,7 @@ func TestAJobThatFailedInTheMiddleIsFollowedByOneThatOverwrites(t *testing.T) {
 	if next := jobIn(compose(c, ObservedPopulate{Job: failed})); next == nil || !runOf(next).Overwrites {
 		t.Errorf("the next Job does not say that it overwrites: %v", next)
 	}
-	// Nothing but the condition remembers it when the Job is deleted.
+	// Only the condition remembers it when the Job is deleted.
 	c.Status.Conditions = []metav1.Condition{*compose(c, ObservedPopulate{Job: failed}).Jail.Overwritten}
 	if !Overwrites(c, nil) {
 		t.Error("nobody counts the pods that have the jail, since the Job has been deleted")

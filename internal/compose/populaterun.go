@@ -32,7 +32,7 @@ const (
 type ObservedPopulate struct {
 	// Job is nil if there is none.
 	Job *batchv1.Job
-	// Log is what its pod that failed last wrote last.
+	// Log is the last output of its pod that failed last.
 	Log string
 	// Claim is the UID of the claim that JailClaim names; empty if there is none.
 	Claim types.UID
@@ -50,9 +50,9 @@ type Jail struct {
 	Overwritten *metav1.Condition
 	// Awaited is true while NodeSets and LoginSet are left as they are until the jail is filled for the first time, or is whole again.
 	Awaited bool
-	// Job is left alone, for it is what it should be; nil if a composed one takes its place, or none is to be.
+	// Job is the present Job, if it is what it should be; nil if a composed one replaces it, or none is wanted.
 	Job *batchv1.Job
-	// Filled is the volume of a jail that is filled, or taken to be; nil while it is not.
+	// Filled is the volume of a jail that is filled, or assumed to be; nil while it is not.
 	Filled *nebiusv1.PopulatedJail
 	// ForPods is true if the jail is to be overwritten and pods use it.
 	ForPods bool

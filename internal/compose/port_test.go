@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPortsOfSlurmd are those of the nodes and of the Service of slurmNodes.worker. What the default is leaves no trace.
+// TestPortsOfSlurmd are those of the nodes and of the Service of slurmNodes.worker. The default leaves no trace.
 func TestPortsOfSlurmd(t *testing.T) {
 	out := Cluster(load(t).cluster(t, `{slurmNodes: {worker: {size: 1, slurmd: {port: 7000}}}}`, "a {slurmd: {port: 7001}, nodeConfig: {static: Weight=3}}", "b {slurmd: {port: 6818}}", "c {}"))
 	if len(out.Problems) > 0 || len(out.Ignored) > 0 {

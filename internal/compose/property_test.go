@@ -142,7 +142,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// rendererInput is what the renderer of the Controller is given of a composed cluster.
+// rendererInput is the input of the Controller's renderer for a composed cluster.
 func rendererInput(out Output) rendercontroller.Input {
 	parts := out.Components
 	in := rendercontroller.Input{Controller: parts.Controller, Accounting: parts.Accounting}
@@ -294,7 +294,7 @@ func TestAnyNodeSetsInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestHugeNumbersStayWithinSlurmsLimits looks at what is computed of the number of nodes.
+// TestHugeNumbersStayWithinSlurmsLimits checks what is computed from the number of nodes.
 func TestHugeNumbersStayWithinSlurmsLimits(t *testing.T) {
 	out := Cluster(load(t).cluster(t, "{}", "a {replicas: 2147483647, nodeConfig: {gresConfig: [Name=gpu]}}", "b {replicas: 2147483647}"))
 	if len(out.Problems) > 0 {

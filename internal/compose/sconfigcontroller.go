@@ -81,7 +81,7 @@ func (c *composer) sConfigController() *appsv1.Deployment {
 	return out
 }
 
-// sConfigPod is the pod that writes. It is root, to whom the directories of a jail belong, without the capabilities of root.
+// sConfigPod is the pod that writes. It runs as root, the owner of the directories of a jail, without root's capabilities.
 func (c *composer) sConfigPod(spec nebiusv1.SConfigController, volume corev1.VolumeSource) corev1.PodSpec {
 	hostUsers := spec.Node.HostUsers
 	if hostUsers == nil {
@@ -109,8 +109,8 @@ func (c *composer) sConfigPod(spec nebiusv1.SConfigController, volume corev1.Vol
 	return out
 }
 
-// configDirectoryGiver gives /etc/slurm of the jail to who writes there: a jail that we fill belongs to root. It is root with the one
-// capability that this takes.
+// configDirectoryGiver makes the writer the owner of /etc/slurm in the jail: a jail that we fill belongs to root. It is root with the
+// one capability that this takes.
 func configDirectoryGiver(writer corev1.Container, uid, gid int64) corev1.Container {
 	return corev1.Container{
 		Name: "config-directory", Image: writer.Image, ImagePullPolicy: writer.ImagePullPolicy, Command: writer.Command,

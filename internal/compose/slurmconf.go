@@ -36,7 +36,7 @@ func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *s
 		c.note(!c.isRelease2411(), "spec.healthCheckConfig: "+found.Error())
 	}
 	data, err := merged.Bytes()
-	// Every value has been checked where it came from; what is left is a defect.
+	// Every value has been checked at its source; an error here is a defect.
 	c.failIf("spec", err)
 	return string(data)
 }
@@ -204,7 +204,7 @@ func (c *composer) nodes() int {
 	return min(max(total, 0), maxNodes)
 }
 
-// powerOfTwo is the least power of two that is n or more.
+// powerOfTwo is the least power of two that is at least n.
 func powerOfTwo(n int) int {
 	if n <= 1 {
 		return 1

@@ -15,7 +15,7 @@ import (
 )
 
 // Users log in to the workers of a cluster with a jail, from its login pods and from each other. All these pods have the same
-// host keys, and in the jail the same homes, so that a user's own key pair is all that it takes.
+// host keys, and in the jail the same homes, so that a user's own key pair is enough.
 const (
 	// usersDir is where workers have the users of the login pods, with their keys.
 	usersDir = "/var/lib/extrausers"
@@ -26,7 +26,7 @@ const (
 	sshHostsVariable = "COXSWAIN_SSH_HOSTS"
 )
 
-// workerSSHDConfig lets in with the keys that the login pods accept, beside those in the jail. A file of a mounted ConfigMap
+// workerSSHDConfig accepts the keys that the login pods accept, beside those in the jail. A file of a mounted ConfigMap
 // changes in running pods; sshd trusts a command rather than a directory that the kubelet fills.
 const workerSSHDConfig = `AuthorizedKeysCommand /usr/bin/cat ` + usersDir + `/authorized_keys.%u
 AuthorizedKeysCommandUser nobody
@@ -34,7 +34,7 @@ Match User root
 AuthorizedKeysCommand /usr/bin/cat ` + rootKeysDir + `/root
 `
 
-// loginSet is the LoginSet of a cluster, with nothing but what its names follow from.
+// loginSet is the LoginSet of a cluster, with only what its names follow from.
 func loginSet(cluster *nebiusv1.SlurmCluster) *slinkyv1beta1.LoginSet {
 	return &slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.LoginSetName()}}
 }

@@ -71,7 +71,7 @@ spec: {slurmd: {image: {repository: r, tag: t}}}
 	}
 }
 
-// TestTheStartOfWorkersIsPutOff has a kubelet that waits for the random time and for the start.
+// TestTheStartOfWorkersIsPutOff: the kubelet waits for the random time and for the start.
 func TestTheStartOfWorkersIsPutOff(t *testing.T) {
 	d := load(t)
 	for seconds, want := range map[string]struct {

@@ -92,8 +92,8 @@ func (c *composer) topologyConf(workers []ObservedWorker) (text string, flat boo
 // flatNetwork is the comment at the beginning of a topology.conf that is not read.
 const flatNetwork = "# the network is flat: slurm.conf names no topology, and this file is not read\n"
 
-// registered is a comment that changes when a node registers. slurmctld reads which nodes a switch has when it reads the file: a
-// dynamic node that registers later is nowhere in the network, and 24.11 gives it no job.
+// registered is a comment that changes when a node registers. slurmctld assigns nodes to switches when it reads the file: a dynamic
+// node that registers later is nowhere in the network, and 24.11 gives it no job.
 func registered(workers []ObservedWorker) string {
 	var lines []string
 	for _, w := range workers {
@@ -152,7 +152,7 @@ func (c *composer) topologyKeys(d *document, docs documents) {
 	}
 }
 
-// ineffectiveTopology lists fields that count only with another topology than there is.
+// ineffectiveTopology lists fields that count only with another topology.
 func (c *composer) ineffectiveTopology() {
 	s := &c.spec.SlurmConfig
 	plugin := value(s.TopologyPlugin)

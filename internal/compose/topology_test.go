@@ -137,7 +137,7 @@ func BenchmarkTopology10000(b *testing.B) {
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }
 
-// processorTime is that of this process, which other programs of a busy machine do not add to.
+// processorTime is the processor time of this process, to which other programs of a busy machine do not add.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used unix.Rusage

@@ -66,7 +66,7 @@ func (c *composer) composeWorkers() {
 	}
 }
 
-// worker composes slurmNodes.worker. With size 0 it is there, too: that is how it shrinks to nothing without losing a job.
+// worker composes slurmNodes.worker, also with size 0: that is how it shrinks to nothing without losing a job.
 func (c *composer) worker() *slinkyv1beta1.NodeSet {
 	node := c.spec.SlurmNodes.Worker
 	if node == nil {
@@ -159,7 +159,7 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	}
 	out.Namespace, out.Name = cluster.Namespace, w.object
 	for i := range w.disk.claims {
-		// So that whose claim it is can be seen when all else of the cluster is gone.
+		// So that the owner of the claim can be seen when all else of the cluster is gone.
 		w.disk.claims[i].Labels = map[string]string{slinkyv1beta1.LabelCluster: cluster.ControllerName()}
 		out.Spec.VolumeClaimTemplates = append(out.Spec.VolumeClaimTemplates,
 			embedded.PersistentVolumeClaim{RawExtension: embedded.From(overlayFields(w.disk.claims[i]))})
@@ -176,7 +176,7 @@ func loginUsers(cluster *nebiusv1.SlurmCluster) (corev1.Volume, corev1.VolumeMou
 	}}}, corev1.VolumeMount{Name: name, MountPath: usersDir, ReadOnly: true}
 }
 
-// checkMaxUnavailable refuses what a NodeSet does not take: it would never finish an update.
+// checkMaxUnavailable refuses a value with which a NodeSet would never finish an update.
 func (f *findings) checkMaxUnavailable(limit *intstr.IntOrString, path string) {
 	if limit == nil || limit.Type == intstr.Int && limit.IntVal > 0 {
 		return

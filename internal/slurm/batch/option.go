@@ -32,7 +32,7 @@ type option struct {
 // maxNodes bounds what a list of nodes may stand for.
 const maxNodes = rest.MaxNodes
 
-// options are those that can be carried over by REST. The table in docs/users/activecheck.md has a line for each.
+// options are those that can be submitted by REST. The table in docs/users/activecheck.md has a line for each.
 func options() []option {
 	return []option{
 		{"job-name", 'J', something, text(func(s *rest.Submission) *string { return &s.Name })},

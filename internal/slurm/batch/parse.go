@@ -85,8 +85,8 @@ func readLine(s *rest.Submission, line string) error {
 	return readOptions(s, words)
 }
 
-// split takes a line apart into words, as sbatch does: blanks in quotes belong to a word, a backslash takes the next character as it
-// is, and an unquoted # begins a comment.
+// split splits a line into words, as sbatch does: blanks in quotes belong to a word, a backslash makes the next character literal, and
+// an unquoted # begins a comment.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

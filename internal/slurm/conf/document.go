@@ -23,8 +23,8 @@ type Entry struct {
 	Kind Kind
 	// Key as it was first written. Keys are compared without regard to case. Empty for Section and Comment.
 	Key string
-	// Value is the plain value, without quotes or escapes. That of a Set are the items joined by commas, that of an Include is
-	// the file, and that of Section and Comment the text.
+	// Value is the plain value, without quotes or escapes. For a Set it is the items joined by commas, for an Include it is
+	// the file, and for Section and Comment the text.
 	Value string
 	// Options of a Repeated entry, in order.
 	Options []Option
@@ -58,7 +58,7 @@ type Document struct {
 	banner string
 }
 
-// place is what a scalar or a set is found by: its kind, and its key in lower case.
+// place identifies a scalar or a set: its kind, and its key in lower case.
 type place struct {
 	kind Kind
 	key  string

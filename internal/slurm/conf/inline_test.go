@@ -46,7 +46,7 @@ func TestWhatIsIncludedIsReadInItsPlace(t *testing.T) {
 	}
 }
 
-// TestSlurmctldTakesTheLatestOfAnIncludedKey holds Inline against a slurmctld that includes the file.
+// TestSlurmctldTakesTheLatestOfAnIncludedKey compares Inline with a slurmctld that includes the file.
 func TestSlurmctldTakesTheLatestOfAnIncludedKey(t *testing.T) {
 	echo := regexp.MustCompile(`Invalid path for BcastExclude: (.*)`)
 	for _, root := range realslurm.Roots(t) {

@@ -57,7 +57,7 @@ func (d *Document) Partitions() []string {
 	return names
 }
 
-// lacking are the lines of the partitions of the document before that this one lacks, each with its defaults.
+// lacking are the lines of partitions that the document before has and this one lacks, each with its defaults.
 func (d *Document) lacking(before *Document, over func(string) bool) []Entry {
 	have := map[string]bool{}
 	for _, name := range d.Partitions() {

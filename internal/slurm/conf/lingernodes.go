@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
 
-// lingeringReason is why Slurm shows a node as drained whose line is to go.
+// lingeringReason is Slurm's reason for the drain of a node whose line is to go.
 const lingeringReason = "its line in slurm.conf is to go"
 
 // LingerNodes adds to a slurm.conf the nodes that have a line in the one before and none in this one, but for those for which over
@@ -90,7 +90,7 @@ func (e Entry) drained() Entry {
 	return e
 }
 
-// only are lines of some of the nodes of a line: one, or one for each where each has an address or a port of its own.
+// only returns lines for some of the nodes of a line: one, or one per node where each has an address or a port of its own.
 func (e Entry) only(all []string, left []int) []Entry {
 	if len(left) == len(all) {
 		return []Entry{e}
@@ -121,7 +121,7 @@ func (e Entry) only(all []string, left []int) []Entry {
 	return lines
 }
 
-// ownValues are those of an option that gives each node of a line one of its own; nil for others.
+// ownValues are the values of an option that has one for each node of a line; nil for others.
 func ownValues(o Option) []string {
 	if !slices.ContainsFunc([]string{"NodeAddr", "NodeHostname", "Port", "BcastAddr"}, func(key string) bool { return strings.EqualFold(o.Key, key) }) {
 		return nil

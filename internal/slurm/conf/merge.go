@@ -62,7 +62,7 @@ func Merge(base, user *Document, owned Owned) (*Document, []Problem) {
 			d.add(e)
 		}
 	}
-	// Entries are only ever appended or changed in their place, so that those of base have kept theirs.
+	// Entries are only appended or changed in place, so those of base have kept their positions.
 	d.keep(func(i int) bool { return !displaced[i] })
 	d.dropEmptySections()
 	return d, problems

@@ -42,7 +42,7 @@ func ParseOptions(text string) ([]Option, error) {
 	return options, nil
 }
 
-// logicalLine is what Slurm's parser looks at: a line, joined with those that continue it, without comment.
+// logicalLine is a line as Slurm's parser sees it: joined with those that continue it, without comment.
 type logicalLine struct {
 	number int
 	text   string
@@ -101,7 +101,7 @@ func commentSign(s string) int {
 	return -1
 }
 
-// continued takes the backslash off a line that ends in an odd number of them, blanks aside.
+// continued removes the last backslash of a line that ends in an odd number of them, blanks aside.
 func continued(s string) (string, bool) {
 	trimmed := strings.TrimRight(s, blanks)
 	n := len(trimmed) - len(strings.TrimRight(trimmed, `\`))
@@ -150,7 +150,7 @@ func (d *Document) parseLine(line logicalLine) *Problem {
 	return nil
 }
 
-// parseComment keeps a comment that has a line to itself and can be written again. The bare '#' before a banner belongs
+// parseComment keeps a comment that has its own line and can be written again. The bare '#' before a banner belongs
 // to the banner.
 func (d *Document) parseComment(line logicalLine) {
 	text := strings.TrimSpace(line.comment)

@@ -56,8 +56,8 @@ NodeSet=s Topology=t
 	}
 }
 
-// TestSlurmctldKnowsTheSameKeys has the slurmctlds of both releases read all keys that are known here, and some that are not. Each has to
-// end with those that are unknown of its release, and with no others.
+// TestSlurmctldKnowsTheSameKeys has the slurmctlds of both releases read all keys that are known here, and some that are not. Each has
+// to end with the keys unknown in its release, and with no others.
 func TestSlurmctldKnowsTheSameKeys(t *testing.T) {
 	const nobodys = " Fooo CacheGroups CheckpointType JobCheckpointDir"
 	for _, root := range realslurm.Roots(t) {
@@ -73,7 +73,7 @@ func TestSlurmctldKnowsTheSameKeys(t *testing.T) {
 				for key := range strings.FieldsSeq(tt.keys + nobodys) {
 					switch {
 					case strings.EqualFold(key, tt.line), key == "FrontendName" && root.Release == oldestRelease:
-						// The latter ends a slurmctld that was built without, and only that, at once.
+						// The latter immediately ends a slurmctld that was built without it, and no other.
 						continue
 					case tt.line != "":
 						lines.WriteString(tt.line + "=x" + key + " ")

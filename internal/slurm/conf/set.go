@@ -49,7 +49,7 @@ func isNone(item string) bool {
 	return strings.EqualFold(item, "task/none") || strings.EqualFold(item, "none")
 }
 
-// itemName is what two items of a set have in common that exclude each other. It is the part before "=", in lower case, or
+// itemName is equal for two items of a set that exclude each other. It is the part before "=", in lower case, or
 // the choice that both of them make.
 func itemName(key, item string) string {
 	name, _, _ := strings.Cut(strings.ToLower(item), "=")

@@ -192,8 +192,8 @@ func period(value string) error {
 	return nil
 }
 
-// minutes is a time in minutes, rounded up, as slurmctld counts it: in 32 bits, so that what is too long may be less than zero, or
-// anything. Words for never are no time.
+// minutes is a time in minutes, rounded up, as slurmctld counts it: in 32 bits, so that a time that is too long may become any number.
+// Words for never are no time.
 func minutes(value string) (total int32, ok bool) {
 	days, clock, withDays := strings.Cut(value, "-")
 	if !withDays {
@@ -214,7 +214,7 @@ func minutes(value string) (total int32, ok bool) {
 	return int32(uint32(sum+59)) / 60, err == nil //nolint:gosec // as slurmctld does
 }
 
-// weightPattern is a number with a unit, behind which slurmctld reads nothing, or a unit alone.
+// weightPattern is a number with a unit, after which slurmctld ignores the rest, or a unit alone.
 var weightPattern = regexp.MustCompile(`(?i)^[-+]?(inf|infinity|nan|0x[0-9a-f.]+|[0-9]*[.]?[0-9]*(e[-+]?[0-9]+)?)([kmgtp].*)?$`)
 
 // weights checks weights of resources: CPU=1.0,Mem=0.25G. Which resources there are is not known here.

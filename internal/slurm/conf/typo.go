@@ -18,8 +18,8 @@ type UnknownKey struct {
 	Newer bool
 }
 
-// Unknown reports the keys of slurm.conf, cgroup.conf and gres.conf that no release has, and those that Slurm of the given release does
-// not have, such as 26.05.5; an empty one is any. Other files report nothing.
+// Unknown reports the keys of slurm.conf, cgroup.conf and gres.conf that no release has, and those that the given release of Slurm,
+// such as 26.05.5, does not have; an empty one is any. Other files report nothing.
 func (d *Document) Unknown(release string) []UnknownKey {
 	var unknown []UnknownKey
 	look := func(e Entry, owner, key, keys string) bool {
@@ -76,7 +76,7 @@ const partitionOptions = `
 	ReqResv ResumeTimeout RootOnly SelectTypeParameters Shared State SuspendTime SuspendTimeout Topology
 	TRESBillingWeights`
 
-// similar finds the word that is the fewest, and at most farthest, letters away from key; "" if there is none.
+// similar finds the word that is the fewest letters away from key, at most farthest; "" if there is none.
 func similar(key string, words iter.Seq[string], farthest int) string {
 	best, distance := "", farthest+1
 	for k := range words {

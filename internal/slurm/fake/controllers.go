@@ -22,8 +22,7 @@ func (s *Slurm) SetControllers(list ...Controller) {
 	s.controllers = slices.Clone(list)
 }
 
-// Load lets slurmctld load a slurm.conf with these SlurmctldParameters. As with each one that it loads, jobs end that name a node without a
-// record.
+// Load lets slurmctld load a slurm.conf with these SlurmctldParameters. As with each load, jobs end that name a node without a record.
 func (s *Slurm) Load(parameters ...string) {
 	defer s.lock()()
 	if !slices.Equal(s.parameters, parameters) {

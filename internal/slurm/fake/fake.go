@@ -85,7 +85,7 @@ type Slurm struct {
 	nodeTime time.Time // last change of a node
 	jobTime  time.Time // last change of a job
 	partTime time.Time // last change of a partition
-	// partitions are the states of those that are not UP.
+	// partitions are the states of partitions that are not UP.
 	partitions map[string]string
 	resvTime   time.Time // last change of a reservation
 	booted     time.Time
@@ -210,7 +210,7 @@ func (s *Slurm) SetFault(fault func(*http.Request) *Fault) {
 	s.fault = fault
 }
 
-// Counters count what went over the wire.
+// Counters count requests and bytes.
 type Counters struct {
 	// Calls by method and resource: "GET nodes", "POST nodes", "DELETE node", "GET ping" …
 	Calls map[string]int

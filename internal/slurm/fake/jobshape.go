@@ -66,8 +66,7 @@ func uidOf(user string) int64 {
 	return uid
 }
 
-// restOfJob writes, once for an answer, the fields in which the fake's jobs do not differ. They make two thirds of an
-// answer's length.
+// restOfJob writes, once for an answer, the fields in which the fake's jobs do not differ. They make up two thirds of an answer.
 func (w *shape) restOfJob() []byte {
 	rest := &shape{writer: &writer{compact: w.compact, depth: 3}, slurm: w.slurm, version: w.version}
 	for _, key := range []string{

@@ -155,7 +155,7 @@ func (n *node) jobs() []int64 {
 	return ids
 }
 
-// busy is what Slurm calls so: suspended jobs do not count.
+// busy is what Slurm calls busy: suspended jobs do not count.
 func (n *node) busy() bool { return len(n.running)+len(n.completing) > 0 }
 
 func (n *node) usable() bool { return !n.spoken() && !n.notResponding }
@@ -174,7 +174,7 @@ func (n *node) dropReason() { n.reason, n.reasonUser, n.reasonTime = "", "", tim
 func (n *node) spoken() bool { return n.drain || n.down || n.fail }
 
 func (n *node) setReason(reason, user string, now time.Time) {
-	// Slurm takes an empty reason for none given.
+	// Slurm treats an empty reason as none.
 	if reason != "" {
 		n.reason, n.reasonUser, n.reasonTime = reason, user, now
 	}
@@ -323,7 +323,7 @@ func (n *node) describe(c change) {
 	}
 }
 
-// entries are those of a list in a message: an empty one counts as none given, and one of an empty string as empty.
+// entries are those of a list in a message: an empty list counts as none, and a list of one empty string as empty.
 func entries(list *[]string) []string {
 	switch {
 	case list == nil || len(*list) == 0:
@@ -334,7 +334,7 @@ func entries(list *[]string) []string {
 	return *list
 }
 
-// setFeatures sets those that are not nil. What is active has to be available.
+// setFeatures sets those that are not nil. Active features have to be available.
 func (n *node) setFeatures(available, active []string) *Error {
 	if available == nil && active == nil {
 		return nil

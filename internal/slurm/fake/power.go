@@ -64,7 +64,7 @@ func (n *node) powerDown() {
 	n.power, n.sinks, n.notResponding, n.drain = PoweredDown, false, false, false
 }
 
-// sink powers down what was to when its jobs have ended.
+// sink powers down a node that was to power down when its jobs have ended.
 func (n *node) sink() {
 	if n.sinks && !n.busy() {
 		n.powerDown()
@@ -79,8 +79,8 @@ func (s *Slurm) waits(j *job) bool {
 	})
 }
 
-// resumed is what a node that is let back into service has besides. Slurm before 25.05 counts one that is powered down as not
-// responding then. The slurmd of any other is asked at once, and answers.
+// resumed updates a node that returns to service. Slurm before 25.05 counts one that is powered down as not responding then. The slurmd
+// of any other is asked at once, and answers.
 func (s *Slurm) resumed(n *node) {
 	if n.power == PoweredDown && s.old() {
 		n.notResponding = true

@@ -99,7 +99,7 @@ func (s *Slurm) register(registration Node) {
 }
 
 // registerAll lets the slurmds that respond register, as slurmctld has them do when it has started or has read its configuration.
-// A node that was set down is no longer down then, and what was changed of its weight is forgotten.
+// A node that was set down is no longer down then, and changes of its weight are forgotten.
 func (s *Slurm) registerAll() {
 	for _, name := range s.order {
 		n := s.nodes[name]
@@ -113,7 +113,7 @@ func (s *Slurm) registerAll() {
 	s.schedule()
 }
 
-// startAnew is what slurmds that respond do to read another configuration.
+// startAnew restarts the slurmds that respond, as they do to read another configuration.
 func (s *Slurm) startAnew() {
 	for _, n := range s.nodes {
 		if !n.notResponding && !n.gone && !s.keepsRunning {
@@ -186,7 +186,7 @@ func (n *node) missing(r Node) []string {
 	return out
 }
 
-// gresCount takes "gpu:a100:2" apart, as far as it counts.
+// gresCount splits "gpu:a100:2" into kind and count.
 func gresCount(entry string) (kind string, count int) {
 	parts := strings.Split(entry, ":")
 	kind = parts[0]

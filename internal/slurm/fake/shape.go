@@ -80,7 +80,7 @@ type shownNode struct {
 	used        int // CPUs
 }
 
-// show takes down what is shown of a node.
+// show records what is shown of a node.
 func (s *Slurm) show(n *node) shownNode {
 	out := shownNode{node: *n, state: s.state(n), used: n.allocated()}
 	if r, _ := s.reserved(n); r != nil {

@@ -118,7 +118,7 @@ func (s *Slurm) room(n *node, j *job) int {
 	return room
 }
 
-// unpreempt lets the jobs go on that were suspended for one that has gone.
+// unpreempt resumes the jobs that were suspended for one that has ended.
 func (s *Slurm) unpreempt(by int64) {
 	waiting := s.preemptedBy[by]
 	delete(s.preemptedBy, by)

@@ -16,7 +16,7 @@ type writer struct {
 	depth   int
 	empty   bool // nothing is written in the current object or list
 	compact bool
-	// out, when it is set, takes what is written whenever it is much.
+	// out, when it is set, takes what is written whenever the buffer is large.
 	out io.Writer
 }
 

@@ -26,8 +26,8 @@ type Comment struct {
 	NVLinkInstanceGroup string `json:"nvlinkInstanceGroup,omitempty"`
 	// Check is the comment of the last job of a check on the node; empty for none.
 	Check string `json:"check,omitempty"`
-	// DrainedFor is the reason of a drain that may end without the one who set it, and DrainedAt when that was by Slurm's clock; empty for
-	// no such drain. DrainedOn is the machine that the drain is about; empty for none.
+	// DrainedFor is the reason of a drain that may end without the user who set it, and DrainedAt its time by Slurm's clock; empty for no
+	// such drain. DrainedOn is the machine that the drain is about; empty for none.
 	DrainedFor string `json:"drainedFor,omitempty"`
 	DrainedAt  string `json:"drainedAt,omitempty"`
 	DrainedOn  string `json:"drainedOn,omitempty"`
@@ -46,7 +46,7 @@ func (c Comment) WithNote(of Comment) Comment {
 }
 
 // Notes reports whether the note is about this drain, whose time is by Slurm's clock. Another drain has another time, even for the same
-// reason. When slurmd is silent, slurmctld appends that to the reason, which gets another time by that.
+// reason. When slurmd is silent, slurmctld appends that to the reason, which changes its time.
 func (c Comment) Notes(drain Reason) bool {
 	if c.DrainedFor == "" || drain.At.IsZero() {
 		return false

@@ -9,7 +9,7 @@ import "strings"
 const slurmUser = "slurm"
 
 // OfRegistration reports whether slurmctld itself has drained the node because its slurmd offered less than the record wants, or something
-// else. It joins what is wrong by commas. Each part has to be one of slurmctld's, or the reason is taken for that of a person.
+// else. It joins the mistakes by commas. Each part has to be one of slurmctld's, or the reason counts as a person's.
 func (r Reason) OfRegistration() bool {
 	if r.SetBy != slurmUser {
 		return false
@@ -40,5 +40,5 @@ func (r Reason) withoutSilence() string {
 	return strings.TrimSuffix(r.Text, " : "+notResponding)
 }
 
-// Silent reports whether slurmctld has appended to the reason that slurmd is silent. The reason has the time of that then.
+// Silent reports whether slurmctld has appended to the reason that slurmd is silent. The reason then has that time.
 func (r Reason) Silent() bool { return strings.HasSuffix(r.Text, notResponding) }

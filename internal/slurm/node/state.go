@@ -120,7 +120,7 @@ func (s State) Unrecognised() []Word {
 }
 
 // Based reports whether the absence of a word means that it does not hold: there is exactly one base and it is not UNKNOWN, and INVALID
-// is not among the flags. A word that is not recognised is a flag then, since a node has one base, and it is none of those that are.
+// is not among the flags. A word that is not recognised is a flag then, since a node has only one base.
 func (s State) Based() bool { return s.Base() != UnknownState && !s.Has(Invalid) }
 
 // Certain reports whether all is known: the state is Based, and every word is recognised. The words of an uncertain state (ALLOCATED,

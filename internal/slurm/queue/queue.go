@@ -40,7 +40,7 @@ type Partition struct {
 	Pending, Running, Other int
 	// Wanted is what the pending jobs ask for, and Used what running and other jobs have.
 	Wanted, Used Resources
-	// Oldest is when the job was submitted that has waited longest, by Slurm's clock; zero if none waits.
+	// Oldest is the submit time of the job that has waited longest, by Slurm's clock; zero if none waits.
 	Oldest time.Time
 	// Reasons are why jobs wait, the most frequent first. OtherReasons is the number of jobs that wait for other reasons.
 	Reasons      []Reason

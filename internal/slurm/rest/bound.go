@@ -12,7 +12,7 @@ const (
 	MaxNodes = 65536
 	// MaxJobs is how many jobs may occupy nodes.
 	MaxJobs = 1 << 18
-	// maxStates is how many states of jobs are kept, and maxEntries how many of what there is little of.
+	// maxStates is how many states of jobs are kept, and maxEntries how many entries of short lists.
 	maxStates  = 1 << 20
 	maxEntries = 1 << 14
 	// maxKept is how many bytes of texts are kept of one answer: 1 KiB for each of the most nodes.

@@ -27,7 +27,7 @@ const (
 	DefaultMaxBytes = 1 << 30
 	// maxAttempts bounds how often a read is tried, whatever Options.Retry returns.
 	maxAttempts = 4
-	// maxErrorBytes bounds an answer that is no 200.
+	// maxErrorBytes bounds an answer that is not a 200.
 	maxErrorBytes = 1 << 20
 	// tokenHeader carries the JSON web token.
 	tokenHeader = "X-Slurm-User-Token"
@@ -228,7 +228,7 @@ func (c *Client) exchange(ctx context.Context, version string, call call, seen *
 	return c.classify(response, call, secret)
 }
 
-// withoutURL takes the cause out of net/http's error, whose text repeats the URL.
+// withoutURL returns the cause of net/http's error, whose text repeats the URL.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -303,7 +303,7 @@ func kindOfRead(err error) Kind {
 	return Unavailable
 }
 
-// errNotServed is a 404 that is not Slurm's word about an object.
+// errNotServed is a 404 that is not Slurm's answer about an object.
 var errNotServed = errors.New("this URL is not served")
 
 // inVersion makes a call in the version chosen before, or chooses one. A slurmrestd that was up- or downgraded answers 404 to a version

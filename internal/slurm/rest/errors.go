@@ -43,7 +43,7 @@ const (
 	CodeInvalidState     = 2180 // ESLURM_INVALID_NODE_STATE_TRANSITION
 )
 
-// Error is an answer that is no success, or the lack of an answer.
+// Error is an answer that is not a success, or the lack of an answer.
 type Error struct {
 	Kind Kind
 	// Status is the HTTP status, 0 when there was no answer.
@@ -140,7 +140,7 @@ func fromSlurm(status int, list []slurmError, secret string) *Error {
 	return e
 }
 
-// maxMessage bounds, in bytes, what of Slurm's words goes into an error: conditions and events carry it on.
+// maxMessage bounds Slurm's message in an error, in bytes: conditions and events repeat it.
 const maxMessage = 300
 
 // oneLine makes text safe to log and to show: no control characters, bounded.

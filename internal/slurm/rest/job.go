@@ -29,7 +29,7 @@ type Job struct {
 type JobList struct {
 	// Unchanged is true if no job changed since the time that was asked for; Jobs is nil then.
 	Unchanged bool
-	// Updated is slurmctld's time of the answer, to be given as since the next time. It is zero for Unchanged.
+	// Updated is slurmctld's time of the answer, to be passed as since next time. It is zero for Unchanged.
 	Updated time.Time
 	Jobs    []Job
 	Meta    Meta

@@ -40,8 +40,8 @@ type JobRecord struct {
 	// CPUs are how many the job has, or waits for, and TRES all that it has, or waits for: "cpu=4,mem=4000M,node=1,billing=4".
 	CPUs int64
 	TRES string
-	// Output and ErrorOutput are the files that the script writes, as the user has named them or with the names that that makes:
-	// releases differ.
+	// Output and ErrorOutput are the files that the script writes, as the user has named them or with the names made from that: releases
+	// differ.
 	Output, ErrorOutput string
 	// ExitCode is what the script ended with, and Signal the number of the signal that ended it; zero for none.
 	ExitCode, Signal int64

@@ -15,8 +15,8 @@ import (
 
 // JobState is the state of a job, without anything else.
 type JobState struct {
-	// ID is the job's number. Of an array, tasks that have not started have that of the array, each of them an entry, and those that
-	// have started have numbers of their own. Slurm writes a task behind it, or a component of a heterogeneous job: "18_3", "22+0".
+	// ID is the job's number. Tasks of an array that have not started have the array's number, with an entry each, and those that have
+	// started have numbers of their own. Slurm writes a task behind it, or a component of a heterogeneous job: "18_3", "22+0".
 	ID int64
 	// State is the base state and its flags.
 	State []string

@@ -77,7 +77,7 @@ func (n *Node) Equal(o *Node) bool {
 type NodeList struct {
 	// Unchanged is true if nothing changed since the time that was asked for; Nodes is nil then.
 	Unchanged bool
-	// Updated is slurmctld's time of the answer, to be given as since the next time. It is zero for Unchanged.
+	// Updated is slurmctld's time of the answer, to be passed as since next time. It is zero for Unchanged.
 	Updated time.Time
 	// Nodes are all nodes of the cluster, in Slurm's order, each name once.
 	Nodes []*Node
@@ -222,7 +222,7 @@ func (r *reader) node() *Node {
 	return n
 }
 
-// amount reads what a node has a number of, and skips what is none.
+// amount reads a number of a node, and skips other keys.
 func (r *reader) amount(n *Node, key []byte) {
 	switch string(key) {
 	case "cpus":

@@ -77,8 +77,8 @@ func (c *Client) UpdateNodes(ctx context.Context, nodes string, update NodeUpdat
 	return nil
 }
 
-// listed makes a list without entries different from none. slurmrestd takes an empty list for none given, and a list of
-// an empty string for an empty list.
+// listed makes a list without entries different from none. slurmrestd treats an empty list as none, and a list of one empty string as
+// an empty list.
 func listed(list []string) *[]string {
 	switch {
 	case list == nil:
@@ -90,7 +90,7 @@ func listed(list []string) *[]string {
 }
 
 // DeleteNodes deletes the records of dynamic nodes, those of a hostlist expression. Slurm refuses with CodeNodesBusy while
-// one of them runs jobs, and it is Absent when one of them is not there; others may have been deleted nevertheless. A
+// one of them runs jobs, and it is Absent when one of them does not exist; others may have been deleted nevertheless. A
 // slurmd that still runs on a deleted node does not register again until it is restarted. The expression becomes part of
 // the URL: 60 kB of it were accepted.
 func (c *Client) DeleteNodes(ctx context.Context, nodes string) error {

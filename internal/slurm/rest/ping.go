@@ -16,7 +16,7 @@ type Controller struct {
 	Responding bool
 	// Primary is true if it is the primary, rather than a backup.
 	Primary bool
-	// Status is Slurm's word for how the ping went, "No error" or why not; empty before v0.0.45.
+	// Status is Slurm's result of the ping, "No error" or the error; empty before v0.0.45.
 	Status string
 }
 

@@ -234,7 +234,7 @@ func TestFuzzReferenceReadsRealAnswers(t *testing.T) {
 	}
 }
 
-// FuzzAnswers holds the other decoders to the same: no panic, and nothing accepted that is no JSON.
+// FuzzAnswers checks the same of the other decoders: no panic, and nothing accepted that is not JSON.
 func FuzzAnswers(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {

@@ -50,9 +50,9 @@ type Submission struct {
 	Deadline time.Duration
 	// Warning is --signal.
 	Warning *Warning
-	// Directory is the working directory, which Slurm wants. Output and Error are paths; see sbatch(1), "filename pattern".
+	// Directory is the working directory, which Slurm requires. Output and Error are paths; see sbatch(1), "filename pattern".
 	Directory, Output, Error string
-	// Environment are variables as NAME=value. Slurm wants one at least. Those that sbatch sets are added.
+	// Environment are variables as NAME=value. Slurm requires at least one. Those that sbatch sets are added.
 	Environment []string
 }
 

@@ -28,7 +28,7 @@ func strange() []topology.Node {
 	return nodes
 }
 
-// TestSlurmReadsTrees feeds trees to slurmctlds of both releases. None of the nodes is registered but two.
+// TestSlurmReadsTrees feeds trees to slurmctlds of both releases. Only two of the nodes are registered.
 func TestSlurmReadsTrees(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
 		t.Run(root.Release, func(t *testing.T) {
@@ -90,7 +90,7 @@ func write(t *testing.T, box *realslurm.Box, text string) {
 	}
 }
 
-// TestSlurmTakesNodesInWhenItReadsTheFile holds what decision 020 relies on: a node that registers later is on its switch only after
+// TestSlurmTakesNodesInWhenItReadsTheFile checks what decision 020 relies on: a node that registers later is on its switch only after
 // another reading, and all nodes are after a restart of slurmctld.
 func TestSlurmTakesNodesInWhenItReadsTheFile(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
