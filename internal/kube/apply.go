@@ -56,13 +56,13 @@ type step struct {
 	refused *ImmutableError
 }
 
-// Examine finds out what differs between the desired objects and the live ones: what somebody else changed in our fields is to be set
-// right, what they added stays. Objects are plain typed values (metadata and spec; status is ignored) in the owner's namespace;
-// Recreate and Shared mark choices for one.
+// Examine finds out what differs between the desired objects and the live ones: changes that others made to our fields are corrected,
+// what they added stays. Objects are plain typed values (metadata and spec; status is ignored) in the owner's namespace; Recreate and
+// Shared mark choices for one.
 //
-// When one of them cannot be written, since somebody else has it or since Kubernetes allows no such change, there is an error and nothing
-// to write: half of a change may be worse than none. The error joins all failures; *ConflictError and *ImmutableError are among them, and
-// problem.FromError separates those from what is worth retrying.
+// When one of them cannot be written, since somebody else has it or Kubernetes does not allow the change, there is an error and nothing
+// to write: half of a change may be worse than none. The error joins all failures; *ConflictError and *ImmutableError are among them,
+// and problem.FromError separates those from what is worth retrying.
 func (a *Applier) Examine(ctx context.Context, owner client.Object, desired ...client.Object) (*Pending, error) {
 	p := &Pending{applier: a, owner: owner, steps: make([]step, 0, len(desired))}
 	refused := false
@@ -83,7 +83,7 @@ func (a *Applier) Examine(ctx context.Context, owner client.Object, desired ...c
 	return p, nil
 }
 
-// Apply sends what differs. One object that fails does not hold up the others. The error joins all failures, as that of Examine does.
+// Apply sends what differs. One object that fails does not stop the others. The error joins all failures, as that of Examine does.
 func (p *Pending) Apply(ctx context.Context) (Result, error) {
 	var result Result
 	failures := p.failures
@@ -225,9 +225,8 @@ func (a *Applier) update(ctx context.Context, owner client.Object, want intent, 
 	return nil
 }
 
-// recreate deletes the live object, which cannot be changed at path, and makes it anew, at once if it is gone at once. Otherwise
-// its finalizers have to be worked off first; the event of its end wakes the owner's reconciler, which finds it missing and
-// creates it.
+// recreate deletes the live object, which cannot be changed at path, and makes it anew, at once if it is gone at once. Otherwise its
+// finalizers have to finish first; the event of its end wakes the owner's reconciler, which finds it missing and creates it.
 func (a *Applier) recreate(ctx context.Context, owner client.Object, s step, path string) (Change, error) {
 	want, live, uid := s.want, s.live, s.live.GetUID()
 	err := a.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(recreatePropagation(want.gvk)))

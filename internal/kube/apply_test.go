@@ -53,8 +53,8 @@ func TestWhatOthersChangeInOurFieldsIsSetRight(t *testing.T) {
 	}
 }
 
-// TestWhatOthersPutInPlaceOfOursIsSetRight has what server-side apply alone cannot correct: a member of somebody else that
-// cannot stand beside ours, and something in an emptyDir.
+// TestWhatOthersPutInPlaceOfOursIsSetRight has what server-side apply alone cannot correct: a foreign member that excludes ours, and
+// something in an emptyDir.
 func TestWhatOthersPutInPlaceOfOursIsSetRight(t *testing.T) {
 	e := newEngine(t)
 	deployment := e.deployment()

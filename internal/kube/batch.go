@@ -13,9 +13,9 @@ import (
 // and fairness), so the rest can as well wait here.
 const maxInFlight = 100
 
-// SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on, until always as many are under way as may
-// be. What fails for all alike, such as a pod that admission refuses, so fails once and not n times: after a failure no
-// other begins but those of its batch. The error joins those that failed.
+// SlowStart calls do for 0 to n-1: one, then two at a time, then four, and so on, up to maxInFlight. So a failure common to all, such
+// as a pod that admission refuses, happens once and not n times: after a failure no calls begin but those of its batch. The error joins
+// those that failed.
 func SlowStart(n int, do func(i int) error) error {
 	from := 0
 	for size := 1; from < n && size < maxInFlight; size *= 2 {
@@ -28,7 +28,7 @@ func SlowStart(n int, do func(i int) error) error {
 	return atOnce(from, n, maxInFlight, do)
 }
 
-// atOnce calls do for from to to-1, so many at a time, until one fails.
+// atOnce calls do for from to to-1, many at a time, until one fails.
 func atOnce(from, to, many int, do func(i int) error) error {
 	failures := make([]error, max(0, to-from))
 	var next atomic.Int64

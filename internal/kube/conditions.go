@@ -46,7 +46,7 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 )
 
-// noteLength is the most that the API server takes as an event's note.
+// noteLength is the longest note of an event that the API server accepts.
 const noteLength = 1024
 
 // SetCondition puts c into the list and reports whether anything but the time changed. lastTransitionTime is now if the
@@ -62,7 +62,7 @@ type Summary struct {
 	Generation int64
 	// Now is the time of the reconcile.
 	Now time.Time
-	// Parts are the components, or conditions, that the object is ready by.
+	// Parts are the components, or conditions, that have to be ready for the object to be ready.
 	Parts []Part
 	// ReadyReason is why Ready is true; empty means ReasonAvailable.
 	ReadyReason string
@@ -178,7 +178,7 @@ func statusOf(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// Note cuts a message to what the API server takes as the note of an event.
+// Note cuts a message to the length that the API server accepts as the note of an event.
 func Note(message string) string {
 	if len(message) > noteLength {
 		return strings.ToValidUTF8(message[:noteLength-3], "") + "..."

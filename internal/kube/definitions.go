@@ -28,8 +28,8 @@ import (
 // annotationMisfit has what Kind.Misfit returned for a definition in a cache.
 const annotationMisfit = "coxswain.dev/misfit"
 
-// Definitions are caches of CustomResourceDefinitions of others, by the definition's name. Each holds that one only, since the operator may
-// read no other; and of it whether it fits, since schemas are large.
+// Definitions are caches of CustomResourceDefinitions of others, by the definition's name. Each holds only that one, since the operator
+// may read no other, and only whether it fits, since schemas are large.
 type Definitions map[string]cache.Cache
 
 // NewDefinitions makes the caches and lets the manager run them.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// TestWhatADefinitionConcernsIsLookedAtAgain is about API servers that serve a kind only after the last event of its definition.
+// TestWhatADefinitionConcernsIsLookedAtAgain: API servers may serve a kind only after the last event of its definition.
 func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 	crd := newDefinition()
 	crd.SetName("mariadbs.k8s.mariadb.com")

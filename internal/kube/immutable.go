@@ -190,7 +190,7 @@ func serviceChange(desired, live map[string]any) string {
 	return "spec.clusterIP"
 }
 
-// budgetChange is about a budget that has one of two fields which exclude each other, and is to have the other. Its spec may
+// budgetChange finds a budget that has one of two fields which exclude each other, and is to have the other. Its spec may
 // be changed, but an apply takes away only what it has set itself.
 func budgetChange(desired, live map[string]any) string {
 	for field, other := range map[string]string{"spec.minAvailable": "spec.maxUnavailable", "spec.maxUnavailable": "spec.minAvailable"} {

@@ -87,9 +87,9 @@ func newIntent(scheme *runtime.Scheme, owner, desired client.Object, opts option
 	return intent{object: u, gvk: gvk, digest: digest, standing: whole + " " + string(owner.GetUID())}, nil
 }
 
-// ownRollingUpdate spells out the parameters of a rolling update where the server would fill them in. Ours, they vanish
-// when the strategy becomes Recreate or OnDelete; the server's own would stay, and it refuses that combination.
-// Source of the values: k8s.io/api/apps/v1, which promises not to change them.
+// ownRollingUpdate sets the parameters of a rolling update where the server would fill them in. As ours they are removed when the
+// strategy becomes Recreate or OnDelete; the server's defaults would stay, and it refuses that combination. Source of the values:
+// k8s.io/api/apps/v1, which promises not to change them.
 func ownRollingUpdate(kind schema.GroupKind, content map[string]any) {
 	field, defaults := "updateStrategy", map[string]any{}
 	switch kind {
@@ -157,7 +157,7 @@ func fields(obj client.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// withStringData does what the server does with stringData, which it never gives back.
+// withStringData does what the server does with stringData, which it never returns.
 func withStringData(secret *corev1.Secret) *corev1.Secret {
 	out := secret.DeepCopy()
 	if out.Data == nil {
@@ -170,7 +170,7 @@ func withStringData(secret *corev1.Secret) *corev1.Secret {
 	return out
 }
 
-// dropUnset removes from content, the conversion of v, what nobody has filled in and JSON shows all the same. Those are nulls of
+// dropUnset removes from content, the conversion of v, fields that nobody has set and JSON shows all the same. Those are nulls of
 // nil fields, and zero structs whose "omitempty" encoding/json cannot honour. The server would replace them, such as a Service's
 // targetPort 0. What a pointer points to stays, even when it is zero, and so does everything inside types that encode themselves
 // (raw JSON of users with nulls on purpose).

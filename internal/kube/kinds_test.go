@@ -165,7 +165,7 @@ func TestApplyingEveryKindASecondTimeWritesNothing(t *testing.T) {
 			if got := e.apply(obj); got.Action != Unchanged {
 				t.Errorf("second apply: %s", Result{Changes: []Change{got}})
 			}
-			// Without what it remembers: the comparison alone has to hold.
+			// Without the Applier's memory: the comparison alone has to hold.
 			e.forget()
 			if got := e.apply(obj); got.Action != Unchanged {
 				t.Errorf("apply after a restart: %s", Result{Changes: []Change{got}})

@@ -38,7 +38,7 @@ func NewLater(mgr ctrl.Manager, owner client.Object) *Later {
 	}
 }
 
-// Join lets the controller that is being built be woken.
+// Join lets events wake the controller that is being built.
 func (l *Later) Join(b *builder.Builder) {
 	b.WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		l.mu.Lock()
@@ -48,7 +48,7 @@ func (l *Later) Join(b *builder.Builder) {
 	}))
 }
 
-// Follow watches a kind as long as it is served. It is to be called whenever that is known, and costs nothing if nothing changed.
+// Follow watches a kind as long as it is served. Call it whenever that is known; it costs nothing if nothing changed.
 func (l *Later) Follow(ctx context.Context, served bool, kind schema.GroupVersionKind) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,17 +40,17 @@ type options struct {
 	shared   bool
 }
 
-// Recreate marks a desired object that may be deleted and made anew when a change is not possible in place. What
-// depends on a StatefulSet (its pods) stays and is adopted by the new one; what depends on any other kind goes with it.
-// PersistentVolumeClaims and Secrets labelled with KeyLabel are never recreated, marked or not.
+// Recreate marks a desired object that may be deleted and made anew when a change is not possible in place. The dependents of a
+// StatefulSet (its pods) stay and are adopted by the new one; dependents of any other kind are deleted with it. PersistentVolumeClaims
+// and Secrets labelled with KeyLabel are never recreated, marked or not.
 func Recreate(obj client.Object) client.Object {
 	w := wrap(obj)
 	w.options.recreate = true
 	return w
 }
 
-// Shared marks a desired object that several owners want in the same form. It gets a plain owner reference per owner
-// instead of a controller reference, and goes when its last owner has gone. Prune never deletes it.
+// Shared marks a desired object that several owners want in the same form. It gets a plain owner reference per owner instead of a
+// controller reference, and is deleted with its last owner. Prune never deletes it.
 func Shared(obj client.Object) client.Object {
 	w := wrap(obj)
 	w.options.shared = true

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Release ends owner's share in a Shared object, which goes with its last owner. What owner has no share in is left alone.
+// Release removes owner from the owners of a Shared object, which is deleted with its last owner. Other objects are left alone.
 func (a *Applier) Release(ctx context.Context, owner, shared client.Object) error {
 	live := newOf(shared)
 	if err := a.client.Get(ctx, client.ObjectKeyFromObject(shared), live); err != nil {

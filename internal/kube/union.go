@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Some parts of a pod template may have one of several members only: the source of a volume or a variable, the handler of a
-// probe. Server-side apply adds our member and leaves that of somebody else, so that the server refuses both. And it takes
-// nothing away from an emptyDir of ours, which is empty. Such parts are replaced by ours as a whole before the apply.
+// Some parts of a pod template may have one of several members only: the source of a volume or a variable, the handler of a probe.
+// Server-side apply adds our member and leaves the foreign one, so that the server refuses both. And it removes nothing from an
+// emptyDir of ours, which is empty. Such parts are replaced by ours as a whole before the apply.
 
 // foreign reports whether a part called field has members in the live object that ours lacks and that cannot stand beside ours.
 func (c comparison) foreign(field string, desired, live map[string]any) bool {
@@ -98,7 +98,7 @@ func (c comparison) replacements(path, field string, desired, live any) []operat
 	}
 }
 
-// replaceForeign takes what cannot stand beside ours out of the live object. It changes the object that was compared, or
+// replaceForeign removes members that exclude ours from the live object. It changes the object that was compared, or
 // nothing.
 func (a *Applier) replaceForeign(ctx context.Context, want intent, live client.Object, liveFields map[string]any) error {
 	operations := comparison{kind: want.gvk.GroupKind()}.replacements("", "", want.object.Object, liveFields)

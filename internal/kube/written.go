@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// maxOwners bounds for how many owners unseen writes are kept; of workers each is one. Forgetting one costs the protection, not
+// maxOwners bounds for how many owners unseen writes are kept; each worker is one. Forgetting one costs the protection, not
 // correctness: writes carry preconditions.
 const maxOwners = 16384
 

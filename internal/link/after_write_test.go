@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// A rolling update writes all the time, and its next step is in the next list. Nodes that change by themselves are listed as seldom
-// as ever.
+// A rolling update writes all the time, and its next step is in the next list. Nodes that change by themselves are listed no more often
+// than before.
 func TestWhoeverChangesNodesSeesThemSoon(t *testing.T) {
 	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.SetFault(func(r *http.Request) *fake.Fault {

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// ChecksUser is the Slurm user whose jobs those of checks are.
+// ChecksUser is the Slurm user that owns the jobs of checks.
 const ChecksUser = "soperatorchecks"
 
 // SubmitJob submits a job of a check as ChecksUser. It is not repeated when no answer comes: the job may be there, and CheckJobs

@@ -63,14 +63,14 @@ func (c *connection) replace(endpoint string, client *rest.Client) {
 	c.endpoint, c.client = endpoint, client
 }
 
-// sized are answers to a call whose sizes have as many bits.
+// sized identifies answers to a call by the number of bits of their size.
 type sized struct {
 	call string
 	bits int
 }
 
 const (
-	// maxFailureWork bounds what a call counts for that failed. That was waiting, mostly: for a slurmctld that is away, ten seconds.
+	// maxFailureWork bounds what a failed call counts for. That was mostly waiting: for a slurmctld that is away, ten seconds.
 	maxFailureWork = 200 * time.Millisecond
 	// answersCompared is how many of the last answers of a size are compared; the quickest counts.
 	answersCompared = 5

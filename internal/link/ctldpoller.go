@@ -25,7 +25,7 @@ type ctldPoller struct {
 	wake       // the slurmctlds are to be asked
 	daemons    atomic.Pointer[Daemons]
 
-	// replaced is called when another slurmctld answers than before, who is the first of those that answered last.
+	// replaced is called when the first slurmctld that answers is another one than before.
 	replaced func()
 	active   string
 

@@ -41,7 +41,7 @@ func (d Daemons) equal(other Daemons) bool {
 type Interest struct {
 	// Settled reports whether an answer leaves nothing to wait for. Until then slurmctld is asked twice a second.
 	Settled func(Daemons) bool
-	// Watch goes on asking who answers, as often as the nodes are polled, for a cluster with backups.
+	// Watch goes on asking which of them answer, as often as the nodes are polled, for a cluster with backups.
 	Watch bool
 }
 

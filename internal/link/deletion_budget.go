@@ -49,7 +49,7 @@ func (b *deletionBudget) drop(now time.Time) int {
 	return sum
 }
 
-// spend grants as many of n actions as the limit leaves. When that is not all, again is when the next one may follow.
+// spend grants as many of n actions as the limit leaves. When those are not all, again is when the next one may follow.
 func (b *deletionBudget) spend(now time.Time, n, limit int) (granted int, again time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *deletionBudget) max() int {
 }
 
 // Spend takes n destructive actions out of the budget: deletions and evictions of pods whose node Slurm has. It returns
-// how many of them may be done now; when those are not all, again is when to ask for more. What is granted is spent.
+// how many of them may be done now; when those are not all, again is when to ask for more. Granted actions are spent.
 func (l *Link) Spend(now time.Time, n int) (granted int, again time.Time) {
 	before := l.deletions.look(now)
 	granted, again = l.deletions.spend(now, n, before.Limit)

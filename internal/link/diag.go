@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// A diagRecorder asks slurmctld how it is, within a limit of its own: what it costs is not taken from what jobs may cost.
+// A diagRecorder asks slurmctld for its diagnostics, within a limit of its own: the cost is not taken from the limit of jobs.
 type diagRecorder struct {
 	connection *connection
 	view       *view
@@ -23,8 +23,9 @@ type diagRecorder struct {
 	taken  time.Time // when last was asked for; zero: it has not been answered
 }
 
-// CollectDiag asks slurmctld how it is, and who has called it how often. It returns what is known afterwards, and when Slurm was asked
-// for that; zero when it has not answered yet. If the limit of slurmrestd's load does not allow to ask yet, that is what was known before.
+// CollectDiag asks slurmctld for its diagnostics, with who has called it how often. It returns what is known afterwards, and when Slurm
+// was asked for that; zero when it has not answered yet. If the limit of slurmrestd's load does not allow to ask yet, that is what was
+// known before.
 func (l *Link) CollectDiag(ctx context.Context) (rest.Diag, time.Time, error) {
 	return l.diag.collect(ctx)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 )
 
-// A slow slurmrestd is asked about slurmctld as often as that may cost, which takes nothing from what jobs may cost.
+// A slow slurmrestd is asked about slurmctld within a limit of its own, which takes nothing from the limit of jobs.
 func TestASlowDiagKeepsNoJobsFromBeingRead(t *testing.T) {
 	simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {
 		s.Submit(fake.Job{NodeList: []string{"worker-0"}})

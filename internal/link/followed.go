@@ -101,7 +101,7 @@ func (f *followedJobs) open() map[int64]bool {
 func (f *followedJobs) run(ctx context.Context) { f.wake.run(ctx, f.poll) }
 
 // poll asks for the states, if a job is open and the limit allows it. What failed is asked for again after the next poll of the
-// nodes. Only while these are Fresh does a job count as forgotten that is not in the answer.
+// nodes. A job that is not in the answer counts as forgotten only while the nodes are Fresh.
 func (f *followedJobs) poll(ctx context.Context) {
 	asked := f.view.now()
 	open := f.open()

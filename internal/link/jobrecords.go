@@ -22,7 +22,7 @@ type JobRecords struct {
 	Jobs []*rest.JobRecord
 	// Missing is how many jobs are known only by their state yet.
 	Missing int
-	// Tasks is how many entries a number has in Slurm's list of states, if more than one: of an array, the tasks that have not started.
+	// Tasks is how many entries a number has in Slurm's list of states, if more than one: the tasks of an array that have not started.
 	Tasks map[int64]int
 }
 
@@ -50,7 +50,7 @@ type recorded struct {
 const (
 	// maxRecordsReread is the reread of an answer for an exporter.
 	maxRecordsReread = 100
-	// minAgeToReread is how old a record is at least that is read again although its job is in the same state.
+	// minAgeToReread is the least age of a record that is read again although its job is in the same state.
 	minAgeToReread = 20 * time.Second
 	// recordsTimeout is how long records are kept that nobody asks for, and how long the first ones of all jobs may be read faster.
 	recordsTimeout = 15 * time.Minute
@@ -64,7 +64,7 @@ func (l *Link) CollectJobs(ctx context.Context) (JobRecords, error) {
 	return l.records.collect(ctx, recordsLimit{most: math.MaxInt, reread: maxRecordsReread})
 }
 
-// A recordsLimit is how many jobs are read for one answer, and how many in which one that is in the same state as before is read again.
+// A recordsLimit is how many jobs are read for one answer, and up to which number jobs in the same state as before are read again.
 type recordsLimit struct{ most, reread int }
 
 func newJobRecorder(connection *connection, view *view, load *loadLimit) *jobRecorder {
@@ -134,9 +134,9 @@ func (r *jobRecorder) account(call string) {
 	r.load.take(r.view.now(), aboutRecords, cost)
 }
 
-// plan decides which jobs to read, in turn, when these are the states of all. Those come first that are not known, or in another state
-// than they were: before those that wait, those that have nodes. If these are fewer than reread, those come next that were read longest
-// ago, as time limits and reasons change without a change of state.
+// plan decides which jobs to read, in order, when states are the states of all. Unknown jobs and those whose state changed come first:
+// those that have nodes before those that wait. If these are fewer than reread, those that were read longest ago come next, as time
+// limits and reasons change without a change of state.
 func (r *jobRecorder) plan(now time.Time, states []rest.JobState, reread int) []int64 {
 	var running, waiting []int64
 	var old []recorded
@@ -165,7 +165,7 @@ func (r *jobRecorder) plan(now time.Time, states []rest.JobState, reread int) []
 	return due[:min(len(due), reread)]
 }
 
-// unique joins lists, with each number once. Each task of an array that waits has the number of the array in a list of states.
+// unique joins lists, with each number once. In a list of states each waiting task of an array has the array's number.
 func unique(lists ...[]int64) []int64 {
 	var out []int64
 	seen := map[int64]bool{}

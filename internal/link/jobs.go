@@ -64,7 +64,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	list := s.jobs.of[name]
 	switch busy {
 	case node.No:
-		// Of a list that is older than what the node shows, the latest jobs may be missing.
+		// A list that is older than the state of the node may lack the latest jobs.
 		if s.jobs.partial || s.jobs.listed.Before(s.changedAt[name]) {
 			return nil, node.Unknown
 		}

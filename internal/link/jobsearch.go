@@ -23,7 +23,7 @@ import (
 type jobSearch struct {
 	client *rest.Client
 	names  []string
-	// needed are the partitions that have to stay, and holders the jobs for which they do.
+	// needed are the partitions that have to stay, and holders the jobs that need them.
 	needed  map[string]bool
 	holders []int64
 	// listed is true if ids are the jobs of the last list that are still to be read. read are all that were to be read so far.
@@ -53,8 +53,8 @@ func (s *jobSearch) open() []string {
 }
 
 // goOn searches until it is known which of the partitions no job needs, or until the limit of the load ends it for now. With many jobs
-// that is none. Meanwhile the next task of an array may have become a job of its own. So a search ends with a list in which all jobs
-// have been read.
+// no partition is free. Meanwhile the next task of an array may have become a job of its own. So a search ends with a list in which all
+// jobs have been read.
 func (p *leaving) goOn(ctx context.Context, s *jobSearch) (free []string, err error) {
 	for {
 		if !s.listed {
@@ -130,7 +130,7 @@ func (p *leaving) checkDrained(ctx context.Context, s *jobSearch) error {
 	return err
 }
 
-// readJob looks which partitions, or nodes, a job needs.
+// readJob finds out which partitions, or nodes, a job needs.
 func (p *leaving) readJob(ctx context.Context, s *jobSearch, id int64) error {
 	job, err := s.client.Job(ctx, id)
 	p.took(aboutJobs, getJob)

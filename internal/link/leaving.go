@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// leaving finds out of partitions, or of nodes, that are to go whether a job needs them still. It asks after polls of the nodes, while
-// one of them is needed or may be.
+// leaving finds out whether a job still needs partitions, or nodes, that are to go. It asks after polls of the nodes, while one of them
+// is needed or may be.
 type leaving struct {
 	nodes      bool // and not partitions
 	connection *connection
@@ -146,8 +146,8 @@ func (p *leaving) note(client *rest.Client, free []string) {
 	}
 }
 
-// deletePartitions has slurmctld delete partitions, which it does with those that no job needs. So nothing can happen between the
-// question and the end of the partition, and the question costs no list of jobs.
+// deletePartitions has slurmctld delete partitions; it deletes only those that no job needs. So nothing can happen between the question
+// and the end of the partition, and the question costs no list of jobs.
 func (p *leaving) deletePartitions(ctx context.Context, client *rest.Client, names []string) (free []string, err error) {
 	for _, name := range names {
 		err := client.DeletePartition(ctx, name)

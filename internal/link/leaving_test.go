@@ -106,7 +106,7 @@ func TestWhatAskingForPartitionsCosts(t *testing.T) {
 	})
 }
 
-// slowly lets slurmrestd work for so long for answers whose path has one of some parts.
+// slowly lets slurmrestd work for the time took for answers whose path has one of the parts.
 func slowly(s *fake.Slurm, took time.Duration, parts ...string) {
 	s.SetFault(func(r *http.Request) *fake.Fault {
 		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(r.URL.Path, part) }) {
@@ -149,7 +149,7 @@ func TestJobsThatMayNeedAPartitionAreReadWithinTheShareOfJobs(t *testing.T) {
 	})
 }
 
-// A task of an array that starts is a job of its own, with a number that no list before had.
+// A task of an array that starts is a job of its own, with a number that no earlier list had.
 func TestATaskThatStartsWhileJobsAreLookedForKeepsItsPartition(t *testing.T) {
 	leavesOf(t, fake.Slurm2411, func(t *testing.T, s *fake.Slurm, l *Link) {
 		for range 100 {

@@ -91,7 +91,7 @@ func TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber(t *testing.T) {
 	})
 }
 
-// A count is not to take more than 0.3 s of slurmrestd's time, and 2 MB.
+// A count must not take more than 0.3 s of slurmrestd's time, and 2 MB.
 func TestThousandsOfJobsAreCountedInTurns(t *testing.T) {
 	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
 		for range 3000 {

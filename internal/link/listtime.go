@@ -25,7 +25,7 @@ type listTime struct {
 const (
 	// maxClockLoss is how much less time may have passed by slurmctld's clock than by ours. It has whole seconds.
 	maxClockLoss = 2 * time.Second
-	// clockInterval is the longest time for which the word that nothing changed is taken without a look at slurmctld's clock.
+	// clockInterval is the longest time for which an answer "unchanged" is believed without a look at slurmctld's clock.
 	clockInterval = 30 * time.Second
 )
 

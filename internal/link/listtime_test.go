@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// setBack sets the clock of a slurmctld back that has been answering for a while, and starts a job and a drain.
+// setBack sets back the clock of a slurmctld that has been answering for a while, and starts a job and a drain.
 func setBack(t *testing.T, s *fake.Slurm, l *Link) {
 	t.Helper()
 	after(10 * time.Second)

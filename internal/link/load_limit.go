@@ -35,8 +35,8 @@ func (s subject) burst() time.Duration {
 	return [subjects]time.Duration{5 * time.Second, 480 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 100 * time.Millisecond}[s]
 }
 
-// boost is the reciprocal of the part of slurmrestd's time that a subject has for a while, and for how long, after somebody has begun to
-// wait for what is asked about it.
+// boost is the reciprocal of the part of slurmrestd's time that a subject has for a while, and for how long, after a caller has begun
+// to wait for an answer about it.
 func (s subject) boost() (inverseRate, timeout time.Duration) {
 	if s == aboutNodes {
 		return 5, boostTimeout

@@ -45,7 +45,7 @@ func TestTheLoadOnSlurmrestdIsLimited(t *testing.T) {
 	})
 }
 
-// A busy slurmrestd needs 1.5 seconds for a list of jobs, and a worker that is to go needs two of them.
+// A busy slurmrestd needs 1.5 seconds for a list of jobs, and a worker that is to end needs two of them.
 func TestWhoBeginsToWaitIsNotKeptForLongByWhatOthersAsked(t *testing.T) {
 	for about, name := range map[subject]string{aboutJobs: "for jobs", aboutDaemons: "for slurmctlds"} {
 		t.Run(name, func(t *testing.T) {

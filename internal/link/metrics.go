@@ -21,8 +21,7 @@ const (
 	labelTrust      = "trust"
 )
 
-// metrics are what happened on the links of a registry. What there is, as opposed to what happened, is asked of the links
-// when metrics are collected.
+// metrics count what happened on the links of a registry. The present state is read from the links when metrics are collected.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec

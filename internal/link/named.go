@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
-// Unnamed are those of the nodes that no job has asked for by name which has not ended. A slurmctld that reads its configuration ends such
-// a job when it has no record of the node. With more jobs than can be looked at one by one there are none.
+// Unnamed are those of the nodes that no unfinished job has asked for by name. A slurmctld that reads its configuration ends such a job
+// when it has no record of the node. With more jobs than can be looked at one by one it returns none.
 func (l *Link) Unnamed(ctx context.Context, nodes []string) ([]string, error) {
 	named, known, err := need.NamedNodes(ctx, l.connection.get(), need.Unfinished, maxJobsLookedAt)
 	if err != nil {

@@ -154,7 +154,7 @@ func (p *nodePoller) waitForLimits(ctx context.Context) error {
 	})
 }
 
-// pollInTurn asks for the nodes, unless the limits keep it from that.
+// pollInTurn asks for the nodes, unless the limits forbid it.
 func (p *nodePoller) pollInTurn(ctx context.Context) {
 	release, err := p.takeTurn(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *nodePoller) pollInTurn(ctx context.Context) {
 	_ = p.poll(ctx, false) // the snapshot shows what became of it
 }
 
-// poll asks Slurm for the nodes and swaps the snapshot. With certain, the word that nothing changed is not taken without a look at
+// poll asks Slurm for the nodes and swaps the snapshot. With certain, the answer that nothing changed is not believed without a look at
 // slurmctld's clock. The caller has the turn.
 func (p *nodePoller) poll(ctx context.Context, certain bool) error {
 	asked := p.view.now()
@@ -223,7 +223,7 @@ func (p *nodePoller) wentOn(ctx context.Context, client *rest.Client, since list
 	return since.holds(ctx, client, p.view.clock)
 }
 
-// noteClock notes whether what became of a poll was certain. After a failure another slurmctld may answer.
+// noteClock notes whether the result of a poll was certain. After a failure another slurmctld may answer.
 func (p *nodePoller) noteClock(number int, asked time.Time, certain bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +302,7 @@ func (p *nodePoller) account(number int, client *rest.Client, asked time.Time, l
 	case errors.Is(err, rest.Unavailable), errors.Is(err, rest.Unauthorized):
 		p.failures++
 	default:
-		// What makes no sense is asked for again as a whole.
+		// After an answer that makes no sense the whole list is asked for.
 		p.failures++
 		p.since = listTime{}
 	}
@@ -318,7 +318,7 @@ func (p *nodePoller) expectWithout(ctx context.Context, names []string) {
 }
 
 const (
-	// maxShortList is how long a list may take that a drain waits for.
+	// maxShortList is how long a list that a drain waits for may take.
 	maxShortList = 100 * time.Millisecond
 	// afterWriteInterval is how long a write of ours lets the next answer be a list.
 	afterWriteInterval = 2 * time.Second

@@ -9,13 +9,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Slurm's words for what is asked of a node that it powers up and down.
+// Slurm's words for requests to power a node up and down.
 const (
 	powerUp   = "POWER_UP"
 	powerDown = "POWER_DOWN"
 )
 
-// PowerUp has Slurm power nodes up; what is up stays so.
+// PowerUp has Slurm power nodes up; nodes that are up stay up.
 func (w *writer) PowerUp(ctx context.Context, nodes []string) Failures {
 	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: powerUp}))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// A slurmctld that reads its configuration ends the jobs that wait and name a node of which it has no record (26.05.5, 24.11.5). So a record
+// A slurmctld that reads its configuration ends jobs that wait and name a node that it has no record of (26.05.5, 24.11.5). So a record
 // that a job may name is not deleted while a configuration is on its way to slurmctld, and none is sent until such a node has registered again.
 
 // Configuration is what slurmctld is to read.

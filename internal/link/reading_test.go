@@ -18,7 +18,7 @@ func configuration(digest string, read bool) Configuration {
 	return Configuration{Digest: digest, Loaded: func(Daemons) bool { return read }}
 }
 
-// renews runs a test with workers 0 and 1, the first of which a job that waits names.
+// renews runs a test with workers 0 and 1; a waiting job names worker 0.
 func renews(t *testing.T, test func(t *testing.T, s *fake.Slurm, l *Link)) {
 	t.Helper()
 	leaves(t, func(t *testing.T, _ string, s *fake.Slurm, l *Link) {
@@ -32,7 +32,7 @@ func renews(t *testing.T, test func(t *testing.T, s *fake.Slurm, l *Link)) {
 	})
 }
 
-// renew deletes the records of both workers, and fails the test unless those are left.
+// renew deletes the records of both workers, and fails the test unless the records left remain.
 func renew(t *testing.T, s *fake.Slurm, l *Link, left ...string) {
 	t.Helper()
 	failures := l.Renew(t.Context(), []string{"worker-0", "worker-1"})

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A Registry has the link of every cluster and owns what they run. It is a prometheus.Collector of how they are.
+// A Registry has the link of every cluster and owns their goroutines. It is a prometheus.Collector of their state.
 type Registry struct {
 	options Options
 	hub     *hub
@@ -27,7 +27,7 @@ type running struct {
 	ended chan struct{}
 }
 
-// NewRegistry returns an empty registry. Close it to end what it runs.
+// NewRegistry returns an empty registry. Close it to end its goroutines.
 func NewRegistry(options Options) *Registry {
 	return &Registry{options: options.withDefaults(), hub: newHub(), metrics: newMetrics(), links: map[Key]*running{}}
 }

@@ -20,7 +20,7 @@ func (l *Link) PutReservation(ctx context.Context, r rest.Reservation) error {
 	return l.connection.get().PutReservation(ctx, r)
 }
 
-// DeleteReservation deletes a reservation; one that is not there is a success.
+// DeleteReservation deletes a reservation; it succeeds if there is none.
 func (l *Link) DeleteReservation(ctx context.Context, name string) error {
 	if err := l.connection.get().DeleteReservation(ctx, name); !errors.Is(err, rest.Absent) {
 		return err

@@ -63,13 +63,13 @@ type Snapshot struct {
 	jobs   *jobTable // nil while nobody wants them, or nothing is known
 	// boundExceeded is the bound that the last list of jobs exceeded; empty for none.
 	boundExceeded string
-	// changedAt is when the list was there in which a node last differed. unsuspended is when Slurm was asked for the states of all
-	// jobs and none was one that may hold nodes that look idle.
+	// changedAt is when the list arrived in which a node last differed. unsuspended is when Slurm was last asked for the states of all
+	// jobs and no job could hold nodes that look idle.
 	changedAt   map[string]time.Time
 	unsuspended time.Time
 	// staleAfter is the age from which the snapshot is Stale.
 	staleAfter time.Duration
-	// trusted is the number of nodes in the last list that was not suspect, and lostSince the time since when lists are.
+	// trusted is the number of nodes in the last list that was not suspect, and lostSince the time since which lists are.
 	trusted   int
 	lostSince time.Time
 	// forgotten are dynamic nodes that vanished together with most others, and have not come back.
@@ -325,8 +325,8 @@ func (s *Snapshot) expected(now time.Time) (n int, deleted map[string]time.Time)
 	return n, deleted
 }
 
-// judge trusts a list unless more than half of the nodes vanished since the last list that was trusted. That happens when
-// slurmctld came up without its state, and then the worst to do is to take it at its word.
+// judge trusts a list unless more than half of the nodes vanished since the last list that was trusted. That happens when slurmctld
+// came up without its state, and then it would be worst to believe it.
 func (s *Snapshot) judge(now time.Time) {
 	expected, deleted := s.expected(now)
 	if len(s.nodes)*2 < expected {

@@ -12,7 +12,7 @@ import (
 
 // Trace makes spans of what a link sends to Slurm.
 type Trace interface {
-	// Slurm makes of a transport one that makes a span of each request of a traced caller to a cluster's slurmrestd.
+	// Slurm wraps a transport so that each request of a traced caller to a cluster's slurmrestd has a span.
 	Slurm(cluster string, next http.RoundTripper) http.RoundTripper
 	// Write begins the span of a write that a link makes for several callers, some of which may be traced. The caller ends it.
 	Write(ctx context.Context, cluster string, callers []trace.SpanContext) (with context.Context, end func())
@@ -32,7 +32,7 @@ type tracing func(ctx context.Context, callers []trace.SpanContext) (context.Con
 // trace lets writes have spans. Without it callers are not recorded.
 func (w *writer) trace(traced tracing) { w.states.traced, w.attributes.traced = traced, traced }
 
-// callers are the spans of those whose write it is, each once.
+// callers are the spans of the callers of the write, each once.
 func (g *group) callers() []trace.SpanContext {
 	var out []trace.SpanContext
 	seen := map[trace.SpanID]bool{}

@@ -10,7 +10,7 @@ type wake chan struct{}
 
 func newWake() wake { return make(wake, 1) }
 
-// poke lets it be asked for soon.
+// poke sends the signal.
 func (w wake) poke() {
 	select {
 	case w <- struct{}{}:

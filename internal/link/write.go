@@ -127,7 +127,7 @@ func (c change) retriable(s *Snapshot, nodes []string) (possible []string, failu
 		case exists == node.Unknown:
 			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "whether Slurm knows the node cannot be told: " + s.Why}
 		case exists == node.No && c.delete:
-			// That is what was wanted.
+			// The node is deleted, as wanted.
 		case exists == node.No:
 			failures[name] = &rest.Error{Kind: rest.Absent, Code: rest.CodeInvalidNodeName, Message: "Slurm does not have the node"}
 		case c.delete && s.State(name).Busy() != node.No:

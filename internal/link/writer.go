@@ -63,7 +63,7 @@ func (w *writer) runBatchers(ctx context.Context) {
 	running.Wait()
 }
 
-// wrote asks for what a write has changed, and for what follows from it.
+// wrote asks for the nodes that a write has changed, and for what follows from it.
 func (w *writer) wrote() {
 	w.load.boost(w.view.now(), aboutNodes)
 	w.nodes.poke()
@@ -96,7 +96,7 @@ func (f Failures) Err() error {
 	return errors.Join(errs...)
 }
 
-// Slurm's words for what is written of states.
+// Slurm's words for states to write.
 const (
 	drain  = "DRAIN"
 	resume = "RESUME"
@@ -164,7 +164,7 @@ func (w *writer) UndrainNotedLater(ctx context.Context, name string, deadline ti
 	w.laterBy(ctx, deadline, w.states, name, c, done)
 }
 
-// ReviveLater lets a node that is DOWN be used again; a drain of it stays. Slurm forgets the reason of one without a drain. What has
+// ReviveLater lets a node that is DOWN be used again; its drain stays. Slurm forgets the reason of a node without a drain. What has
 // not left by the deadline is dropped, with ErrLate.
 func (w *writer) ReviveLater(ctx context.Context, name string, deadline time.Time, done func(error)) {
 	w.laterBy(ctx, deadline, w.states, name, updating(rest.NodeUpdate{State: "IDLE"}), done)

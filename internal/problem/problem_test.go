@@ -63,7 +63,7 @@ func TestListIsInTheOrderOfNumbers(t *testing.T) {
 	}
 }
 
-// An order that contradicts itself would make messages differ from one look to the next.
+// An order that contradicts itself would make messages differ from one call to the next.
 func FuzzCompare(f *testing.F) {
 	f.Add("line 5", "line 134", "line 05")
 	f.Add("a1b", "a01b", "a1")

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
-// What a component makes holds up the end of the component in a foreground deletion. Where the API server enforces rights on
+// Objects that a component makes delay its end in a foreground deletion. Where the API server enforces rights on
 // that (admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift), it takes the right to the owner's finalizers.
 //
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/finalizers;controllers/finalizers;loginsets/finalizers;nodesets/finalizers;restapis/finalizers;tokens/finalizers,verbs=update

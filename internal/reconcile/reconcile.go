@@ -46,7 +46,7 @@ type Kind[T Object, F any, P Planned, O any] struct {
 	New func() T
 	// Effect is the condition about fields without effect, which has another name in each API group; nil writes none.
 	Effect func(ignored, notes []string) metav1.Condition
-	// Gather reads the facts. A mistake of a user is a fact. An error is what did not answer: the pass is tried again.
+	// Gather reads the facts. A mistake of a user is a fact. An error means that something did not answer: the pass is tried again.
 	Gather func(ctx context.Context, obj T) (F, error)
 	// Decide returns what is to be done.
 	Decide func(facts F) P
@@ -64,7 +64,7 @@ type Kind[T Object, F any, P Planned, O any] struct {
 	// Gone drops what the process has recorded of an object that does not exist any more. It is called after the last pass of the object
 	// has ended, while the watch's event of the deletion may come earlier; nil drops nothing.
 	Gone func(obj types.NamespacedName)
-	// Pause is how long an object is to be left alone yet, for a kind that many changes concern together; nil never is.
+	// Pause returns how long to leave an object alone, for a kind that many changes concern together; nil is never.
 	Pause func(obj types.NamespacedName) time.Duration
 	// Prunes are the kinds of objects that are deleted when they are no longer rendered.
 	Prunes []client.Object

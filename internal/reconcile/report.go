@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
-// Outcome is what one pass over an object knew, decided and saw.
+// Outcome is the facts, the plan and the observation of one pass over an object.
 type Outcome[F any, P Planned, O any] struct {
 	Facts F
 	// Plan is what was decided. What only the API server could find wrong has joined its problems.

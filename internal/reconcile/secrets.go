@@ -32,7 +32,7 @@ func (b *Base) ensureSecrets(ctx context.Context, owner client.Object, secrets [
 	return made, nil
 }
 
-// ensureSecret creates a Secret when it does not exist, and makes owner one of the owners of one that was generated.
+// ensureSecret creates a Secret when it does not exist, and adds owner to the owners of a generated one.
 func (b *Base) ensureSecret(ctx context.Context, owner client.Object, s render.Secret) (made bool, err error) {
 	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: s.Name}
 	secret, err := b.ReadSecret(ctx, key)

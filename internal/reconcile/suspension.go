@@ -49,7 +49,7 @@ func (s Suspension) Condition() (metav1.Condition, bool) {
 	}
 }
 
-// Part is the component as a part that has to be ready. One that is suspended is ready when it is stopped; part is what it is
+// Part is the component as a part that has to be ready. A suspended component is ready when it is stopped; part is the result
 // otherwise.
 func (s Suspension) Part(part kube.Part) kube.Part {
 	if !s.Suspend {
@@ -62,7 +62,7 @@ func (s Suspension) Part(part kube.Part) kube.Part {
 	return part
 }
 
-// ReadyReason is why a component is ready that is.
+// ReadyReason is the reason of a component that is ready.
 func (s Suspension) ReadyReason() string {
 	if s.Suspend {
 		return reasonSuspended

@@ -41,7 +41,7 @@ type Watches struct {
 	Claims bool
 	// PodTemplates is true if objects may refer to PodTemplates.
 	PodTemplates bool
-	// Other adds what is the kind's alone; nil adds nothing.
+	// Other adds watches of this kind only; nil adds nothing.
 	Other func(b *builder.Builder)
 }
 

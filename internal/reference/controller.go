@@ -34,8 +34,8 @@ func ControllerOf(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
 }
 
-// TermsChange lets pass what concerns the object that is referred to. The counts in the status of a NodeSet change with every
-// single worker, and a Controller that is looked at reads Secrets from the API server.
+// TermsChange lets changes pass that matter to the object that is referred to. The counts in the status of a NodeSet change with every
+// single worker, and each pass over a Controller reads Secrets from the API server.
 func TermsChange() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew

@@ -50,7 +50,7 @@ func (r Reader) ConfigMap(ctx context.Context, namespace, name, path string) (ma
 }
 
 // ConfigMapValue reads one key of a ConfigMap that the field at path names. A ConfigMap or key that is missing is a problem that
-// heals when it appears.
+// resolves itself when it appears.
 func (r Reader) ConfigMapValue(ctx context.Context, namespace string, ref corev1.ConfigMapKeySelector, path string) (string, error) {
 	content, err := r.ConfigMap(ctx, namespace, ref.Name, path)
 	switch value := content[ref.Key]; {

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 )
 
-// SlurmClusters returns the SlurmClusters of a namespace, on which depends to whom a NodeSet belongs that names none.
+// SlurmClusters returns the SlurmClusters of a namespace, which decide where a NodeSet that names none belongs.
 func SlurmClusters(ctx context.Context, c client.Reader, namespace string) ([]nebiusv1.SlurmCluster, error) {
 	var list nebiusv1.SlurmClusterList
 	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -45,8 +45,8 @@ func NodeSetsOf(ctx context.Context, c client.Reader, cluster *nebiusv1.SlurmClu
 	return out, nil
 }
 
-// SourceOf maps a composed NodeSet to the name of the NodeSet of slurm.nebius.ai that it is composed of, which is that of its
-// NodeSetPowerState, too; to nothing where it was not composed.
+// SourceOf maps a composed NodeSet to the name of its NodeSet of slurm.nebius.ai, which is also the name of its NodeSetPowerState; to
+// nothing where it was not composed.
 func SourceOf(_ context.Context, o client.Object) []ctrl.Request {
 	name := o.GetLabels()[compose.LabelNodeSet]
 	if name == "" {

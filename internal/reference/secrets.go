@@ -21,8 +21,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/keyset"
 )
 
-// SecretValue reads one key of a Secret that the field at path names. A Secret or key that is missing is a problem that
-// heals when it appears.
+// SecretValue reads one key of a Secret that the field at path names. A Secret or key that is missing is a problem that resolves itself
+// when it appears.
 func (r Reader) SecretValue(ctx context.Context, namespace string, ref corev1.SecretKeySelector, path string) ([]byte, error) {
 	secret, err := r.Secret(ctx, namespace, ref, path)
 	if err != nil {

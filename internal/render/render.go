@@ -34,7 +34,7 @@ type Output struct {
 // Add appends objects.
 func (o *Output) Add(objects ...Object) { o.Objects = append(o.Objects, objects...) }
 
-// Fail records err, when there is one. Whatever in it is not a problem is a defect of ours and is recorded as one at path.
+// Fail records err, when there is one. A part of it that is not a problem is a defect of ours and is recorded as a problem at path.
 func (o *Output) Fail(path string, err error) {
 	problems, rest := problem.FromError(err)
 	o.Problems = append(o.Problems, problems...)
@@ -65,8 +65,8 @@ const (
 	SSHHostKeys Generated = "SSHHostKeys"
 )
 
-// Secret is a Secret that has to exist with generated keys. What exists is never changed: running daemons hold these keys. It
-// belongs to every object that asks for it, and goes with the last of them (docs/decisions/006-generated-keys.md).
+// Secret is a Secret that has to exist with generated keys. What exists is never changed: running daemons hold these keys. It belongs
+// to every object that asks for it, and is deleted with the last of them (docs/decisions/006-generated-keys.md).
 type Secret struct {
 	Name string
 	// Key is the key that is generated, and Set, for a SlurmKey, that of the set of keys.

@@ -24,8 +24,8 @@ import (
 
 var restarts = flag.String("restarts", "", "accept other pod templates, for this `reason`: which daemons an upgrade of the operator restarts, and why")
 
-// templates is the file with the digests of all pod templates as they were landed last, by what they belong to, and with the
-// reasons for which they have changed.
+// templates is the file with the digests of all pod templates as they were merged last, by what they belong to, with the reasons for
+// changes.
 const templates = "testdata/templates.txt"
 
 // TestAnUpgradeOfTheOperatorRestartsNothing compares the pod templates of all golden files with those that were landed last. A
@@ -53,7 +53,7 @@ func TestAnUpgradeOfTheOperatorRestartsNothing(t *testing.T) {
 	}
 }
 
-// digests are those of the pod templates in the golden files of all components, and of what templates carry digests by.
+// digests returns the digests of the pod templates in the golden files of all components, and of what these templates have digests of.
 func digests(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*/testdata/*.yaml")

@@ -168,7 +168,7 @@ func statefulSet(in Input, set label.Set, confDigest string) (*appsv1.StatefulSe
 	}, errors.Join(containerErr, mungeErr, templateErr)
 }
 
-// etc is what slurmdbd finds in /etc/slurm.
+// etc is the content of /etc/slurm for slurmdbd.
 func etc(a *slinkyv1beta1.Accounting) []corev1.VolumeProjection {
 	item := func(key string) corev1.VolumeProjection {
 		return pod.SecretItem(corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: a.ConfigName()}, Key: key}, key)

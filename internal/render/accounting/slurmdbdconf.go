@@ -17,7 +17,7 @@ import (
 
 const slurmdbdConfFile = "slurmdbd.conf"
 
-// ownedKeys are what slurmdbd must find as the operator wrote it, or it would not be found itself.
+// ownedKeys are the keys that only the operator may set: otherwise slurmdbd would not be reached.
 var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"DbdHost", "DbdPort", "SlurmUser", "AuthType", "AuthAltTypes", "AuthAltParameters:jwt_key", "AuthAltParameters:jwks",
 	"StorageType", "StorageHost", "StoragePort", "StorageUser", "StoragePass", "StorageLoc",

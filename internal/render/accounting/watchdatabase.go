@@ -18,15 +18,14 @@ import (
 // slurmdbd's own container shows that it serves.
 const DatabaseWatcher = "database"
 
-// askConfFile is the configuration with which the sidecar asks slurmdbd. It is not called slurm.conf, which slurmdbd is not
-// to find.
+// askConfFile is the configuration with which the sidecar asks slurmdbd. It is not called slurm.conf, which slurmdbd must not find.
 const askConfFile = "ask.conf"
 
 //go:embed watchdatabase.sh
 var watchDatabaseScript string
 
-// watchDatabase is a native sidecar (KEP-753) that does nothing but being probed. It has no other rights than slurmdbd, and
-// needs no access to Kubernetes: the kubelet carries its word.
+// watchDatabase is a native sidecar (KEP-753) that only serves its probe. It has the same rights as slurmdbd, and needs no access to
+// Kubernetes: the kubelet reports the result.
 func watchDatabase(a *slinkyv1beta1.Accounting, image string) corev1.Container {
 	storage, _ := a.Database()
 	return corev1.Container{

@@ -39,8 +39,8 @@ func (t Texts) cgroup(files Files) *conf.Document {
 	return d
 }
 
-// unconfined returns what the configuration lacks to keep jobs to the cores, the memory and the devices that they were given, in the words of
-// cgroup.conf(5) and slurm.conf(5); none when they are kept to all of them.
+// unconfined returns what the configuration lacks to keep jobs to the cores, the memory and the devices that they were given, in the
+// words of cgroup.conf(5) and slurm.conf(5); none when nothing is lacking.
 func unconfined(slurm, cgroup *conf.Document) []string {
 	if CgroupsDisabled(cgroup) {
 		return []string{"cgroup.conf without CgroupPlugin=disabled"}

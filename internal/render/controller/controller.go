@@ -53,7 +53,7 @@ type Input struct {
 	// MungeKeyDigest is that of the munge key, where munged runs.
 	MungeKeyDigest string
 	Images         image.Set
-	// Release is that of the Slurm for which the configuration is looked at, when that is certain; empty is the one of the status, and another
+	// Release is the Slurm release to check the configuration for, when it is certain; if empty, the one of the status counts, and another
 	// may come with this very edit.
 	Release string
 }
@@ -90,7 +90,7 @@ type Output struct {
 	render.Output
 	// ConfigDigest is the digest of everything below /etc/slurm but the keys.
 	ConfigDigest string
-	// EditWaits is what of an edit waits for jobs.
+	// EditWaits is the part of an edit that waits for jobs.
 	EditWaits EditWaits
 	// LingeringLines are the lines of what waits, as ReadLingering reads them.
 	LingeringLines string
@@ -125,8 +125,8 @@ func Render(in Input) Output {
 
 	service, err := pod.Service(c, c.ServiceName(), set, c.Spec.Service, slinkyv1beta1.NameSlurmctld, c.ServicePort(), "spec.service")
 	out.Fail("spec.service", err)
-	// Who asks while slurmctld starts is to be refused at once, and to ask again. A connection to a Service without endpoints
-	// hangs, and slurmrestd keeps what it was asked for minutes.
+	// A client that asks while slurmctld starts must be refused at once, and ask again. A connection to a Service without endpoints hangs,
+	// and slurmrestd then keeps its request for minutes.
 	service.Spec.PublishNotReadyAddresses = true
 	if c.Replicas() > 1 && err == nil {
 		service.Spec.Selector[slinkyv1beta1.LabelControllerActive] = "true"
@@ -187,7 +187,7 @@ func internalService(c *slinkyv1beta1.Controller, set label.Set) *corev1.Service
 	return service
 }
 
-// peerService gives a slurmctld pod an address that stays when the pod is gone: who asks there is refused at once and tries
+// peerService gives a slurmctld pod an address that stays when the pod is gone: a client that asks there is refused at once and tries
 // the next one.
 func peerService(c *slinkyv1beta1.Controller, set label.Set, ordinal int) *corev1.Service {
 	selector := set.Selector()
@@ -214,7 +214,7 @@ func peer(c *slinkyv1beta1.Controller, set label.Set, name string, selector map[
 // Texts are what users wrote for Slurm's configuration files.
 type Texts struct {
 	ExtraConf config.Text
-	// Files are those beside slurm.conf, by File.Path. One that is missing is read when it is looked at.
+	// Files are those beside slurm.conf, by File.Path. One that is missing is read when it is needed.
 	Files map[string]config.Text
 }
 

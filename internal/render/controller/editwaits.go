@@ -23,7 +23,7 @@ type EditWaits struct {
 // maxNamed is how many partitions a message names.
 const maxNamed = 5
 
-// ends is behind what waits, and jobsFollow between that and the jobs that it waits for.
+// ends follows what waits, and jobsFollow comes between that and the jobs that it waits for.
 const (
 	ends       = " has them end at once"
 	jobsFollow = ends + "; "
@@ -32,7 +32,7 @@ const (
 // Any reports whether anything waits.
 func (w EditWaits) Any() bool { return len(w.Partitions)+len(w.Nodes) > 0 }
 
-// Without is what of it does not wait already.
+// Without is the part that does not wait already.
 func (w EditWaits) Without(before EditWaits) EditWaits {
 	known := func(list []string) func(string) bool {
 		return func(name string) bool { return slices.Contains(list, name) }
@@ -62,7 +62,7 @@ func (w EditWaits) Kept() string {
 	return strings.Join(kept, "; ")
 }
 
-// Annotation is what has the jobs end at once.
+// Annotation is the annotation with which the jobs end at once.
 func (w EditWaits) Annotation() string { return slinkyv1beta1.AnnotationEndJobs + "=" + w.Digest }
 
 func (w EditWaits) text() string { return w.Kept() + ", and annotation " + w.Annotation() + ends }

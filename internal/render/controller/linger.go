@@ -70,8 +70,8 @@ func (out *Output) lingeringLines(doc *conf.Document) string {
 	return string(text)
 }
 
-// ReadLingering reads what lingered from the StatefulSet of slurmctld, which is nil when there is none: what is to be known of a slurm.conf
-// that is lost. It is nil when nothing lingered.
+// ReadLingering reads what lingered from the StatefulSet of slurmctld, which is nil when there is none, for when slurm.conf is lost. It
+// returns nil when nothing lingered.
 func ReadLingering(set *appsv1.StatefulSet) *conf.Document {
 	if set == nil || set.Annotations[slinkyv1beta1.AnnotationLingering] == "" {
 		return nil

@@ -20,8 +20,8 @@ const (
 	mostNodeCount = 65536
 )
 
-// tableOfNodes is the smallest size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there are to
-// be. It never becomes smaller: a slurmctld that reads a smaller one than it has nodes forgets the others without a word.
+// tableOfNodes is the smallest size of slurmctld's table of nodes: a power of two with room for a quarter more nodes than there will
+// be. It never becomes smaller: a slurmctld that reads a size below its number of nodes silently forgets the others.
 func tableOfNodes(in Input) int {
 	size := max(minNodeCount, in.MaxNodeCount)
 	for need := nodesToBe(in); 4*size < 5*need && size < mostNodeCount; {

@@ -24,14 +24,14 @@ const (
 	stateRoot      = "/var/spool/slurmctld"
 
 	// failoverSeconds is how long a slurmctld has to be silent, and its heartbeat in the saved state old, before a backup takes
-	// over. Whatever asks the backup before that sleeps for half of it, and asks again.
+	// over. A client that asks the backup before that sleeps for half of it, and asks again.
 	failoverSeconds = 5
 
 	// defaultCgroupConf is cgroup.conf when the user brings none. There is no systemd in containers.
 	defaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 )
 
-// ownedKeys are what every daemon must find as the operator wrote it, or the cluster would come apart.
+// ownedKeys are the keys that only the operator may set, since all daemons depend on them.
 var ownedKeys = conf.Owned{ //nolint:gochecknoglobals // a constant list
 	"ClusterName", "SlurmUser", "SlurmctldHost", "SlurmctldPort", "SlurmdPort", "StateSaveLocation", "AuthType", "CredType", "AuthAltTypes",
 	"AuthAltParameters:jwt_key", "AuthAltParameters:jwks", "AccountingStorageHost", "AccountingStoragePort", "SlurmctldLogFile", "SlurmdLogFile",
@@ -130,7 +130,7 @@ func general(d *conf.Document, in Input) {
 	d.Add("SlurmdUser", "root")
 	d.Add("SlurmdPort", strconv.Itoa(int(slinkyv1beta1.SlurmdPort)))
 	d.Add("SlurmdSpoolDir", "/var/spool/slurmd")
-	// A worker pod that comes back after it did not respond is a healthy node, not one to wait for an administrator.
+	// A worker pod that comes back after it did not respond is a healthy node, which need not wait for an administrator.
 	d.Add("ReturnToService", "2")
 	// Nodes register themselves; slurmctld needs the number that may come.
 	d.Add(maxNodeCount, strconv.Itoa(tableOfNodes(in)))
@@ -183,7 +183,7 @@ const unkillableSeconds = 180
 // timeouts bounds how long a job may be COMPLETING, where the user does not set it.
 func timeouts(d, user *conf.Document) {
 	d.Section("TIMEOUTS")
-	// All releases have this one. Beside PrologTimeout and EpilogTimeout of 26.05 it counts for what they leave open.
+	// All releases have this key. Beside PrologTimeout and EpilogTimeout of 26.05 it counts where they are not set.
 	d.Add("PrologEpilogTimeout", strconv.Itoa(scriptSeconds))
 	// slurm.conf(5) wants it to be five times MessageTimeout at least. Where that is longer Slurm's own default follows it.
 	text, _ := user.Get("MessageTimeout")

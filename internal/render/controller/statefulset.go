@@ -62,7 +62,7 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 	return out, errors.Join(specErr, templateErr)
 }
 
-// running is the number of pods that are to run. The configuration names all of Replicas also while they are suspended.
+// running is the number of pods that are to run. The configuration names all Replicas even while they are suspended.
 func running(c *slinkyv1beta1.Controller) int32 {
 	if c.Suspended() {
 		return 0
@@ -123,7 +123,7 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 func slurmctld(in Input) corev1.Container {
 	ready := "/readyz"
 	if in.Controller.Replicas() > 1 {
-		// A backup is ready for its task while it is not the active one.
+		// A backup is ready for its task even when it is not active.
 		ready = "/livez"
 	}
 	return corev1.Container{

@@ -91,7 +91,7 @@ func loginContainer(in Input) (corev1.Container, error) {
 		Image:           in.Images.Login(),
 		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: slinkyv1beta1.SSHPort, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: mountsJail(in.LoginSet.Spec.Jail),
-		// The socket stays, and without its daemon the container ends. So it is looked for at the start alone: a look is a process.
+		// The socket stays, and without its daemon the container ends. So it is probed only at the start: each probe is a process.
 		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: pod.BusySeconds, FailureThreshold: 3600, ProbeHandler: corev1.ProbeHandler{
 			Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
 		}},
@@ -108,7 +108,7 @@ func loginContainer(in Input) (corev1.Container, error) {
 	return c, err
 }
 
-// mountsJail lets the entrypoint mount the jail and what belongs into it. It gives the right up before it starts sshd.
+// mountsJail lets the entrypoint mount the jail and what belongs into it. The entrypoint drops the right before it starts sshd.
 func mountsJail(jail *slinkyv1beta1.Jail) *corev1.SecurityContext {
 	if jail == nil {
 		return nil

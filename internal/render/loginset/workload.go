@@ -24,7 +24,7 @@ func workload(l *slinkyv1beta1.LoginSet, set label.Set, template corev1.PodTempl
 			ObjectMeta: meta,
 			Spec: appsv1.StatefulSetSpec{
 				Replicas: new(l.Replicas()),
-				// Login nodes do not depend on each other; one that does not start must not keep the others from it.
+				// Login nodes do not depend on each other; one that does not start must not block the others.
 				PodManagementPolicy:  appsv1.ParallelPodManagement,
 				RevisionHistoryLimit: new(int32(0)),
 				ServiceName:          l.PodServiceName(),

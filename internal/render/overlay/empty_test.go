@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 )
 
-// meant are the leaves whose empty value is another one than none, by the end of their paths, with the reason.
+// meant are the leaves whose empty value differs from none, by the end of their paths, with the reason.
 var meant = map[string]string{
 	`env[].value ""`: "a variable may be empty",
 
@@ -31,7 +31,7 @@ var meant = map[string]string{
 	`storageClassName ""`:             "no storage class, where none is the default class",
 }
 
-// required are the leaves without which an item of a list is none; empty, the item is refused.
+// required are the leaves that an item of a list must have; with an empty one the item is refused.
 var required = []string{
 	"ontainers[].name", "ports[].containerPort", "env[].name", "volumeMounts[].mountPath", "volumeDevices[].devicePath", "volumes[].name",
 	"hostAliases[].ip", "resourceClaims[].name", "topologySpreadConstraints[].topologyKey", "imagePullSecrets[].name", "schedulingGates[].name", "evictionResponders[].name",
@@ -155,7 +155,7 @@ func exception(t reflect.Type, path, what string, empty any) string {
 	return ""
 }
 
-// narrow is what of an object leads to a leaf, and in items of lists what they are merged by.
+// narrow is the part of an object that leads to a leaf, with the merge keys of items of lists.
 func narrow(object map[string]any, path string) map[string]any {
 	step, rest, deeper := strings.Cut(path, ".")
 	name, inList := strings.CutSuffix(step, "[]")
@@ -203,7 +203,7 @@ type missing struct{}
 
 var absent = missing{}
 
-// full is a T in which every field has a value. What lists merge by is the same in all.
+// full is a T in which every field has a value. The merge keys of lists are the same in all.
 func full[T any](text string, number int64) T {
 	var out T
 	fill(reflect.ValueOf(&out).Elem(), "", text, number)

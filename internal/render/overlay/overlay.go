@@ -80,7 +80,7 @@ func PodSpec(base corev1.PodSpec, user *embedded.PodSpec, path string) (corev1.P
 	return out, nil
 }
 
-// joinAntiAffinity has both hold, what was generated and what the user requires: a list of terms is merged as a whole.
+// joinAntiAffinity keeps both the generated terms and the user's: a list of terms is merged as a whole.
 func joinAntiAffinity(out *corev1.PodSpec, base corev1.PodSpec, user *corev1.PodSpec) {
 	ours, theirs := requiredAntiAffinity(&base), requiredAntiAffinity(user)
 	if len(ours) > 0 && len(theirs) > 0 {
@@ -149,7 +149,7 @@ func replaceMembers(part map[string]any, members ...string) {
 	}
 }
 
-// keepOneSource does the same for volumes, whose sources are many: what the patch does not name goes.
+// keepOneSource does the same for volumes, which have many sources: those that the patch does not name are deleted.
 func keepOneSource(spec map[string]any) {
 	for _, volume := range items(spec["volumes"]) {
 		if len(volume) > 1 { // it has more than a name
@@ -185,7 +185,7 @@ func deletions(patch map[string]any) {
 	}
 }
 
-// merge lays a patch over what was generated. Neither becomes text on the way, and the patch is used up.
+// merge lays a patch over what was generated. Neither becomes text on the way, and the patch must not be used afterwards.
 func merge[T any](base T, patch map[string]any) (T, error) {
 	var out T
 	deletions(patch)

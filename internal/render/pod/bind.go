@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bind lets the scheduler put a pod on one Kubernetes node and no other, as a DaemonSet does. What else the pod asks of a node still counts.
+// Bind lets the scheduler put a pod on one Kubernetes node and no other, as a DaemonSet does. The pod's other demands on a node still
+// count.
 func Bind(spec *corev1.PodSpec, node string) {
 	field := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
 	if spec.Affinity == nil {

@@ -21,7 +21,7 @@ const JailVolume = "jail"
 // JailVariable has the path where the jail is mounted, for the entrypoints of slurmd and login.
 const JailVariable = "COXSWAIN_JAIL"
 
-// AddJail mounts the jail in a container of a pod that is complete otherwise; a nil jail adds nothing. What the container
+// AddJail mounts the jail in a container of an otherwise complete pod; a nil jail adds nothing. What the container
 // mounts below the jail moves beside it, from where the entrypoint mounts it into the jail: the kubelet would make
 // directories in the shared file system. The error joins problem.Problems.
 func AddJail(spec *corev1.PodSpec, container string, jail *slinkyv1beta1.Jail) error {

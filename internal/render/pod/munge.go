@@ -81,9 +81,9 @@ func munged(image string) corev1.Container {
 	}
 }
 
-// mungeVolumes are those of the key, of its copy and of the socket. munged takes no key that a link leads to or that is another
-// user's, as those of a Secret do, so it has a copy. It refuses directories that others may write to without the sticky bit; new
-// file systems in memory have it.
+// mungeVolumes are those of the key, of its copy and of the socket. munged accepts no key that is a link or belongs to another user, as
+// keys of a Secret do, so it has a copy. It refuses directories that others may write to without the sticky bit; new file systems in
+// memory have it.
 func mungeVolumes(munge *slinkyv1beta1.Munge) []corev1.Volume {
 	return []corev1.Volume{
 		{Name: mungeKeyVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

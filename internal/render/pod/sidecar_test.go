@@ -128,7 +128,7 @@ func (s *sidecar) await(name, want string) {
 	s.until(func() bool { return s.read(name) == want }, func() string { return fmt.Sprintf("%s is %q, want %q", name, s.read(name), want) })
 }
 
-// until waits until something is so, and otherwise fails with what is wrong.
+// until waits until so returns true, and otherwise fails with what is wrong.
 func (s *sidecar) until(so func() bool, wrong func() string) {
 	s.t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -24,9 +24,10 @@ const (
 	listsDir    = "/mnt/listed-users"
 )
 
-// AddUsers adds a sidecar that shows the first container of a pod the users of the jail, and behind them those of spec.users of LoginSets.
-// Without a jail, which is nil then, and without such users it adds nothing. The image has program jail, and the sidecar runs as uid. The
-// container has no part in the jail itself: who owns that tree cannot make it wait or read another file. The error joins problem.Problems.
+// AddUsers adds a sidecar that shows the first container of a pod the users of the jail, and behind them those of spec.users of
+// LoginSets. Without a jail, which is nil then, and without such users it adds nothing. The image has program jail, and the sidecar
+// runs as uid. The container does not mount the jail itself: the owner of that tree cannot make it wait or read another file. The error
+// joins problem.Problems.
 func AddUsers(spec *corev1.PodSpec, jail *slinkyv1beta1.Jail, loginSets []slinkyv1beta1.LoginSet, image string, uid int64) error {
 	lists := listsOf(loginSets)
 	if jail == nil && len(lists) == 0 {
@@ -63,7 +64,7 @@ func AddUsers(spec *corev1.PodSpec, jail *slinkyv1beta1.Jail, loginSets []slinky
 }
 
 // listsOf are the passwd and group of each LoginSet with users, in a directory with its name. Keys and shadow stay where they are. No
-// ConfigMap has to exist: it comes and goes with the users, which holds no pod up.
+// ConfigMap has to exist: it comes and goes with the users, and pods do not wait for it.
 func listsOf(loginSets []slinkyv1beta1.LoginSet) []corev1.VolumeProjection {
 	var out []corev1.VolumeProjection
 	for _, l := range slices.SortedFunc(slices.Values(loginSets), func(a, b slinkyv1beta1.LoginSet) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -79,8 +80,8 @@ func listsOf(loginSets []slinkyv1beta1.LoginSet) []corev1.VolumeProjection {
 	return out
 }
 
-// readOnly makes a volume read-only for the whole pod, where its kind can be. Otherwise the kubelet gives the files of some kinds to the
-// fsGroup of the pod, all of them.
+// readOnly makes a volume read-only for the whole pod, where its kind allows that. Otherwise the kubelet gives the files of some kinds
+// to the fsGroup of the pod, all of them.
 func readOnly(volume *corev1.VolumeSource) {
 	switch {
 	case volume.PersistentVolumeClaim != nil:

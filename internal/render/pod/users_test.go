@@ -15,7 +15,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// Kinds of volumes that are never a jail: they hold configuration, are of one node, or their plugins are gone.
+// Kinds of volumes that are never a jail: they hold configuration, belong to one node, or their plugins are gone.
 var neverJails = []string{"GCEPersistentDisk", "AWSElasticBlockStore", "Cinder", "PortworxVolume", "Quobyte", "ScaleIO", "StorageOS"}
 
 // With a pod's fsGroup the kubelet changes the groups of all files of a volume, unless the volume is read-only for the pod.

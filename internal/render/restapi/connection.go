@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// ConnectionDigest is the digest of what slurmrestd takes from a slurm.conf when it starts: where slurmctld and slurmdbd are,
-// and how it proves itself to them. It does not read the file again, so that another digest is to restart it; partitions,
-// nodes and scheduling are no reason to.
+// ConnectionDigest is the digest of what slurmrestd takes from a slurm.conf when it starts: where slurmctld and slurmdbd are, and how
+// it proves itself to them. It does not read the file again, so another digest has to restart it; partitions, nodes and scheduling are
+// no reason for that.
 func ConnectionDigest(slurmConf string) string {
 	doc, _ := conf.Parse(conf.Slurm, slurmConf)
 	content := map[string][]byte{}

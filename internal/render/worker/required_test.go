@@ -13,8 +13,7 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 )
 
-// TestWorkersThatNeedChecks holds that a worker registers drained where its NodeSet requires checks, and that no other worker is replaced
-// for that.
+// TestWorkersThatNeedChecks: a worker registers drained where its NodeSet requires checks, and no other worker is replaced for that.
 func TestWorkersThatNeedChecks(t *testing.T) {
 	const spec = `{controllerRef: {name: demo}, extraConf: "Weight=2"`
 	plain, needy := input(t, spec+`}`), input(t, spec+`, requiredChecks: [gpu, disk]}`)

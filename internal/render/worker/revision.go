@@ -58,11 +58,11 @@ func RevisionData(in Input) ([]byte, error) {
 	return data, nil
 }
 
-// mungeRevision is what of munged counts for the revision.
+// mungeRevision is the part of munged that counts for the revision.
 type mungeRevision struct {
 	Container any
 	Key       string
-	// Image is that which counts: none when the user names one.
+	// Image is the image that counts: none when the user names one.
 	Image string
 }
 

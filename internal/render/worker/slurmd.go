@@ -107,7 +107,7 @@ func slurmd(in Input) (corev1.Container, error) {
 	list, confErr := registration(n)
 	args, stop := []string{"-Z"}, preStopName+preStop
 	if n.SavesPower() {
-		// Slurm waits for a machine that has started since it was powered up, and that of a pod has not.
+		// Slurm waits for a machine that has booted since it was powered up, and a pod's machine has not.
 		args, stop = append(args, "-b"), preStopName+preStopOfSaved+preStop
 	}
 	c, err := overlay.Container(corev1.Container{
@@ -199,7 +199,7 @@ func registration(n *slinkyv1beta1.NodeSet) (string, error) {
 	return list, err
 }
 
-// drainedUntilChecked has slurmd make a record that drains. Slurm heeds it only of a node that it does not have.
+// drainedUntilChecked has slurmd make a record that drains. Slurm respects it only for a node that it does not have.
 const drainedUntilChecked = ` State=DRAIN Reason="` + node.ChecksReason + `"`
 
 // NeedsChecks reports whether the workers of a NodeSet take jobs only once checks have passed. Where Slurm powers workers up and down,
@@ -288,7 +288,7 @@ func addSharedMemory(spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, pod.EmptyDir(sharedMemory, true))
 }
 
-// mounts reports whether something is mounted in the container where the path is one of those.
+// mounts reports whether the container has a mount for whose path one returns true.
 func mounts(c *corev1.Container, one func(path string) bool) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return one(filepath.Clean(m.MountPath)) })
 }

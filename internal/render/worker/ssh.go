@@ -91,7 +91,7 @@ func addHostKeys(n *slinkyv1beta1.NodeSet, spec *corev1.PodSpec) {
 	spec.Volumes = append(spec.Volumes, volume)
 }
 
-// HostKeys returns the Secret with the host keys of the workers, and whether they have those.
+// HostKeys returns the Secret with the host keys of the workers, and whether they have any.
 func HostKeys(in Input) (render.Secret, bool) {
 	p, err := Pod(in, nodeset.Place{}, "")
 	used := err == nil && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {

@@ -150,8 +150,8 @@ const detailed = `
   volumeClaimTemplates: [{metadata: {name: scratch}, spec: {resources: {requests: {storage: 1Ti}}}}]
 `
 
-// TestRevisionOutlivesTheOperator has the digests as they were when they were first made. Should this test fail, an
-// upgrade of the operator replaces every worker of every cluster: find another way.
+// TestRevisionOutlivesTheOperator has the digests as they were when they were first made. If this test fails, an upgrade of the
+// operator replaces every worker of every cluster: find another way.
 func TestRevisionOutlivesTheOperator(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{controllerRef: {name: demo}}`: "minimal",
@@ -190,8 +190,8 @@ func TestRevisionIgnoresOrderAndWhatWorkersDoNotShow(t *testing.T) {
 	}
 }
 
-// TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers holds that an operator that reads them as not written replaces no
-// worker of one that did not.
+// TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers: an operator that reads empty fields as not set replaces no worker of an
+// operator that did not.
 func TestAStoredRevisionWithEmptyFieldsIsStillThatOfItsWorkers(t *testing.T) {
 	const written = `{controllerRef: {name: demo}, slurmd: {env: [], resources: {}}, template: {spec: {tolerations: [], initContainers: null}}}`
 	in := input(t, written)
@@ -348,7 +348,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// FuzzNodeConf holds that nothing a user writes leaves the one argument in single quotes that a shell will see.
+// FuzzNodeConf checks that nothing a user writes leaves the one argument in single quotes that a shell will see.
 func FuzzNodeConf(f *testing.F) {
 	f.Add("Gres=gpu:8 Weight=10", "gpu-")
 	f.Add("a='b $(reboot)`x`", "x'; y")

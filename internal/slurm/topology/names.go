@@ -22,8 +22,8 @@ const (
 // digestLength is how many characters of a digest keep shortened names apart.
 const digestLength = 10
 
-// unitName is a name that Slurm takes for a switch or a block. A name that it would not take is changed, and carries a digest of what
-// it was, so that different names stay different.
+// unitName is a name that Slurm accepts for a switch or a block. A name that it would refuse is changed, and gets a digest of the
+// original, so that different names stay different.
 func unitName(name string) string {
 	var b strings.Builder
 	digits := 0
