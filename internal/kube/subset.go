@@ -20,7 +20,7 @@ func difference(kind schema.GroupKind, desired, live map[string]any) string {
 	return comparison{kind: kind, exact: true}.maps("", "", desired, live)
 }
 
-// comparison knows the merge keys of one kind. The schema of the server has them too, but not for CRDs without asking,
+// comparison has the merge keys of one kind. The schema of the server has them too, but not for CRDs without asking,
 // and holding it costs tens of megabytes; a kind or list that is missing here costs one superfluous call, no more.
 type comparison struct {
 	kind schema.GroupKind
