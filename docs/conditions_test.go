@@ -39,7 +39,7 @@ func sections() []section {
 	}
 }
 
-// later are files with constants of kinds that this version does not act on yet; the contract has them.
+// later are files with constants of kinds that this version does not act on yet; Soperator has them.
 func later(file string) bool {
 	return slices.Contains([]string{"jailedconfig.go", "nodesetpowerstate.go", "nodeconfigurator.go"}, filepath.Base(file))
 }

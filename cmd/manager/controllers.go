@@ -14,7 +14,7 @@ import (
 
 // meanings returns the kinds that a name in --controllers switches on, the one that "-name" switches off first: the kinds, "slurmcluster"
 // with all that a SlurmCluster is composed of, which need their controllers; and the names of the two managers of Soperator 5.0
-// (contract soperator-runtime.md H.10), whose parts are no controllers of their own here.
+// (docs/contributors/predecessors/soperator-installation.md#names-of-controllers), whose parts are no controllers of their own here.
 func meanings() map[string][]string {
 	out := map[string][]string{}
 	for _, kind := range operator.Kinds() {

@@ -53,8 +53,9 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestTheChartsOfBothPredecessorsWork has the arguments that their charts pass: contract slinky.md §2.2 and §8.2,
-// soperator.md §2.
+// TestTheChartsOfBothPredecessorsWork has the arguments that their charts pass:
+// docs/contributors/predecessors/slinky-installation.md#flags-of-the-manager and
+// docs/contributors/predecessors/soperator-installation.md#flags-of-the-operator.
 func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
 	slinky := parsed(t,
 		"--accounting-workers=4", "--controller-workers", "4", "--loginset-workers=3", "--nodeset-workers=7", "--restapi-workers=4",
@@ -87,7 +88,8 @@ func TestTheChartsOfBothPredecessorsWork(t *testing.T) {
 	}
 }
 
-// TestEphemeralStorageIsMeasuredWhereItIsAskedFor has the flags of contract soperator.md §2.2.
+// TestEphemeralStorageIsMeasuredWhereItIsAskedFor has the flags of
+// docs/contributors/predecessors/soperator-installation.md#flags-of-soperatorchecks.
 func TestEphemeralStorageIsMeasuredWhereItIsAskedFor(t *testing.T) {
 	if o := parsed(t); o.storageOptions() != nil || o.maxDrainedByChecks != "10%" {
 		t.Errorf("without a flag: %+v, %s", o.storageOptions(), o.maxDrainedByChecks)

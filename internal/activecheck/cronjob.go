@@ -78,7 +78,8 @@ func meta(check *nebiusv1alpha1.ActiveCheck, name string) metav1.ObjectMeta {
 	return pod.ObjectMeta(check, name, identity(check), slinkyv1beta1.Metadata{Annotations: annotations(check)})
 }
 
-// annotations say on everything of a check which check that is, as the contract has it for pods.
+// annotations say on everything of a check which check that is, as Soperator has it for pods:
+// docs/contributors/predecessors/soperator-checks.md#pods-of-checks.
 func annotations(check *nebiusv1alpha1.ActiveCheck) map[string]string {
 	return map[string]string{nebiusv1alpha1.AnnotationActiveCheck: check.Name}
 }

@@ -18,7 +18,8 @@ const ManagedBy = "coxswain.dev/activecheck"
 
 // Annotations of a Kubernetes Job that stands for a run of Slurm jobs.
 const (
-	// AnnotationSlurmJobs has the numbers of its Slurm jobs, comma separated, once all are submitted: contract soperator.md §9.8.
+	// AnnotationSlurmJobs has the numbers of its Slurm jobs, comma separated, once all are submitted:
+	// docs/contributors/predecessors/soperator-checks.md#slurm-jobs-of-checks.
 	AnnotationSlurmJobs = "slurm-job-id"
 	// AnnotationEnded is how Slurm jobs of the run ended whose reactions have been carried out: "17=COMPLETED
 	// 18=FAILED/NonZeroExitCode".

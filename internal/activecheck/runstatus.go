@@ -17,7 +17,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 )
 
-// noSlurmJob is the lastRunId of a run that has no Slurm job: contract soperator.md §1.2.
+// noSlurmJob is the lastRunId of a run that has no Slurm job: docs/contributors/predecessors/soperator-checks.md#results-of-checks.
 const noSlurmJob = "No slurm job"
 
 // Limits of the lists of a status, and of a message in it.

@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// user is the Slurm user that the jobs of checks run as: contract soperator.md §9.8.
+// user is the Slurm user that the jobs of checks run as: docs/contributors/predecessors/soperator-checks.md#slurm-jobs-of-checks.
 const user = "soperatorchecks"
 
 // SbatchKey is the key of the ConfigMap of spec.slurmJobSpec.sbatchScriptRefName that has the batch script.
@@ -39,7 +39,8 @@ const (
 	ScriptPath = slurmPath + ".sbatchScript"
 	// ScriptRefPath is the field that names the ConfigMap with the script.
 	ScriptRefPath = slurmPath + ".sbatchScriptRefName"
-	// variableReservation names the reservation that a run is to be in, and variableCheck the check: contract soperator.md §9.8.
+	// variableReservation names the reservation that a run is to be in, and variableCheck the check:
+	// docs/contributors/predecessors/soperator-checks.md#slurm-jobs-of-checks.
 	variableReservation = "RESERVATION_NAME"
 	variableCheck       = "ACTIVE_CHECK_NAME"
 	// noImage is the image of pods that are never made. No registry has it.

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// What the contract has for the jobs of checks (soperator.md §9.8).
+// What Soperator promises of the jobs of checks: docs/contributors/predecessors/soperator-checks.md#slurm-jobs-of-checks.
 const (
 	// hiddenPartition is where jobs of checks run, and backgroundPartition where those of a job array did.
 	hiddenPartition     = "hidden"

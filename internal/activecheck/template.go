@@ -27,7 +27,8 @@ const ScriptKey = "script.sh"
 const (
 	containerPath = "spec.k8sJobSpec.jobContainer"
 	templatePath  = "spec.podTemplateNameRef"
-	// scriptFile is where the script of a check is mounted, as the contract has it, and scriptVolume the volume with it.
+	// scriptFile is where the script of a check is mounted, as Soperator has it
+	// (docs/contributors/predecessors/soperator-checks.md#pods-of-checks), and scriptVolume the volume with it.
 	scriptFile   = "/opt/bin/entrypoint.sh"
 	scriptVolume = "check-script"
 )

@@ -20,8 +20,8 @@ var AppArmorProfileKind = schema.GroupVersionKind{Group: "security-profiles-oper
 // AppArmorProfileDefinition is the name of its CRD.
 const AppArmorProfileDefinition = "apparmorprofiles.security-profiles-operator.x-k8s.io"
 
-// AppArmorProfiles are that kind as the contract has it (soperator.md §3.0). Later releases of the security-profiles-operator have another
-// one of the same name.
+// AppArmorProfiles are that kind as Soperator has it (docs/contributors/predecessors/soperator-objects.md#the-apparmor-profile). Later
+// releases of the security-profiles-operator have another one of the same name.
 func AppArmorProfiles() foreignkind.Kind {
 	return foreignkind.Kind{GroupVersionKind: AppArmorProfileKind, Definition: AppArmorProfileDefinition, Fields: []string{"spec.policy"}}
 }
@@ -64,8 +64,8 @@ func (c *composer) confined(named string) string {
 	return "localhost/" + c.cluster.AppArmorProfileName()
 }
 
-// driverPolicy allows everything but to write the files of NVIDIA's driver, of which containers have the host's own (contract
-// soperator.md §3.1). See apparmor.d(5).
+// driverPolicy allows everything but to write the files of NVIDIA's driver, of which containers have the host's own
+// (docs/contributors/predecessors/soperator-objects.md#the-apparmor-profile). See apparmor.d(5).
 func driverPolicy(profile string) string {
 	files := []string{
 		"/{,**/}lib{nvidia,cuda,cudadebugger,nvcuvid,nvoptix}{,-*}.so*",

@@ -51,7 +51,7 @@ type Input struct {
 // Output is what a SlurmCluster needs to exist. Its Ignored are the paths of fields without effect, sorted.
 type Output struct {
 	render.Output
-	// Notes are sentences about fields whose effect is another one than their text in the contract has it.
+	// Notes are sentences about fields whose effect is another one than in Soperator.
 	Notes []string
 	// Held are objects that stay as they are if they exist, neither changed nor deleted.
 	Held []Held
@@ -99,7 +99,7 @@ type Held struct {
 // ReasonInvalid is the reason of the problems of this package.
 const ReasonInvalid = nebiusv1.ReasonInvalidSpec
 
-// Effect is the condition SpecEffective of a spec with fields that have no effect, or another one than the contract says.
+// Effect is the condition SpecEffective of a spec with fields that have no effect, or another one than in Soperator.
 func Effect(ignored, notes []string) metav1.Condition {
 	c := metav1.Condition{
 		Type: nebiusv1.ConditionSpecEffective, Status: metav1.ConditionTrue, Reason: nebiusv1.ReasonAllFieldsEffective,
@@ -223,7 +223,7 @@ func (c *composer) meta(name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.cluster.Namespace, Name: name, Labels: c.labels(component)}
 }
 
-// labels are the recommended labels in the form of the contract, soperator.md §3.0.
+// labels are the recommended labels in the form of Soperator: docs/contributors/predecessors/soperator-objects.md#labels-of-what-is-made.
 func (c *composer) labels(component string) map[string]string {
 	return label.Merge(
 		label.Set{Name: "slurmcluster", Instance: c.cluster.Name, Component: component}.Labels(),
@@ -244,7 +244,7 @@ type findings struct {
 	keepImages bool
 }
 
-// note records that a field has another effect than the contract says.
+// note records that a field has another effect than in Soperator.
 func (f *findings) note(applies bool, sentence string) {
 	if applies {
 		f.notes = append(f.notes, sentence)

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// A contractKey is a key that the contract, soperator.md §3.1.1, renders into slurm.conf.
+// A contractKey is a key that Soperator renders into slurm.conf: docs/contributors/predecessors/soperator-objects.md#keys-of-slurmconf.
 type contractKey struct {
 	key string
 	// contract is its value there, in its newest form, and ours the one here. Empty stands for no such key.
@@ -33,7 +33,7 @@ const contractCluster = `{clusterType: gpu,
   slurmNodes: {worker: {size: 2}, accounting: {enabled: true, embeddedDB: {enabled: true},
     slurmConfig: {accountingStoreFlags: job_comment, jobAcctGatherType: jobacct_gather/linux, priorityWeightAge: 3}}}}`
 
-// contractKeys is every row of §3.1.1, in its order.
+// contractKeys is every key of docs/contributors/predecessors/soperator-objects.md#keys-of-slurmconf, in its order.
 func contractKeys() []contractKey {
 	same := func(key, value string) contractKey { return contractKey{key, value, value, ""} }
 	const (

@@ -23,7 +23,8 @@ import (
 
 const (
 	exporterPath = "spec.slurmNodes.exporter"
-	// exporterComponent is the component of the exporter, and the name of its container, as the contract has both (soperator.md §3.8).
+	// exporterComponent is the component of the exporter, and the name of its container, as Soperator has both:
+	// docs/contributors/predecessors/soperator-objects.md#the-exporter.
 	exporterComponent = "exporter"
 	// Ports on which the exporter serves the metrics of the cluster, unless the spec sets another, and its own metrics.
 	exporterPort           = 8080
@@ -160,7 +161,7 @@ func (c *composer) exporterContainer(spec *nebiusv1.Exporter, tokenFile string) 
 	return out
 }
 
-// exporterArgs are those of the contract (soperator.md §3.8), and where the token is.
+// exporterArgs are those of Soperator (docs/contributors/predecessors/soperator-objects.md#the-exporter), and where the token is.
 func (c *composer) exporterArgs(spec *nebiusv1.Exporter, port int32, tokenFile string) []string {
 	args := []string{
 		"--cluster-namespace=" + c.cluster.Namespace, "--cluster-name=" + c.cluster.Name,

@@ -17,7 +17,7 @@ import (
 // variable is a variable as a shell writes it, or another dollar sign.
 var variable = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*)|)`)
 
-// addExtra gives slurmd the text that its node carries. Variables in it are those of the container. The contract lets a shell
+// addExtra gives slurmd the text that its node carries. Variables in it are those of the container. Soperator lets a shell
 // evaluate the text, and with it whatever commands are in it; here the kubelet puts the values in, as $(NAME) in an argument.
 func (c *composer) addExtra(slurmd *corev1.Container, worker *nebiusv1.Worker) {
 	var unknown []string
@@ -41,7 +41,8 @@ func (c *composer) addExtra(slurmd *corev1.Container, worker *nebiusv1.Worker) {
 	c.note(len(unknown) > 0, workerPath+".slurmNodeExtra: the container has no variable "+strings.Join(unknown, ", ")+", which stands for nothing there")
 }
 
-// contractVariables are the variables of the contract's slurmd, soperator.md §3.3, that ours has only where they are used.
+// contractVariables are the variables of Soperator's slurmd (docs/contributors/predecessors/soperator-objects.md#variables-of-workers) that
+// ours has only where they are used.
 func (c *composer) contractVariables(worker *nebiusv1.Worker) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}

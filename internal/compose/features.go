@@ -17,8 +17,9 @@ import (
 // featuresPath is the field with the features of some of the workers of slurmNodes.worker.
 const featuresPath = "spec.workerFeatures"
 
-// addFeatures tells the workers which of them have which feature, by the contract's variables SLURM_FEATURE_NAME. Ours name nodes
-// of slurmNodes.worker only, as one range of numbers, so that the image need not understand every host list.
+// addFeatures tells the workers which of them have which feature, by Soperator's variables SLURM_FEATURE_NAME
+// (docs/contributors/predecessors/soperator-objects.md#variables-of-workers). Ours name nodes of slurmNodes.worker only, as one range of
+// numbers, so that the image need not understand every host list.
 func (c *composer) addFeatures(slurmd *corev1.Container) {
 	nodes := map[string]hostlist.Set{}
 	for i, feature := range c.spec.WorkerFeatures { //nolint:staticcheck // deprecated, and in effect all the same

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// soperatorImages are the names of Soperator's images that have a role here, contract soperator.md §9.1. Their entrypoints wait for
-// munge and write into the jail as root, so they do not start here. slurmrestd is not among them: ours has that name, too.
+// soperatorImages are the names of Soperator's images that have a role here
+// (docs/contributors/predecessors/soperator-installation.md#images-of-soperator). Their entrypoints wait for munge and write into the jail
+// as root, so they do not start here. slurmrestd is not among them: ours has that name, too.
 func soperatorImages() []string {
 	return []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "rebooter", "sconfigcontroller", "soperator-controllers", "soperator-exporter", "worker_slurmd"}
 }

@@ -66,7 +66,7 @@ func (c *composer) login() *slinkyv1beta1.LoginSet {
 }
 
 // hostKeysVolume is the volume of the ssh host keys in the pods that the LoginSet makes. Another Secret takes the place of
-// the generated one there; the names of its keys are the same in both contracts.
+// the generated one there; the names of its keys are the same for both predecessors.
 const hostKeysVolume = "ssh-host-keys"
 
 // rootKeys is the authorized_keys file of root.
@@ -85,7 +85,8 @@ func (c *composer) rootKeys(keys []string) string {
 	return b.String()
 }
 
-// clusterType tells what runs in login and worker pods which kind of cluster it is in, as the contract has it.
+// clusterType tells what runs in login and worker pods which kind of cluster it is in, as Soperator does:
+// docs/contributors/predecessors/soperator-objects.md#variables-of-workers.
 func (c *composer) clusterType() corev1.EnvVar {
 	return corev1.EnvVar{Name: "SLURM_CLUSTER_TYPE", Value: string(c.spec.ClusterType)} //nolint:staticcheck // deprecated, and in effect all the same
 }

@@ -51,8 +51,8 @@ func Grants() foreignkind.Kind {
 	}}
 }
 
-// What the predecessor's database is called (contract soperator.md §3.5); a database that it made goes on being used. The Secrets
-// are those of the whole namespace.
+// What the predecessor's database is called (docs/contributors/predecessors/soperator-objects.md#the-database); a database that it made
+// goes on being used. The Secrets are those of the whole namespace.
 const (
 	acctDatabase        = "slurm_acct_db"
 	acctUser            = "slurm"

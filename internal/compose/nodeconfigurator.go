@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// rebooterContainer, idleContainer and sysctlContainer are the containers, as the contract has them.
+	// rebooterContainer, idleContainer and sysctlContainer are the containers, as Soperator has them:
+	// docs/contributors/predecessors/soperator-objects.md#nodeconfigurator.
 	rebooterContainer = "rebooter"
 	idleContainer     = "node-sysctl-sleep"
 	sysctlContainer   = "node-sysctl"

@@ -45,8 +45,8 @@ func (c *composer) nodeSetLines(d *document) {
 	}
 }
 
-// defaultPartitions are those of the contract, soperator.md §3.1.1: one for users, and one of the same nodes for health
-// checks that must neither be seen nor preempted. Its first generation, that of slurmNodes.worker, has a third one for
+// defaultPartitions are those of Soperator (docs/contributors/predecessors/soperator-objects.md#partitions): one for users, and one of the
+// same nodes for health checks that must neither be seen nor preempted. Its first version, that of slurmNodes.worker, has a third one for
 // jobs that give way to all others.
 func defaultPartitions(d *document, first bool) {
 	partition := func(name, tier, isDefault string, further ...conf.Option) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestDefaultPartitions are those of both generations of the contract.
+// TestDefaultPartitions are those of both versions of Soperator: docs/contributors/predecessors/soperator-objects.md#partitions.
 func TestDefaultPartitions(t *testing.T) {
 	const (
 		main       = "PartitionName=main Nodes=ALL PriorityTier=10 MaxTime=INFINITE State=UP OverSubscribe=YES Default=YES"

@@ -24,7 +24,7 @@ type spankPlugin struct {
 	arguments            []conf.Option
 }
 
-// spankPlugins are those of the contract, soperator.md §3.1, in its order.
+// spankPlugins are those of Soperator, in its order: docs/contributors/predecessors/soperator-objects.md#lines-of-plugstackconf.
 func (c *composer) spankPlugins() []spankPlugin {
 	pyxis, debug, inspector := c.spec.PlugStackConfig.Pyxis, c.spec.PlugStackConfig.NCCLDebug, c.spec.PlugStackConfig.NCCLInspectorPreConf
 	return []spankPlugin{
@@ -98,7 +98,7 @@ func (c *composer) plugstackConf() string {
 	return b.String()
 }
 
-// spankLine is the line of a plugin of the contract. It is optional in any case: where a required plugin is missing, no slurmd starts
+// spankLine is the line of a plugin of Soperator. It is optional in any case: where a required plugin is missing, no slurmd starts
 // and no job runs, and our images have none of these. A block at its defaults gets no line, for srun of 24.11 complains of a
 // plugin that is missing each time.
 func (c *composer) spankLine(plugin spankPlugin) string {

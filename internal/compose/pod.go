@@ -53,7 +53,7 @@ func (c *composer) affinity(filter *nebiusv1.K8sNodeFilter) *corev1.Affinity {
 }
 
 // dropFilter leaves out the node filter of a component that can do without, as one without pods, if there is no such filter.
-// Admission lets any name pass there, as the contract does.
+// Admission lets any name pass there, as Soperator does.
 func (c *composer) dropFilter(unwanted bool, name *string, path string) {
 	known := slices.ContainsFunc(c.spec.K8sNodeFilters, func(f nebiusv1.K8sNodeFilter) bool { return f.Name == *name })
 	if *name != "" && unwanted && !known {

@@ -47,7 +47,8 @@ func (c *composer) podMonitor(spec *nebiusv1.Exporter) {
 		c.ignore(changed || kind.Installed, podMonitorPath+" ("+kind.Why(PodMonitorDefinition)+")")
 		return
 	}
-	// The labels of the pod change whenever it is made anew, and a dashboard would show all metrics twice (contract soperator.md §3.8).
+	// The labels of the pod change whenever it is made anew, and a dashboard would show all metrics twice
+	// (docs/contributors/predecessors/soperator-objects.md#the-exporter).
 	metricRelabelings = append([]any{map[string]any{"action": "labeldrop", "regex": "pod|instance|container"}}, metricRelabelings...)
 	var endpoints []any
 	for _, port := range []string{exporterPortName, exporterMonitoringPortName} {

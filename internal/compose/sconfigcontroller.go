@@ -23,7 +23,7 @@ const (
 	sConfigPath = "spec.sConfigController"
 	// sConfigComponent is the component of the program that writes files of JailedConfigs into the jail, and its program.
 	sConfigComponent = "sconfigcontroller"
-	// sConfigContainer is its container, as the contract has it.
+	// sConfigContainer is its container, as Soperator has it: docs/contributors/predecessors/soperator-objects.md#jailedconfig.
 	sConfigContainer = "sconfigctrl"
 	// sConfigHealthPort is where the program answers probes.
 	sConfigHealthPort = 8081

@@ -17,9 +17,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// slurmConf is what a SlurmCluster adds to the slurm.conf that its Controller generates: the keys of the contract, the
-// partitions, and over all the user's own text. The keys are those of soperator.md §3.1.1 in its newest form, without those
-// that need the jail or a patched Slurm.
+// slurmConf is what a SlurmCluster adds to the slurm.conf that its Controller generates: the keys of Soperator, the partitions, and over
+// all the user's own text. The keys are those of docs/contributors/predecessors/soperator-objects.md#keys-of-slurmconf, without those that
+// need the jail or a patched Slurm.
 func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) string {
 	d := &document{findings: &c.findings, Document: conf.New(conf.Slurm)}
 	cgroupsDisabled := rendercontroller.CgroupsDisabled(docs.cgroup)

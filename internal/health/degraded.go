@@ -23,8 +23,8 @@ const (
 	maxAtOnceDivisor = 10
 )
 
-// degradations take a Kubernetes node from a process that cannot be ended to the reboot of its machine, and back: contract soperator.md §6.2
-// B and §6.3.
+// degradations take a Kubernetes node from a process that cannot be ended to the reboot of its machine, and back:
+// docs/contributors/predecessors/soperator-health.md#reboot-of-a-machine.
 //
 //nolint:gochecknoglobals // a constant list
 var degradations = rule.List[*Node, Step]{

@@ -60,7 +60,7 @@ func short(s health.Step) string {
 
 var forReboot, afterKill = node.RebootReason, node.RebootAfterKillTask()
 
-// TestWhatIsWrittenAboutADegradedNode goes through contract soperator.md §6.2 B and §6.3 2.
+// TestWhatIsWrittenAboutADegradedNode goes through docs/contributors/predecessors/soperator-health.md#reboot-of-a-machine.
 func TestWhatIsWrittenAboutADegradedNode(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	killed, busy := aWorker("w-0", "MIXED DRAIN", "Kill task failed"), aWorker("w-1", "ALLOCATED", "")

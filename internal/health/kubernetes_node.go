@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Conditions of Kubernetes nodes, as the contract has them (soperator.md §6.0).
+// Conditions of Kubernetes nodes, as Soperator has them: docs/contributors/predecessors/soperator-health.md#conditions-of-kubernetes-nodes.
 const (
 	// NodeDegraded is True while the machine of a Kubernetes node is to be rebooted because of what Slurm reports about its workers.
 	NodeDegraded = "SoperatorChecksNodeDegraded"
@@ -25,8 +25,8 @@ const (
 	NodeMaintenance = "SoperatorChecksNodeMaintenance"
 	// NodeDrain is the condition by which the rebooter is asked to drain the Kubernetes node, and by which it reports how far it is.
 	NodeDrain = "SlurmNodeDrain"
-	// NodeNotReady is True while a machine is to be replaced because its Kubernetes node has not been ready for too long. It is not the
-	// contract's.
+	// NodeNotReady is True while a machine is to be replaced because its Kubernetes node has not been ready for too long. Soperator does not
+	// have it.
 	NodeNotReady = "SlurmNodeNotReady"
 )
 

@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 )
 
-// absences take a Kubernetes node that Kubernetes has not heard of for too long to the deletion of its Node: contract soperator.md §6.3 3.
+// absences take a Kubernetes node that Kubernetes has not heard of for too long to the deletion of its Node:
+// docs/contributors/predecessors/soperator-health.md#kubernetes-nodes-that-are-not-ready.
 //
 //nolint:gochecknoglobals // a constant list
 var absences = rule.List[*Node, Step]{

@@ -13,7 +13,8 @@ import (
 )
 
 // replacements take a Kubernetes node from an announced maintenance to the deletion of its Node, for which a cloud makes another machine:
-// contract soperator.md §6.2 A and §6.3 1.
+// docs/contributors/predecessors/soperator-health.md#announced-maintenance and
+// docs/contributors/predecessors/soperator-health.md#replacement-of-a-machine.
 //
 //nolint:gochecknoglobals // a constant list
 var replacements = rule.List[*Node, Step]{

@@ -15,7 +15,8 @@ import (
 
 const forMaintenance = node.MaintenanceReason + ": NebiusMaintenanceScheduled"
 
-// TestWhenTheNodeOfAMachineIsDeleted goes through contract soperator.md §6.2 A and §6.3 1.
+// TestWhenTheNodeOfAMachineIsDeleted goes through docs/contributors/predecessors/soperator-health.md#announced-maintenance and
+// docs/contributors/predecessors/soperator-health.md#replacement-of-a-machine.
 func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	announced := health.Maintenance{Type: "NebiusMaintenanceScheduled"}
@@ -83,7 +84,8 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 	}
 }
 
-// TestWhenANodeThatIsNotReadyIsDeleted goes through contract soperator.md §6.3 3.
+// TestWhenANodeThatIsNotReadyIsDeleted goes through
+// docs/contributors/predecessors/soperator-health.md#kubernetes-nodes-that-are-not-ready.
 func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	late, marked := aCondition(unknown, "NodeStatusUnknown", 15*time.Minute), aCondition(yes, "NodeNotReady", time.Minute)
@@ -129,7 +131,7 @@ func TestWhenANodeThatIsNotReadyIsDeleted(t *testing.T) {
 	}
 }
 
-// TestWhenAMachineIsSuspected goes through contract soperator.md §6.2, [hardware_problem] of version 5.0.
+// TestWhenAMachineIsSuspected goes through docs/contributors/predecessors/soperator-health.md#suspected-hardware.
 func TestWhenAMachineIsSuspected(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	broken := aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu_fallen_off: Xid 79")

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// suspicions say of a machine that its hardware is suspected to be broken, because a check has drained a worker for that: contract
-// soperator.md §6.2, version 5.0.
+// suspicions say of a machine that its hardware is suspected to be broken, because a check has drained a worker for that:
+// docs/contributors/predecessors/soperator-health.md#suspected-hardware.
 //
 //nolint:gochecknoglobals // a constant list
 var suspicions = rule.List[*Node, Step]{

@@ -11,7 +11,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// Holders are those by whom a claim may be owned, so that it is deleted with them: contract slinky.md §4.11.
+// Holders are those by whom a claim may be owned, so that it is deleted with them: docs/contributors/predecessors/slinky-workers.md#claims.
 type Holders struct {
 	// Set is the NodeSet, Pod the worker that uses the claim; nil when there is none.
 	Set metav1.OwnerReference

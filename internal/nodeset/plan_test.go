@@ -129,7 +129,8 @@ func check(t *testing.T, in nodeset.Input, want nodeset.Plan) {
 	}
 }
 
-// TestOrderOfScaleIn has a case for each line of contract slinky.md §4.3: the first of two workers goes.
+// TestOrderOfScaleIn has a case for each line of docs/contributors/predecessors/slinky-workers.md#order-of-scale-in: the first of two
+// workers goes.
 func TestOrderOfScaleIn(t *testing.T) {
 	tests := []struct {
 		name        string

@@ -91,9 +91,9 @@ func (p *Pod) lastJob() time.Time {
 	return p.Deadline
 }
 
-// firstToGo orders workers by who is missed least: contract slinky.md §4.3, after those that are going already and have no jobs.
-// One that is going and turns out to have jobs stays when an idle one can go instead. Of two with jobs the one that is going
-// already goes, so that drains do not wander about.
+// firstToGo orders workers by who is missed least: docs/contributors/predecessors/slinky-workers.md#order-of-scale-in, after those that are
+// going already and have no jobs. One that is going and turns out to have jobs stays when an idle one can go instead. Of two with jobs the
+// one that is going already goes, so that drains do not wander about.
 func firstToGo(a, b *Pod) int {
 	return cmp.Or(
 		whateverRuns(a, b),

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package passivecheck decides which checks Slurm's Prolog, Epilog and HealthCheckProgram run on a node, and what follows. It reads the
-// configuration of Soperator's passive checks (contract, soperator.md §6.6.1). It does no input or output: package runner does.
+// configuration of Soperator's passive checks (docs/contributors/predecessors/soperator-checks.md#checks-before-and-after-jobs). It does no
+// input or output: package runner does.
 package passivecheck
 
 // Context is what calls the checks.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podstorage asks kubelets once a minute how much ephemeral storage worker pods use, and remembers which of them use nearly all of
-// it: contract soperator.md §6.5. Nothing is written here. The controller of worker pods drains and undrains by what Meter says, and is
-// woken when that changes. A kubelet that does not answer changes nothing. What is remembered is lost with the
-// process; the reason in Slurm then shows which nodes were drained.
+// it. See docs/contributors/predecessors/soperator-health.md#ephemeral-storage. Nothing is written here. The controller of worker pods
+// drains and undrains by what Meter says, and is woken when that changes. A kubelet that does not answer changes nothing. What is
+// remembered is lost with the process; the reason in Slurm then shows which nodes were drained.
 package podstorage
 
 import (

@@ -15,7 +15,7 @@ import (
 // FieldManager is the name under which the rebooter changes Nodes. By it the API server shows whose a cordon is.
 const FieldManager = "coxswain-rebooter"
 
-// Taint is on a node that is drained, as the contract has it.
+// Taint is on a node that is drained, as Soperator has it: docs/contributors/predecessors/soperator-health.md#the-rebooter.
 func Taint() corev1.Taint {
 	return corev1.Taint{Key: "node.kubernetes.io/NoExecute", Value: "true", Effect: corev1.TaintEffectNoExecute}
 }

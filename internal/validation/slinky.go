@@ -116,7 +116,8 @@ func (l lookup) files(ctx context.Context, c *slinkyv1beta1.Controller, files *c
 	return errors.Join(errs...)
 }
 
-// knownFiles are the files that Slurm reads by name, beside slurm.conf (contract slinky.md §7.2).
+// knownFiles are the files that Slurm reads by name, beside slurm.conf:
+// docs/contributors/predecessors/slinky-installation.md#names-of-configuration-files, and resources.yaml.
 const knownFiles = `acct_gather.conf burst_buffer.conf cgroup.conf cli_filter.lua gres.conf helpers.conf job_container.conf
 	job_submit.lua knl.conf mpi.conf namespace.yaml oci.conf plugstack.conf resources.yaml topology.conf topology.yaml`
 

@@ -24,7 +24,8 @@ const (
 	clusterAnnotation = nebiusv1.AnnotationProtectedFor
 )
 
-// protector keeps Secrets without which a SlurmCluster loses its database (contract soperator.md §8).
+// protector keeps Secrets without which a SlurmCluster loses its database:
+// docs/contributors/predecessors/soperator-installation.md#protected-secrets.
 type protector struct {
 	live    client.Reader
 	options Options

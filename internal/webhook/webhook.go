@@ -25,9 +25,9 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-// What the API server sends here, and on which terms. Names and paths of the first six and of the last are those of the
-// contract (slinky.md §7.1). Deletions have entries of their own: the API server does without an answer, whatever the chart
-// sets for the others. helm/coxswain/templates/webhook.yaml adds what its values set.
+// What the API server sends here, and on which terms. Names and paths of the first six and of the last are those of Slinky
+// (docs/contributors/predecessors/slinky-installation.md#paths-of-webhooks). Deletions have entries of their own: the API server does
+// without an answer, whatever the chart sets for the others. helm/coxswain/templates/webhook.yaml adds what its values set.
 //
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-controller,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=controllers,verbs=create;update,versions=v1beta1,name=controller-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-nodeset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=slinky.slurm.net,resources=nodesets,verbs=create;update,versions=v1beta1,name=nodeset-v1beta1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=10

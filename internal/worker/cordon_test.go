@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestACordonOfTheKubernetesNode goes through contract slinky.md §4.5 from the side of the Kubernetes node.
+// TestACordonOfTheKubernetesNode goes through docs/contributors/predecessors/slinky-workers.md#cordons from the side of the Kubernetes
+// node.
 func TestACordonOfTheKubernetesNode(t *testing.T) {
 	const nodeReason = "slurm-operator: Node was cordoned"
 	ours := node.Reason{Text: nodeReason, SetBy: "slurm", At: noon}

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestMaintenanceOfTheKubernetesNode goes through contract soperator.md §6.2 A. The node comes back when the last cause is gone.
+// TestMaintenanceOfTheKubernetesNode goes through docs/contributors/predecessors/soperator-health.md#announced-maintenance. The node comes
+// back when the last cause is gone.
 func TestMaintenanceOfTheKubernetesNode(t *testing.T) {
 	const (
 		reason  = node.MaintenanceReason + ": NebiusMaintenanceScheduled"

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestTheMachineOfAWorkerIsToBeRebooted goes through contract soperator.md §6.2 B, reboot flow.
+// TestTheMachineOfAWorkerIsToBeRebooted goes through docs/contributors/predecessors/soperator-health.md#reboot-of-a-machine.
 func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 	const (
 		kill     = "Kill task failed"

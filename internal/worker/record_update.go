@@ -29,7 +29,8 @@ type recordFacts struct {
 	text   string
 }
 
-// record decides what to write about a worker into the record of its Slurm node: contract slinky.md §4.8 and §4.15.
+// record decides what to write about a worker into the record of its Slurm node: docs/contributors/predecessors/slinky-workers.md#topology
+// and docs/contributors/predecessors/slinky-workers.md#comment-and-features.
 func record(f *facts, action *Action) {
 	if !f.Pod.Ready || f.Host.Cordoned == node.Unknown {
 		return // another slurmd may stand behind the record, or another Kubernetes node behind the worker

@@ -92,7 +92,7 @@ var jobInterest = rule.List[*facts, bool]{
 	},
 }
 
-// deadlines tell when the last job ends: contract slinky.md §4.7.
+// deadlines tell when the last job ends: docs/contributors/predecessors/slinky-workers.md#when-the-last-job-ends.
 //
 //nolint:gochecknoglobals // a constant list
 var deadlines = rule.List[*facts, deadline]{

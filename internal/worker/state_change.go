@@ -71,7 +71,8 @@ var retiredStates = rule.List[*facts, StateChange]{
 }
 
 // stayingStates keeps Slurm's drain in line with the cordon and the maintenance of the Kubernetes node, with the mark on the pod, with
-// its ephemeral storage and with the checks that it needs. What somebody else has said about the Slurm node stays: contract slinky.md §4.5, soperator.md §6.2, §6.5.
+// its ephemeral storage and with the checks that it needs. What somebody else has said about the Slurm node stays:
+// docs/contributors/predecessors/slinky-workers.md#cordons, and soperator-health.md there.
 //
 //nolint:gochecknoglobals // a constant list
 var stayingStates = rule.List[*facts, StateChange]{

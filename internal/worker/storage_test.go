@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestEphemeralStorageOfThePod goes through contract soperator.md §6.5. What is not known changes nothing.
+// TestEphemeralStorageOfThePod goes through docs/contributors/predecessors/soperator-health.md#ephemeral-storage. What is not known changes
+// nothing.
 func TestEphemeralStorageOfThePod(t *testing.T) {
 	const (
 		cordon      = "slurm-operator: Node was cordoned"

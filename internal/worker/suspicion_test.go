@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
-// TestACheckSuspectsTheMachineOfAWorker goes through contract soperator.md §6.2, [hardware_problem] of version 5.0.
+// TestACheckSuspectsTheMachineOfAWorker goes through docs/contributors/predecessors/soperator-health.md#suspected-hardware.
 func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 	const reason = "[hardware_problem] gpu_fallen_off: Xid 79"
 	ours := node.ReplacementAfterCheck(reason)

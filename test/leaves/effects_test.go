@@ -22,7 +22,8 @@ import (
 var digests = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // expectEffects compares what each leaf changes in what is rendered with testdata/KIND.effects.txt, which is there to be read
-// beside the contract. That a change ends in what a fresh object ends in does not say that it means the right thing.
+// beside docs/contributors/predecessors/slinky-objects.md. That a change ends in what a fresh object ends in does not say that it means the
+// right thing.
 func expectEffects(t *testing.T, kind, namespace string, table scene, paths []string, before, after world) {
 	t.Helper()
 	got := []string{fmt.Sprintf("What each leaf of kind %s changes in the objects that are made of it, from the first to the second value in %s.yaml.\n"+

@@ -4,7 +4,7 @@
 package mutants
 
 // healths returns bugs by which a broken worker stays in service, or a worker wrongly goes out of service or comes back. Soperator has
-// had the first of each: contract soperator.md §6.2, §6.4 and §6.7.
+// had the first of each: docs/contributors/predecessors/soperator-health.md and soperator-checks.md#reactions there.
 func healths() []mutation {
 	const (
 		maintenance, states, reactions = "internal/health/maintenance.go", "internal/worker/state_change.go", "internal/activecheck/reaction.go"

@@ -79,7 +79,8 @@ func TestDescriptionsNameTheDefault(t *testing.T) {
 	}
 }
 
-// "kubectl get" answers whether it is up, and why not; the other columns are those of the contract (slinky.md, section 1).
+// "kubectl get" answers whether it is up, and why not; the other columns are those of Slinky:
+// docs/contributors/predecessors/slinky-objects.md#columns-of-kubectl-get.
 func TestColumnsSayWhetherItIsUp(t *testing.T) {
 	const (
 		ready  = `READY .status.conditions[?(@.type=="Ready")].status`

@@ -17,7 +17,7 @@ import (
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "ns1"} }
 
-// The names are a contract: users' scripts, charts and other software spell them out.
+// Users' scripts, charts and other software spell the names out: docs/contributors/predecessors/slinky-objects.md#names-of-what-is-made.
 func TestDerivedNames(t *testing.T) {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: meta("demo")}
 	external := &slinkyv1beta1.Controller{ObjectMeta: meta("far"), Spec: slinkyv1beta1.ControllerSpec{

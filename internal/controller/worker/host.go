@@ -41,7 +41,8 @@ func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error)
 	return r.factsOf(&n), nil
 }
 
-// labelNVLinkInstanceGroup is the label of Kubernetes nodes that metrics show (contract soperator.md §7).
+// labelNVLinkInstanceGroup is the label of Kubernetes nodes that metrics show:
+// docs/contributors/predecessors/soperator-metrics.md#groups-of-nvlink.
 const labelNVLinkInstanceGroup = "topology.nebius.com/nvl-instance-group-id"
 
 func (r *reconciler) factsOf(n *corev1.Node) worker.Host {

@@ -82,7 +82,7 @@ func (r *Runner) choose(ctx context.Context, check passivecheck.Check) (passivec
 		case passivecheck.NeedPlatform:
 			platform, err := r.Machine.Platform(ctx)
 			if err != nil {
-				// The contract takes such a node for one without GPUs.
+				// Soperator takes such a node for one without GPUs.
 				r.Fault(check.Name, err)
 			}
 			facts.Platform = &platform

@@ -41,7 +41,7 @@ func input(t testing.TB, spec string) controller.Input {
 	return controller.Input{Controller: aController(t, spec), SlurmKeyDigest: "digest-of-slurm-key", JwtKeyDigest: "digest-of-jwt-key", Images: images}
 }
 
-// withNodeSets are the NodeSets of the contract's example and one more.
+// withNodeSets are the NodeSets of docs/contributors/predecessors/slinky-objects.md#the-smallest-cluster and one more.
 func withNodeSets(t testing.TB, in *controller.Input) {
 	t.Helper()
 	in.NodeSets = []slinkyv1beta1.NodeSet{

@@ -47,8 +47,8 @@ func CgroupsDisabled(d *conf.Document) bool {
 	return strings.EqualFold(plugin, "disabled")
 }
 
-// slurmConf is slurm.conf with the user's extraConf merged into it. Blocks and keys follow the contract, slinky.md §3.4
-// in its newest form, and a few that a cluster of pods cannot do without.
+// slurmConf is slurm.conf with the user's extraConf merged into it. Blocks and keys follow the newest Slinky
+// (docs/contributors/predecessors/slinky-objects.md#slurmconf), and a few that a cluster of pods cannot do without.
 func slurmConf(in Input, user Texts) (*conf.Document, error) {
 	c := in.Controller
 	d := conf.New(conf.Slurm)
@@ -207,7 +207,7 @@ func accounting(d *conf.Document, a *slinkyv1beta1.Accounting, cgroups bool) {
 	}
 }
 
-// gresTypes are the generic resources that NodeSets say they have: slurmctld counts none that it is not told of. The contract's
+// gresTypes are the generic resources that NodeSets say they have: slurmctld counts none that it is not told of. Slinky's
 // first version names gpu in any case, its later ones leave GresTypes to extraConf, with which these unite.
 func gresTypes(in Input) []string {
 	if in.Controller.Spec.External {

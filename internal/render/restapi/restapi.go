@@ -114,7 +114,7 @@ func container(in Input) (corev1.Container, error) {
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: onPort, TimeoutSeconds: pod.BusySeconds},
 		VolumeMounts:    []corev1.VolumeMount{{Name: pod.EtcVolume, MountPath: pod.EtcSlurm, ReadOnly: true}, pod.TmpMount()},
 	}, in.RestAPI.Spec.Slurmrestd, "spec.slurmrestd")
-	// The address comes last, after the user's arguments, as the contract's tests expect.
+	// The address comes last, after the user's arguments, as the predecessor's tests expect.
 	c.Args = append(c.Args, "0.0.0.0:"+strconv.Itoa(int(slinkyv1beta1.SlurmrestdPort)))
 	return c, err
 }

@@ -124,7 +124,8 @@ func TestConnectionDigest(t *testing.T) {
 	}
 }
 
-// TestArguments has the lists that the predecessor's end-to-end test asserts, contract slinky.md §3.6.
+// TestArguments has the lists that the predecessor's end-to-end test asserts:
+// docs/contributors/predecessors/slinky-objects.md#arguments-of-slurmrestd.
 func TestArguments(t *testing.T) {
 	tests := []struct {
 		name, spec, controller string

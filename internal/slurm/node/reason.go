@@ -96,14 +96,16 @@ func (r Reason) TakesPlaceOf(other Reason) bool {
 // AfterKillTask reports whether it is RebootAfterKillTask. Slurm may have appended to it.
 func (r Reason) AfterKillTask() bool { return strings.HasPrefix(r.Text, RebootAfterKillTask()) }
 
-// SlurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with: contract soperator.md §6.4.
+// SlurmJobSuffix ends the reasons of checks that run as Slurm jobs, whatever their users let them begin with:
+// docs/contributors/predecessors/soperator-checks.md#reactions.
 const SlurmJobSuffix = "[slurm_job]"
 
-// OfHardware reports whether it is the reason of a check that suspects the hardware of the machine: contract soperator.md §6.2.
+// OfHardware reports whether it is the reason of a check that suspects the hardware of the machine:
+// docs/contributors/predecessors/soperator-health.md#suspected-hardware.
 func (r Reason) OfHardware() bool { return strings.HasPrefix(r.Text, "[hardware_problem]") }
 
-// OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included: contract soperator.md §6.2, §6.4, §6.5
-// and §6.6.1.
+// OfCheck reports whether it is the reason of a check of nodes, that of ephemeral storage included:
+// docs/contributors/predecessors/soperator-health.md#reasons-of-drains.
 func (r Reason) OfCheck() bool {
 	if strings.HasSuffix(r.Text, SlurmJobSuffix) {
 		return true

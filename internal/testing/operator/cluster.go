@@ -36,7 +36,8 @@ const (
 	AToken = `{metadata: {name: ci}, spec: {jwtKeyRef: {name: jwt, key: jwt_hs256.key}, username: alice, lifetime: 1h}}`
 )
 
-// StartCluster creates the objects of contract slinky.md §15.1, with accounting and login nodes beside, and lets them run.
+// StartCluster creates the objects of docs/contributors/predecessors/slinky-objects.md#the-smallest-cluster, with accounting and login
+// nodes beside, and lets them run.
 func StartCluster(t testing.TB) *Operator {
 	t.Helper()
 	o := Start(t)

@@ -54,7 +54,8 @@ func (f facts) comesBack() bool {
 	return !f.atRest() && f.composed != nil && f.composed.Replicas() == 0 && (f.set.Spec.Replicas == nil || *f.set.Spec.Replicas > 0)
 }
 
-// conditions adds those of the contract, soperator.md §4.4. They are Unknown until there is something to say.
+// conditions adds those of Soperator (docs/contributors/predecessors/soperator-objects.md#conditions-of-a-nodeset). They are Unknown until
+// there is something to say.
 func (f facts) conditions(out *reconcile.Report, part kube.Part) {
 	out.Say(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic has no effect")
 	if f.composed == nil {
