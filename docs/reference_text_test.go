@@ -142,7 +142,7 @@ func readers() map[string]string {
 	return map[string]string{
 		"Accounting.v1beta1": "users/accounting.md", "Controller.v1beta1": "users/controller.md", "LoginSet.v1beta1": "users/loginset.md",
 		"NodeSet.v1beta1": "users/nodeset.md", "RestApi.v1beta1": "users/restapi.md", "Token.v1beta1": "users/token.md",
-		"NodeSet.v1alpha1": "users/slurmcluster.md", "SlurmCluster.v1": "users/slurmcluster.md",
+		"NodeSet.v1alpha1": "users/slurmcluster-workers.md", "SlurmCluster.v1": "users/slurmcluster.md",
 	}
 }
 

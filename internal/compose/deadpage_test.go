@@ -19,7 +19,7 @@ func (p deadPage) markdown() string {
 	out.WriteString(`# Fields of slurm.nebius.ai without effect
 
 Such fields are accepted, so that existing manifests can be applied. As soon as one has another value than its default, condition
-` + "`SpecEffective`" + ` and a warning of the webhook name it. A field stands here for all below it. ` + "[What stands in their\nplace](slurmcluster.md#what-has-no-effect-yet)" + ` says why, and names those that have an effect under conditions only.
+` + "`SpecEffective`" + ` and a warning of the webhook name it. A field stands here for all below it. ` + "[What stands in their\nplace](slurmcluster-effect.md)" + ` says why, and names those that have an effect under conditions only.
 
 ` + "`TestEveryLeafIsEffectiveOrTold`" + ` tries every field and compares this page with what it finds; ` + "`go test ./internal/compose\n-run EveryLeaf -update`" + ` writes it anew.
 `)

@@ -15,7 +15,7 @@ import (
 )
 
 // users reports whether an entry of the jail belongs to its users. It is left alone, with everything below it, when a jail is
-// filled over what is there. The list is in docs/users/slurmcluster.md.
+// filled over what is there. The list is in docs/users/slurmcluster-jail.md.
 func users(rel string) bool {
 	switch rel {
 	case "home", "root", "srv", "opt/soperator-home", "opt/soperator-outputs", "var/mail", "var/spool/cron",
