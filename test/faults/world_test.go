@@ -64,8 +64,7 @@ type world struct {
 	limit health.DrainLimit
 	// broken has the names of the Slurm nodes on which checks fail. It has a lock of its own: Slurm asks while it holds its own.
 	broken sync.Map
-	// registersAs are the names by which slurmds register, by the names of the Slurm nodes that they should have; an empty one never
-	// registers.
+	// registersAs are the names by which slurmds register, by the names that they should have; an empty one never registers.
 	registersAs map[string]string
 	// kubeNow is the clock of the API server and the kubelets.
 	kubeNow func() time.Time

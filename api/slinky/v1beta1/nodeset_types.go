@@ -25,7 +25,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// ScalingMode is how many workers there are. StatefulSet: as many as replicas, with ordinals. DaemonSet: one
+	// ScalingMode selects how many workers there are. StatefulSet: as many as replicas, with ordinals. DaemonSet: one
 	// on each Kubernetes node that the pod template fits. Default: StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
