@@ -74,7 +74,7 @@ func records() []mutation {
 		},
 		{
 			name:   "an operator that has just started makes workers before it has heard of their records",
-			edits:  []edit{{"internal/controller/slinky/nodeset/renew.go", `plan.Create = nil // what`, `// what`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/renew.go", `plan.Create = nil // the`, `// the`}},
 			caught: "TestFaults/rolling_update_with_jobs/crash",
 		},
 		{

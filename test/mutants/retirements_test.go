@@ -61,8 +61,8 @@ func retirements() []mutation {
 			name: "one caller's time-out fails everybody's Confirm",
 			edits: []edit{{
 				"internal/link/nodepoller.go",
-				`return ctx.Err() // Whoever asked`,
-				`return func() error { p.mu.Lock(); defer p.mu.Unlock(); p.finished, p.failed = number, ctx.Err(); return p.failed }() // Whoever asked`,
+				`return ctx.Err() // The caller`,
+				`return func() error { p.mu.Lock(); defer p.mu.Unlock(); p.finished, p.failed = number, ctx.Err(); return p.failed }() // The caller`,
 			}},
 			suite:  "internal/link",
 			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",
