@@ -16,14 +16,14 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/testing/contract"
+	"github.com/coxswain-hpc/coxswain/internal/testing/predecessors"
 )
 
-// TestManifestsOfThePredecessorsAreAdmitted takes what both predecessors' charts render, seed and newest, as it is. Only the
+// TestManifestsOfThePredecessorsAreAdmitted takes what both predecessors' charts render, first version and newest, as it is. Only the
 // namespace is the test's.
 func TestManifestsOfThePredecessorsAreAdmitted(t *testing.T) {
 	t.Parallel()
-	manifests := contract.Manifests(t)
+	manifests := predecessors.Manifests(t)
 	s := start(t)
 	// The charts render objects for the Prometheus operator, too.
 	monitors := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "test", "e2e", "testdata", "monitoring.yaml")}, ErrorIfPathMissing: true}
@@ -33,7 +33,7 @@ func TestManifestsOfThePredecessorsAreAdmitted(t *testing.T) {
 	for name, objects := range manifests {
 		t.Run(name, func(t *testing.T) {
 			for _, u := range objects {
-				contract.Move(u.Object, u.GetNamespace(), s.Namespace)
+				predecessors.Move(u.Object, u.GetNamespace(), s.Namespace)
 				u.SetNamespace(s.Namespace)
 				s.warnings.take()
 				if err := s.user.Create(t.Context(), u, client.DryRunAll); err != nil {

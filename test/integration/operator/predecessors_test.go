@@ -19,21 +19,21 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
-	"github.com/coxswain-hpc/coxswain/internal/testing/contract"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
+	"github.com/coxswain-hpc/coxswain/internal/testing/predecessors"
 )
 
 // TestManifestsOfThePredecessorsComeUp takes what both predecessors' charts render as it is, but for the namespace. Pods do
 // what a kubelet would have them do; that daemons start with them is for test/e2e.
 func TestManifestsOfThePredecessorsComeUp(t *testing.T) {
-	manifests := contract.Manifests(t)
+	manifests := predecessors.Manifests(t)
 	left := map[string]bool{}
 	for name := range manifests {
 		left[name] = true
 	}
 	for _, files := range [][]string{
-		{"slinky-seed-default.yaml"}, {"slinky-1.3-default.yaml"}, {"slinky-1.3-rich.yaml"},
-		{"soperator-seed-slurm-cluster.yaml", "soperator-seed-activechecks.yaml", "soperator-seed-nodeconfigurator.yaml"},
+		{"slinky-first-default.yaml"}, {"slinky-1.3-default.yaml"}, {"slinky-1.3-rich.yaml"},
+		{"soperator-first-slurm-cluster.yaml", "soperator-first-activechecks.yaml", "soperator-first-nodeconfigurator.yaml"},
 		{"soperator-5.0-slurm-cluster.yaml", "soperator-5.0-nodesets.yaml", "soperator-5.0-activechecks.yaml", "soperator-5.0-nodeconfigurator.yaml"},
 		{"soperator-5.0-accounting.yaml"}, {"soperator-5.0-external-db.yaml"},
 		{"soperator-5.0-chart-objects.yaml", "soperator-5.0-small.yaml"},
@@ -57,14 +57,14 @@ func comesUp(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	o := operator.Start(t)
 	chartsRest(t, o)
-	contract.JoinChecks(objects)
+	predecessors.JoinChecks(objects)
 	for _, u := range objects {
 		// The operator has a Role and a RoleBinding of this name of its own, and does not take over the chart's yet: NameConflict.
 		if strings.HasPrefix(u.GetKind(), "Role") && u.GetName() == "soperator-sconfigcontroller" {
 			continue
 		}
-		contract.Move(u.Object, u.GetNamespace(), o.Namespace)
-		contract.FillClaims(u.Object)
+		predecessors.Move(u.Object, u.GetNamespace(), o.Namespace)
+		predecessors.FillClaims(u.Object)
 		u.SetNamespace(o.Namespace)
 		// Some have no namespace, and another test may have made them. Kinds of the Prometheus operator are not served here.
 		err := client.IgnoreAlreadyExists(o.User.Create(t.Context(), u))

@@ -1,54 +1,47 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract gives tests what the project's machines have beside the checkout (../shared/contract): objects as the
-// predecessors' charts render them. Elsewhere the tests that need it are skipped.
-package contract
+// Package predecessors gives tests the objects that users of Slinky and Soperator have: what the charts of both render.
+package predecessors
 
 import (
-	"os"
-	"path/filepath"
+	"embed"
+	"io/fs"
+	"path"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
 )
 
-// Manifests are the objects of each file of contract/manifests, as they are, in the order in which they are written.
+//go:embed testdata/*.yaml
+var files embed.FS
+
+// Manifests are the objects of each file of testdata, as they are, in the order in which they are written.
 func Manifests(t testing.TB) map[string][]*unstructured.Unstructured {
 	t.Helper()
-	root, err := checkout.Dir()
+	paths, err := fs.Glob(files, "testdata/*.yaml")
 	if err != nil {
 		t.Fatal(err)
-	}
-	dir := filepath.Join(root, "..", "shared", "contract", "manifests")
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(paths) == 0 {
-		t.Skipf("the predecessors' manifests are not here: %s", dir)
 	}
 	out := map[string][]*unstructured.Unstructured{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // a file beside this repository
+	for _, name := range paths {
+		text, err := files.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
 			u := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
-				t.Fatalf("%s: %v", path, err)
+				t.Fatalf("%s: %v", name, err)
 			}
 			if len(u.Object) > 0 {
-				out[filepath.Base(path)] = append(out[filepath.Base(path)], u)
+				out[path.Base(name)] = append(out[path.Base(name)], u)
 			}
 		}
-		if len(out[filepath.Base(path)]) == 0 {
-			t.Fatalf("%s has no objects", path)
+		if len(out[path.Base(name)]) == 0 {
+			t.Fatalf("%s has no objects", name)
 		}
 	}
 	return out

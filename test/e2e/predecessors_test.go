@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/coxswain-hpc/coxswain/internal/testing/contract"
+	"github.com/coxswain-hpc/coxswain/internal/testing/predecessors"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -31,7 +31,7 @@ import (
 func TestManifestsOfSlinkySeed(t *testing.T) {
 	t.Parallel()
 	needsTime(t)
-	newPredecessor(t).comesUp(t, 1, "slinky-seed-default.yaml")
+	newPredecessor(t).comesUp(t, 1, "slinky-first-default.yaml")
 }
 
 func TestManifestsOfSlinky(t *testing.T) {
@@ -42,7 +42,7 @@ func TestManifestsOfSlinky(t *testing.T) {
 func TestManifestsOfSoperatorSeed(t *testing.T) {
 	t.Parallel()
 	needsTime(t)
-	newPredecessor(t).comesUp(t, 2, "soperator-seed-slurm-cluster.yaml", "soperator-seed-activechecks.yaml", "soperator-seed-nodeconfigurator.yaml")
+	newPredecessor(t).comesUp(t, 2, "soperator-first-slurm-cluster.yaml", "soperator-first-activechecks.yaml", "soperator-first-nodeconfigurator.yaml")
 }
 
 func TestManifestsOfSoperator(t *testing.T) {
@@ -58,7 +58,7 @@ type predecessor struct {
 
 func newPredecessor(t *testing.T) *predecessor {
 	t.Helper()
-	files := contract.Manifests(t)
+	files := predecessors.Manifests(t)
 	p := &predecessor{scene: newScene(t), files: files}
 	random := make([]byte, 1024)
 	if _, err := rand.Read(random); err != nil {
@@ -136,13 +136,13 @@ func (p *predecessor) comesUp(t *testing.T, workers int, files ...string) {
 		}
 		for _, u := range p.files[file] {
 			p.fit(u.Object)
-			contract.FillClaims(u.Object)
+			predecessors.FillClaims(u.Object)
 			p.fitMachine(u)
-			contract.Move(u.Object, u.GetNamespace(), p.namespace)
+			predecessors.Move(u.Object, u.GetNamespace(), p.namespace)
 			all = append(all, u)
 		}
 	}
-	contract.JoinChecks(all)
+	predecessors.JoinChecks(all)
 	p.apply(t, all)
 	served := []string{"SlurmCluster", "NodeSet", "Controller", "LoginSet", "RestApi", "Accounting"}
 	for _, u := range all {
