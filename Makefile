@@ -159,13 +159,12 @@ ELSEWHERE := /test/(e2e|faults|bench|house|observe)$$
 # longest are first.
 LONGEST := ./test/leaves ./test/integration/...
 .PHONY: unit
-unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used, and our CRDs with the contract's.
+unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used.
 	@bin/localkube build
 	@RAPID_SEED=1 COXSWAIN_LEAVES_SHARE=$(LEAVES_SHARE) COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 3 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
 	@RAPID_SEED=1 $(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@RAPID_SEED=1 $(GO_TEST) ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
-	@hack/check-crdcover
 
 # Tests with one goroutine that take five to ten times as long with the race detector: they weigh long answers, or compose thousands of clusters.
 PLAIN_TESTS := ^(TestALongListIsDecodedInLittleMemory|TestWhatIsKeptOfAnAnswerIsBounded|TestALargeClusterIsSmallInMemory|TestNobodyIsStoppedBeforeItsTime|TestNobodysJailIsOverwrittenWhateverTheMode|TestEveryLeafIsEffectiveOrTold)$$
