@@ -26,7 +26,7 @@ const (
 )
 
 // errHangs means that the file system of the jail does not answer.
-var errHangs = errors.New("the file system of the jail does not answer; checks that had not ended found nothing")
+var errHangs = errors.New("the file system of the jail does not respond; checks that were still running have no result")
 
 // askJail waits for the server of the file system of the jail, which answers this call from no cache.
 func askJail(o options) error {

@@ -72,11 +72,11 @@ Usage: check-runner [flags] [prolog|epilog|hc_program|validate]
 
   prolog, epilog, hc_program  Runs the checks of this context. Without an argument the context is CHECKS_CONTEXT, or the
                               name by which the program is called: prolog.sh, epilog.sh or hc_program.sh.
-  validate                    Reads the configuration, says what is wrong with it, and ends with 1 if anything is.
+  validate                    Checks the configuration, prints every mistake, and exits with 1 if there is one.
 
 Environment: CHECKS_CONTEXT; CHECKS_CONFIG, a list of checks as a file, or a directory with one *.json file for each check;
 CHECKS_OUTPUTS_BASE_DIR, in the jail; CHECKS_RUNNER_OUTPUT, the file for the log of the program itself.
-It ends with 1 when a check fails before a job, and else with 0: an error of its own keeps no job from running.
+It exits with 1 when a check fails before a job, otherwise with 0: its own errors never keep a job from running.
 
 `
 
@@ -167,7 +167,7 @@ func validate(o options, in invocation) int {
 		fmt.Fprintln(in.Stderr, "check-runner:", err)
 		return 1
 	}
-	fmt.Fprintf(in.Stdout, "%s has %d checks without mistakes\n", o.config, len(found))
+	fmt.Fprintf(in.Stdout, "%s: %d checks, no mistakes\n", o.config, len(found))
 	return 0
 }
 
@@ -177,8 +177,8 @@ func parse(in invocation) (options, error) {
 	fs := flag.NewFlagSet("check-runner", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.config, "config", in.Environment["CHECKS_CONFIG"], "`path` of the configuration (default: "+usersConfig+", the *.json files of "+usersDir+
-		", or "+ownConfig+", whichever is there first)")
-	fs.StringVar(&o.root, "root", "/", "`directory` that is taken for the root of the container, for tests")
+		", or "+ownConfig+", the first that exists)")
+	fs.StringVar(&o.root, "root", "/", "`directory` to use as the root of the container, for tests")
 	fs.StringVar(&o.jail, "jail", jailDir, "`directory` at which the jail is mounted; without one, jobs have the files of the container")
 	err := fs.Parse(in.Args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -209,7 +209,7 @@ func parse(in invocation) (options, error) {
 	case fs.NArg() > 1:
 		return o, fmt.Errorf("unexpected argument %q, see --help", fs.Arg(1))
 	case !known && o.command != "validate":
-		return o, fmt.Errorf("there is no context %q; give prolog, epilog or hc_program as an argument or by CHECKS_CONTEXT", o.command)
+		return o, fmt.Errorf("unknown context %q: give prolog, epilog or hc_program as the argument or in CHECKS_CONTEXT", o.command)
 	}
 	return o, nil
 }

@@ -83,7 +83,7 @@ func TestAJailThatHangsTakesNoNodeOut(t *testing.T) {
 		}
 		return askJail(o)
 	}
-	if code := run(t.Context(), in); code != 0 || !strings.Contains(w.stderr.String(), "does not answer") || w.stdout.String() != "" {
+	if code := run(t.Context(), in); code != 0 || !strings.Contains(w.stderr.String(), "does not respond") || w.stdout.String() != "" {
 		t.Errorf("exit code %d, it says %q and %q", code, w.stdout.String(), w.stderr.String())
 	}
 	if got := w.read("run/check-runner/" + runner.CounterFile); !strings.Contains(got, `{context="prolog",check=""} 1`) {
@@ -173,7 +173,7 @@ func TestMistakesLetTheJobRunAndAreTold(t *testing.T) {
 	}{
 		{"no configuration", "", "12", "reading the configuration of checks", []string{"prolog"}},
 		{"a mistake in the configuration", `[{"on_fail": "?"}]`, "12", "on_fail", []string{"prolog"}},
-		{"no context", "[]", "12", "there is no context", nil},
+		{"no context", "[]", "12", "unknown context", nil},
 		{"a flag that is not known", "[]", "12", "flag provided but not defined", []string{"--x", "prolog"}},
 		{"two contexts", "[]", "12", "unexpected argument", []string{"prolog", "epilog"}},
 		{"a job that is none", "[]", "x", "SLURM_JOB_ID", []string{"prolog"}},
@@ -211,7 +211,7 @@ func TestAJailThatCannotBeLookedAtIsToldAndCounted(t *testing.T) {
 func TestValidate(t *testing.T) {
 	w := newWorker(t)
 	w.write("checks.json", `[{"name": "a"}, {"name": "b", "builtin": "boot_disk_full"}]`)
-	if code := w.call("check-runner", "--config", w.path("checks.json"), "validate"); code != 0 || w.stdout.String() != w.path("checks.json")+" has 2 checks without mistakes\n" {
+	if code := w.call("check-runner", "--config", w.path("checks.json"), "validate"); code != 0 || w.stdout.String() != w.path("checks.json")+": 2 checks, no mistakes\n" {
 		t.Errorf("exit code %d: %s%s", code, w.stdout.String(), w.stderr.String())
 	}
 	w.write("checks.json", `[{"name": "b", "builtin": "boot_disk"}]`)

@@ -148,7 +148,7 @@ func TestCommandLine(t *testing.T) {
 		},
 		"no cluster":  {[]string{"--static-token=t"}, nil, "--cluster-name must be given"},
 		"no token":    {[]string{"--cluster-name=c"}, nil, "there is no token: give --token-file"},
-		"an interval": {[]string{"--cluster-name=c", "--static-token=t", "--collection-interval=5"}, nil, `--collection-interval: "5" is no duration such as 30s`},
+		"an interval": {[]string{"--cluster-name=c", "--static-token=t", "--collection-interval=5"}, nil, `--collection-interval: "5" is not a duration such as 30s`},
 		"an interval of a variable": {
 			[]string{"--cluster-name=c", "--static-token=t"}, map[string]string{"SLURM_EXPORTER_COLLECTION_INTERVAL": "0s"},
 			`--collection-interval: "0s" must be at least a second`,

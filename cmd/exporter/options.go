@@ -51,7 +51,7 @@ It asks slurmrestd. The token for that comes from the first of these that is giv
   --standalone    "scontrol token", which needs a Slurm installation
   --static-token  the token itself; better by SLURM_EXPORTER_TOKEN than on the command line, where everybody sees it
 
-Most flags may be given by an environment variable: SLURM_EXPORTER_ and the name of the flag. A flag comes before a variable.
+Most flags can also be set by an environment variable: SLURM_EXPORTER_ and the name of the flag. A flag takes precedence.
 `
 
 func program() command.Program {
@@ -87,7 +87,7 @@ func (o *options) bind(fs *flag.FlagSet, environment func(string) (string, bool)
 	text(&o.cluster, "cluster-name", "", "`name` of the cluster; required")
 	text(&o.intervalText, "collection-interval", "30s", "`time` between two collections")
 	text(&o.jobSource, "job-source", "controller", "where jobs are read from: controller or accounting")
-	text(&o.lookbackText, "accounting-jobs-lookback", "1h", "how long `ago` a job may have ended that is read from slurmdbd")
+	text(&o.lookbackText, "accounting-jobs-lookback", "1h", "read jobs from slurmdbd that ended at most this long `ago`")
 	text(&o.scontrol, "scontrol-path", "scontrol", "`program` that makes tokens with --standalone")
 	text(&o.rotationText, "key-rotation-interval", "30m", "`lifetime` of tokens that are made with --standalone")
 	text(&o.tokenFile, "token-file", "", "`file` with a token")
@@ -100,8 +100,8 @@ func (o *options) bind(fs *flag.FlagSet, environment func(string) (string, bool)
 		return nil
 	})
 	fs.BoolVar(&o.standalone, "standalone", false, "make tokens with scontrol")
-	fs.IntVar(&o.inflight, "max-collector-inflight", 1, "collections of one kind that may run at a time")
-	fs.IntVar(&o.maxSeries, "max-series-per-metric", 200000, "series that a metric may have; the others are dropped and counted. 0 means no limit")
+	fs.IntVar(&o.inflight, "max-collector-inflight", 1, "maximum number of collections of one kind at a time")
+	fs.IntVar(&o.maxSeries, "max-series-per-metric", 200000, "maximum number of series of a metric; further ones are dropped and counted. 0 means no limit")
 	fs.Func("without-labels", "labels to leave out, as `METRIC=LABEL[,LABEL...]`; may be given several times", o.leaveOut)
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 	if value, ok := environment("SLURM_EXPORTER_LOG_FORMAT"); ok && value != "" {
@@ -174,7 +174,7 @@ func duration(s string) (time.Duration, error) {
 	if err != nil {
 		var p model.Duration
 		if p, err = model.ParseDuration(s); err != nil {
-			return 0, fmt.Errorf("%q is no duration such as 30s, 1m30s or 1d", s)
+			return 0, fmt.Errorf("%q is not a duration such as 30s, 1m30s or 1d", s)
 		}
 		d = time.Duration(p)
 	}

@@ -24,10 +24,10 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"populate", "Fills the jail with a root file system", runPopulate},
-		{"mount", "Mounts over the jail what is the pod's, so that logins and jobs can have it as their root", runMount},
-		{"home", "Makes the home of somebody who has none in the jail", runHome},
-		{"sessions", "Runs sshd, so that the jail can be the root of sessions as it is of jobs", runSessions},
-		{"users", "Shows this pod the users of the jail, and goes on doing so", runUsers},
+		{"mount", "Mounts the pod's own files over the jail, so that logins and jobs can have the jail as their root", runMount},
+		{"home", "Makes a home directory in the jail for a user who has none", runHome},
+		{"sessions", "Runs sshd such that ssh sessions have the jail as their root, as jobs do", runSessions},
+		{"users", "Keeps the users of this pod in step with those of the jail", runUsers},
 	}
 }
 
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprint(output, "The Coxswain jail is what pods do about the root file system that they share.\n\nUsage: jail COMMAND [flags]; jail COMMAND --help tells of the flags\n\n")
+	fmt.Fprint(output, "The Coxswain jail prepares the root file system that login pods and workers share.\n\nUsage: jail COMMAND [flags]; jail COMMAND --help lists the flags\n\n")
 	for _, c := range commands() {
 		fmt.Fprintf(output, "  %-8s %s.\n", c.name, c.about)
 	}

@@ -30,7 +30,7 @@ func runMount(_ context.Context, args []string, output io.Writer) error {
 	var o mountOptions
 	err := parse("mount", args, output, func(f *flag.FlagSet) {
 		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted")
-		f.StringVar(&o.upper, "upper", "/mnt/jail.upper", "`directory` below which is mounted what belongs into the jail")
+		f.StringVar(&o.upper, "upper", "/mnt/jail.upper", "`directory` below which the mounts for the jail are")
 		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` of the pod that becomes /run")
 		f.StringVar(&o.slurm, "slurm", "/usr/local/lib/coxswain/slurm", "`directory` with Slurm's programs for the jail; they are left out if it does not exist")
 		f.Func("bind", "`path` of the pod that appears at the same place; may be given several times", func(path string) error {

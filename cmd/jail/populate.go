@@ -38,8 +38,8 @@ func runPopulate(ctx context.Context, args []string, output io.Writer) error {
 	err := parse("populate", args, output, func(f *flag.FlagSet) {
 		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted")
 		f.StringVar(&o.source, "source", "", "`directory` with the root file system to copy (default "+snapshot+" if something is mounted there, else /)")
-		f.BoolVar(&o.overwrite, "overwrite", false, "copy over what the jail has, but for what is its users'")
-		f.StringVar(&o.slurm, "slurm", "/usr/local/lib/coxswain/slurm", "`directory` with Slurm's programs for the jail, to which their names in the jail lead; they are left out if it does not exist")
+		f.BoolVar(&o.overwrite, "overwrite", false, "overwrite the files of the jail, except those of its users")
+		f.StringVar(&o.slurm, "slurm", "/usr/local/lib/coxswain/slurm", "`directory` with Slurm's programs, to which links in the jail lead; no links are made if it does not exist")
 		f.Func("mount-point", "`directory` to make in the jail for pods to mount on; may be given several times", func(path string) error {
 			if !filepath.IsAbs(path) {
 				return errors.New("must be absolute")
@@ -48,10 +48,10 @@ func runPopulate(ctx context.Context, args []string, output io.Writer) error {
 			return nil
 		})
 		f.IntVar(&o.workers, "workers", max(4, 2*runtime.NumCPU()), "how many files are copied at a time")
-		f.StringVar(&o.job, "job", "", "`name` of the Job of this pod, which is told of the progress; empty for none")
-		f.StringVar(&o.serviceAccount, "service-account", "/var/run/secrets/kubernetes.io/serviceaccount", "`directory` with namespace, token and certificate for that")
-		f.StringVar(&o.server, "server", "https://kubernetes.default.svc", "`URL` of the API server for that")
-		f.DurationVar(&o.interval, "interval", 5*time.Second, "how often progress is told")
+		f.StringVar(&o.job, "job", "", "`name` of this pod's Job, on which the progress is written; empty: none")
+		f.StringVar(&o.serviceAccount, "service-account", "/var/run/secrets/kubernetes.io/serviceaccount", "`directory` with the namespace, token and certificate for writing to the Job")
+		f.StringVar(&o.server, "server", "https://kubernetes.default.svc", "`URL` of the API server for writing to the Job")
+		f.DurationVar(&o.interval, "interval", 5*time.Second, "how often the progress is written")
 	})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func fill(ctx context.Context, o populateOptions, log *slog.Logger) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		err = errors.New("stopped before the jail was whole; the next run goes on") // what is half written is so under a temporary name
+		err = errors.New("stopped before the jail was complete; the next run continues") // what is half written is so under a temporary name
 	}
 	stop()
 	<-told
@@ -159,7 +159,7 @@ func (t *teller) tell(ctx context.Context) {
 	value := fmt.Sprintf(`{"files":%d,"bytes":%d,"seconds":%d}`, files, bytes, seconds)
 	if err := annotate(ctx, t.options, value); err != nil && !t.told {
 		t.told = true
-		t.log.Warn("The Job cannot be told of the progress, which is shown here alone", "error", err)
+		t.log.Warn("Could not write the progress to the Job; it is only in this log", "error", err)
 	}
 }
 

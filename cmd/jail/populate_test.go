@@ -89,7 +89,7 @@ func TestPopulateGoesOnWhenItsJobCannotBeTold(t *testing.T) {
 	if err := fill(t.Context(), o, slog.New(slog.NewTextHandler(&output, nil))); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(output.String(), "The Job cannot be told") != 1 {
+	if strings.Count(output.String(), "Could not write the progress") != 1 {
 		t.Errorf("said %s", output.String())
 	}
 	if _, err := os.Stat(filepath.Join(jail, "etc/soperator-jail-populated")); err != nil {

@@ -62,7 +62,7 @@ func runSessions(ctx context.Context, args []string, output io.Writer) error {
 	}
 	if staying == 0 {
 		link = root
-		fmt.Fprintln(output, "jail: sessions cannot make user namespaces, since this machine lets nobody make one")
+		fmt.Fprintln(output, "jail: sessions cannot make user namespaces, because this machine does not allow any")
 	}
 	pid, err := syscall.ForkExec(path, program, &syscall.ProcAttr{ //nolint:gosec // it is what this command is for
 		Env: append(os.Environ(), rootVariable+"="+link), Files: []uintptr{0, 1, 2},

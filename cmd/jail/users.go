@@ -29,11 +29,11 @@ func runUsers(ctx context.Context, args []string, output io.Writer) error {
 	err := parse("users", args, output, func(f *flag.FlagSet) {
 		f.StringVar(&o.root, "root", "/mnt/jail", "`directory` at which the jail is mounted; empty with --listed alone")
 		f.StringVar(&o.extrausers, "extrausers", "", "`directory` to write passwd and group to, without the accounts of the image; instead of --etc")
-		f.StringVar(&o.listed, "listed", "", "`directory` with one for each list of more users, a passwd and a group; with --extrausers only, the jail wins")
+		f.StringVar(&o.listed, "listed", "", "`directory` with further lists of users, one subdirectory for each, with files passwd and group. Needs --extrausers; a user of the jail takes precedence")
 		f.StringVar(&o.etc, "etc", "/etc", "`directory` whose passwd, group and shadow get the users of the jail behind those of the image")
 		f.StringVar(&o.image, "image", "/run/users-of-the-image", "`directory` to keep the image's own passwd, group and shadow in")
-		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` that becomes /run of the jail; with --etc it gets passwd and group, too, for Slurm's commands there")
-		f.DurationVar(&o.interval, "interval", 2*time.Second, "how often to look: changes on other machines make no events")
+		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` that becomes /run of the jail; with --etc it also gets passwd and group, for Slurm's commands there")
+		f.DurationVar(&o.interval, "interval", 2*time.Second, "how often to look for changes, because those made on other machines cause no events")
 	})
 	if err != nil {
 		return err

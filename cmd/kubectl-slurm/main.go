@@ -23,8 +23,8 @@ var version = "unknown"
 
 const description = `The Coxswain kubectl-slurm shows Slurm clusters on Kubernetes, and works with them.
 
-It is a plugin of kubectl: with the program in a directory of PATH, "kubectl slurm" runs it. It talks to the API server alone, by
-your kubeconfig and with your rights.`
+It is a plugin of kubectl: with the program in a directory of PATH, "kubectl slurm" runs it. It talks only to the API server,
+with your kubeconfig and your rights.`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -44,7 +44,7 @@ func (o *options) enabled() (map[string]bool, error) {
 		switch {
 		case name == "*":
 		case !ok:
-			return nil, fmt.Errorf("--controllers names %q: known are %s", entry, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return nil, fmt.Errorf("--controllers has %q, which is not a controller: use %s", entry, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case out:
 			off = append(off, kinds[:min(1, len(kinds))]...)
 		default:

@@ -75,7 +75,7 @@ It watches the kinds of slurm.nebius.ai and slinky.slurm.net and keeps the objec
 Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
 		Ignored: []map[string]string{logging.Ignored(), {
-			"enable-topology-controller": "each SlurmCluster says by slurmConfig.topologyPlugin whether it has a topology",
+			"enable-topology-controller": "slurmConfig.topologyPlugin of a SlurmCluster decides whether it has a topology",
 			"slurmclient-workers":        "there is one link for each Slurm cluster",
 			"feature-gates":              "there are none",
 		}},
@@ -99,9 +99,9 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	}
 	o.metrics.Bind(fs, ":8080", "metrics-addr", "metrics-bind-address")
 	fs.BoolVar(&o.statusPage, "status-page", false,
-		"serve web pages that show how clusters are, at /ui where metrics are served, to callers whose token may get the non-resource URLs /ui and /ui/*")
+		"serve the status page at /ui on the metrics server, to callers whose token may get the non-resource URLs /ui and /ui/*")
 	fs.DurationVar(&o.clusterMetricsInterval, "cluster-metrics-interval", 0,
-		"how often the metrics of Slurm clusters are collected that are served at /metrics/clusters; 0 serves none")
+		"interval at which the metrics of Slurm clusters at /metrics/clusters are collected; 0 switches them off")
 	o.tracing.bind(fs, getenv)
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease coxswain-manager")
@@ -121,20 +121,20 @@ func (o *options) bind(fs *flag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute, "time within which caches must fill at start")
 	fs.StringVar(&o.imageRegistry, "image-registry", "ghcr.io/coxswain-hpc", "registry of the images used where an object names none")
 	fs.StringVar(&o.imageTag, "image-tag", "26.05", "tag of those images")
-	fs.BoolVar(&o.keepSoperatorImages, "keep-soperator-images", false, "use images of Soperator that a SlurmCluster names, instead of ours of the same role")
+	fs.BoolVar(&o.keepSoperatorImages, "keep-soperator-images", false, "run the images of Soperator that a SlurmCluster names; without this flag, Coxswain's images of the same role run instead")
 	fs.StringVar(&o.operatorImage, "sconfigcontroller-image", "",
-		"image with program sconfigcontroller, which is in the operator's own; empty is <image-registry>/operator:<image-tag>")
+		"image that has the program sconfigcontroller, as the operator's has; default: <image-registry>/operator:<image-tag>")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "DNS domain of the cluster; default: from /etc/resolv.conf, else cluster.local")
 	command.BindList(fs, &o.propagatedNodeConditions, "propagated-node-conditions",
-		"comma-separated condition `types` of Kubernetes nodes that say why workers of a cordoned node are drained")
+		"comma-separated condition `types` of Kubernetes nodes whose messages become the drain reason of workers on a cordoned node")
 	o.bindHealth(fs, getenv)
 	fs.StringVar(&o.topologyLabelPrefix, "topology-label-prefix", cmp.Or(getenv("TOPOLOGY_LABEL_PREFIX"), operator.DefaultTopologyLabelPrefix),
-		"`prefix` of the labels <prefix>/tier-N of Kubernetes nodes that say where they are in the network (env TOPOLOGY_LABEL_PREFIX)")
+		"`prefix` of the labels <prefix>/tier-N of Kubernetes nodes that show where they are in the network (env TOPOLOGY_LABEL_PREFIX)")
 	fs.StringVar(&o.slurmrestdURL, "slurmrestd-url", "", "`URL` of a slurmrestd to ask instead of the RestApis' Services, for a manager outside the cluster")
-	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "deletions of workers that one Slurm cluster may see within a minute; default: half of its nodes, at least 20")
+	fs.IntVar(&o.destructive, "destructive-actions-per-minute", 0, "maximum number of workers to delete in one Slurm cluster within a minute; default: half of its nodes, at least 20")
 	fs.BoolVar(&o.profile, "profile", false, "serve Go profiles")
 	fs.StringVar(&o.profileAddr, "profile-addr", "localhost:6060", "`address` of the Go profiles")
-	fs.BoolVar(&o.serveWebhooks, "webhook", false, "serve the webhooks, too, instead of the program webhook")
+	fs.BoolVar(&o.serveWebhooks, "webhook", false, "serve the webhooks in this program; the program webhook is then not needed")
 	o.webhooks.Bind(fs, "webhook-")
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
@@ -149,7 +149,7 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&o.maintenanceIgnored, "maintenance-ignore-node-labels", o.maintenanceIgnored,
 		"comma-separated `labels`, as key=value, of Kubernetes nodes whose workers are not drained for maintenance (env MAINTENANCE_IGNORE_NODE_LABELS)")
 	fs.StringVar(&o.maxDrainedByChecks, "max-nodes-drained-by-checks", health.DefaultDrainLimit,
-		"`number` or percentage of the workers of a NodeSet that checks may take out of service at the same time; at least one")
+		"maximum `number` or percentage of the workers of a NodeSet that checks may take out of service at the same time; at least one")
 	fs.BoolVar(&o.rebootDegraded, "reboot-degraded-nodes", false,
 		"reboot the machines of workers that Slurm drains with \"Kill task failed\", where a rebooter runs; needs the right to patch nodes/status")
 	fs.BoolVar(&o.replaceNodes, "enable-node-replacement", false,
@@ -158,7 +158,7 @@ func (o *options) bindHealth(fs *flag.FlagSet, getenv func(string) string) {
 		"delete a Node with workers that has not been ready for --not-ready-timeout, when no job runs there; needs the same rights")
 	command.BindList(fs, &o.machineNamespaces, "machine-namespaces",
 		"comma-separated `namespaces` whose workers may have their machines rebooted and replaced; empty means all")
-	fs.DurationVar(&o.notReadyTimeout, "not-ready-timeout", health.DefaultNotReadyTimeout, "how long a Node may not be ready; longer than machines take to reboot")
+	fs.DurationVar(&o.notReadyTimeout, "not-ready-timeout", health.DefaultNotReadyTimeout, "how long a Node must have been not ready before it is deleted; longer than a reboot takes")
 	o.bindStorage(fs)
 }
 
@@ -173,11 +173,11 @@ func (o *options) bindStorage(fs *flag.FlagSet) {
 	kubelet := &o.storage.Kubelet
 	fs.IntVar(&kubelet.Port, "kubelet-port", podstorage.DefaultKubeletPort, "`port` of kubelets")
 	fs.DurationVar(&kubelet.RequestTimeout, "kubelet-request-timeout", podstorage.DefaultRequestTimeout, "time within which a kubelet must answer")
-	fs.StringVar(&kubelet.CAFile, "kubelet-ca-file", "", "`file` with the authorities of kubelets' serving certificates; default: those of the API server's")
+	fs.StringVar(&kubelet.CAFile, "kubelet-ca-file", "", "`file` with the CA certificates of kubelets' serving certificates; default: those of the API server")
 	fs.BoolVar(&kubelet.InsecureSkipTLSVerify, "kubelet-insecure-skip-tls-verify", false,
-		"take any serving certificate of a kubelet: whoever answers at the address of a node gets the token")
+		"do not verify the kubelets' serving certificates: whoever answers at the address of a node gets the token")
 	fs.StringVar(&kubelet.Account.Name, "kubelet-service-account", "",
-		"`name` of the ServiceAccount as which kubelets are asked, of which the operator may create tokens; default: the operator's own, whose token kubelets then see")
+		"`name` of the ServiceAccount whose tokens kubelets get; the operator must be allowed to create them. Default: the operator's own, whose token kubelets then see")
 	fs.StringVar(&kubelet.Account.Namespace, "kubelet-service-account-namespace", "", "`namespace` of that ServiceAccount")
 }
 
@@ -217,7 +217,7 @@ func (o *options) validate() error {
 		errs = append(errs, err)
 	}
 	if o.statusPage && (o.metrics.Address == "0" || !o.metrics.Secure) {
-		errs = append(errs, errors.New("--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"))
+		errs = append(errs, errors.New("--status-page needs --metrics-addr and --metrics-secure: the metrics server serves it and authenticates callers"))
 	}
 	if d := o.clusterMetricsInterval; d != 0 && d < minClusterMetricsInterval {
 		errs = append(errs, fmt.Errorf("--cluster-metrics-interval is %s: it must be 0 or at least %s", d, minClusterMetricsInterval))

@@ -188,7 +188,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--controllers=nodset"}, `--controllers names "nodset": known are accounting, activecheck, activecheckjob, cluster, controller, k8snodes, loginset, nodeconfigurator, nodeset, podephemeralstoragecheck, restapi, rollingupdate, serviceaccount, slurmapiclients, slurmcluster, slurmnodes, token, topology`},
+		{[]string{"--controllers=nodset"}, `--controllers has "nodset", which is not a controller: use accounting, activecheck, activecheckjob, cluster, controller, k8snodes, loginset, nodeconfigurator, nodeset, podephemeralstoragecheck, restapi, rollingupdate, serviceaccount, slurmapiclients, slurmcluster, slurmnodes, token, topology`},
 		{[]string{"--log-level=loud"}, `--log-level is "loud": use debug, info, warn or error`},
 		{[]string{"--log-format=xml"}, `--log-format is "xml": use json or plain`},
 		{[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
@@ -199,8 +199,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"--log-level=loud", "--image-registry="}, "--log-level is \"loud\": use debug, info, warn or error\n--image-registry and --image-tag must not be empty"},
 		{[]string{"--max-nodes-drained-by-checks=0"}, `--max-nodes-drained-by-checks: "0": it must be at least 1, and at least 1 %`},
 		{[]string{"--cluster-metrics-interval=5ms"}, "--cluster-metrics-interval is 5ms: it must be 0 or at least 1s"},
-		{[]string{"--status-page", "--metrics-addr=0"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
-		{[]string{"--status-page", "--metrics-secure=false"}, "--status-page needs --metrics-addr and --metrics-secure: the server of the metrics serves it, and asks who the caller is"},
+		{[]string{"--status-page", "--metrics-addr=0"}, "--status-page needs --metrics-addr and --metrics-secure: the metrics server serves it and authenticates callers"},
+		{[]string{"--status-page", "--metrics-secure=false"}, "--status-page needs --metrics-addr and --metrics-secure: the metrics server serves it and authenticates callers"},
 		{[]string{"--ephemeral-storage-threshold=100.5"}, "--ephemeral-storage-threshold is 100.5: it must be from 0 to 100"},
 		{[]string{"--ephemeral-storage-threshold=70"}, "--ephemeral-storage-resume-threshold is 80: it must be above 0, and below --ephemeral-storage-threshold, which is 70"},
 		{[]string{"--kubelet-port=0"}, "--kubelet-port is 0: it must be from 1 to 65535"},

@@ -58,14 +58,14 @@ type options struct {
 	timeout          time.Duration
 }
 
-const usage = `The Coxswain power-manager says which nodes of ephemeral NodeSets are to run.
+const usage = `The Coxswain power-manager sets which nodes of ephemeral NodeSets should run.
 
 Usage: power-manager COMMAND -nodes HOSTLIST [flags]
 
-  resume        The nodes are to run.
-  suspend       The nodes are not to run.
-  wait-added    Waits until all the nodes are among those that are to run.
-  wait-removed  Waits until none of them is.
+  resume        The nodes should run.
+  suspend       The nodes should not run.
+  wait-added    Waits until all of the nodes are on the list of nodes that should run.
+  wait-removed  Waits until none of the nodes is on that list.
 
 Nodes of NodeSets without ephemeral nodes are skipped.
 

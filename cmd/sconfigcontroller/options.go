@@ -59,13 +59,13 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "act only while holding the lease <cluster>-sconfigcontroller")
 	fs.IntVar(&o.concurrency, "max-concurrent-reconciles", 1, "groups of JailedConfigs to write at once")
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", time.Minute, "time within which caches must fill at start")
-	fs.DurationVar(&o.poll, "reconfigure-poll-interval", 20*time.Second, "longest time between two looks at slurmds that reread their configuration")
-	fs.DurationVar(&o.wait, "reconfigure-wait-timeout", time.Minute, "time that slurmds have to reread their configuration")
+	fs.DurationVar(&o.poll, "reconfigure-poll-interval", 20*time.Second, "longest interval between two checks whether slurmds have reread their configuration")
+	fs.DurationVar(&o.wait, "reconfigure-wait-timeout", time.Minute, "how long to wait until slurmds have reread their configuration")
 	fs.StringVar(&o.jail, "jail-path", "/mnt/jail", "`directory` at which the jail is mounted")
 	fs.StringVar(&o.namespace, "cluster-namespace", "default", "`namespace` of the SlurmCluster and its JailedConfigs")
 	fs.StringVar(&o.cluster, "cluster-name", "soperator", "`name` of the SlurmCluster")
 	fs.StringVar(&o.slurmrestd, "slurmapiserver", "http://localhost:6820", "`URL` of slurmrestd")
-	fs.StringVar(&o.configOwner, "give-config-directory", "", "give /etc/slurm of the jail to `UID:GID`, and end")
+	fs.StringVar(&o.configOwner, "give-config-directory", "", "change the owner of /etc/slurm in the jail to `UID:GID`, and exit")
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }
 

@@ -25,7 +25,7 @@ func parseOwner(text string) (owner, error) {
 	u, err := strconv.ParseUint(uid, 10, 31)
 	g, err2 := strconv.ParseUint(gid, 10, 31)
 	if err != nil || err2 != nil {
-		return owner{}, fmt.Errorf("%q is not UID:GID, two numbers", text)
+		return owner{}, fmt.Errorf("%q does not have the form UID:GID", text)
 	}
 	return owner{int(u), int(g)}, nil
 }
@@ -46,7 +46,7 @@ func giveConfigDirectory(dir string, to owner) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s of the jail is no directory but %s: remove it in the jail, or leave runAsUid and runAsGid empty", configDir, info.Mode().Type())
+		return fmt.Errorf("%s of the jail is not a directory (mode %s): remove it in the jail, or leave runAsUid and runAsGid empty", configDir, info.Mode().Type())
 	}
 	return root.Chown(configDir, to.uid, to.gid)
 }

@@ -23,8 +23,8 @@ func TestTheConfigDirectoryIsGivenToWhoWritesThere(t *testing.T) {
 	}{
 		"the directory is there":   {make: func(etc string) error { return os.Mkdir(filepath.Join(etc, "slurm"), 0o755) }},
 		"the directory is missing": {make: func(string) error { return nil }},
-		"a link leads to the host": {make: func(etc string) error { return os.Symlink(host, filepath.Join(etc, "slurm")) }, err: "/etc/slurm of the jail is no directory"},
-		"a file is in its place":   {make: func(etc string) error { return os.WriteFile(filepath.Join(etc, "slurm"), nil, 0o644) }, err: "/etc/slurm of the jail is no directory"},
+		"a link leads to the host": {make: func(etc string) error { return os.Symlink(host, filepath.Join(etc, "slurm")) }, err: "/etc/slurm of the jail is not a directory"},
+		"a file is in its place":   {make: func(etc string) error { return os.WriteFile(filepath.Join(etc, "slurm"), nil, 0o644) }, err: "/etc/slurm of the jail is not a directory"},
 		"/etc is missing":          {make: os.Remove, err: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

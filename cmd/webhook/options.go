@@ -27,7 +27,7 @@ type options struct {
 func program() command.Program {
 	return command.Program{
 		Name: "webhook",
-		About: `The Coxswain webhook tells users of mistakes in their objects while they make them.
+		About: `The Coxswain webhook checks objects while users create or change them, and reports mistakes.
 
 Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
@@ -54,6 +54,6 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; ready means that the webhooks are served")
 	o.metrics.Bind(fs, "0", "metrics-addr")
 	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "allow HTTP/2 for /metrics and the webhooks")
-	command.BindList(fs, &o.namespaces, "namespaces", "comma-separated `namespaces` whose objects are looked at; empty or * means all")
+	command.BindList(fs, &o.namespaces, "namespaces", "comma-separated `namespaces` whose objects are checked; empty or * means all")
 	logging.Bind(fs, &o.logLevel, &o.logFormat)
 }

@@ -25,15 +25,15 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-const backupHelp = `Writes a file with what the Slurm clusters of a namespace need to be made anew: the objects of both API groups, and the Secrets and
-ConfigMaps that they name, the generated keys included.
+const backupHelp = `Writes a file from which the Slurm clusters of a namespace can be created again: the objects of both API groups, and the Secrets and
+ConfigMaps that they name, including generated keys.
 
 THE FILE HAS THE KEYS AND PASSWORDS IN IT. Whoever reads it can be any user of the clusters. It has mode 0600; keep it encrypted.
 
-Not in it: what the operator makes of the objects; the state of slurmctld, the accounting database, the jail and other volumes; PodTemplates
-that ActiveChecks name.
+It does not contain: what the operator makes from the objects; the state of slurmctld, the accounting database, the jail and other
+volumes; PodTemplates that ActiveChecks name.
 
-Rights: to list the kinds of both groups; to get the Secrets and ConfigMaps. Without one of them nothing is written.
+Rights: list the kinds of both groups; get the Secrets and ConfigMaps. If one is missing, nothing is written.
 
 Exit codes: 0 the file is written, 1 an error.`
 
@@ -66,7 +66,7 @@ func (s *session) backupCommand(ctx context.Context) *cobra.Command {
 		Use: "backup --file FILE", Short: "Write objects and keys of clusters to a file", Long: backupHelp, Example: backupExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if path == "-" && isOutputTerminal(s.Streams.Out) {
-				return errors.New("keys are not shown on a terminal: name a file, or pass the output on")
+				return errors.New("the backup contains keys and is not printed on a terminal: give --file=FILE, or pipe the output")
 			}
 			c, err := s.connect()
 			if err != nil {
@@ -79,7 +79,7 @@ func (s *session) backupCommand(ctx context.Context) *cobra.Command {
 			return s.writeBackup(path, c.namespace, objects)
 		},
 	}
-	command.Flags().StringVarP(&path, "file", "f", "", "File to write, or - for standard output. It must not be there. Required.")
+	command.Flags().StringVarP(&path, "file", "f", "", "File to write, or - for standard output. The file must not exist. Required.")
 	_ = command.MarkFlagRequired("file")
 	return command
 }
@@ -103,7 +103,7 @@ func (s *session) readBackup(ctx context.Context, c *connection) ([]*unstructure
 			if err := refs.of(u); err != nil {
 				return nil, err
 			}
-			if metav1.GetControllerOf(u) == nil { // others are made anew by the operator
+			if metav1.GetControllerOf(u) == nil { // the operator makes the others again
 				objects = append(objects, portable(u))
 			}
 		}
@@ -123,7 +123,7 @@ func (s *session) readBackup(ctx context.Context, c *connection) ([]*unstructure
 			switch {
 			case apierrors.IsNotFound(err) && !refs[group.kind][name]:
 			case apierrors.IsNotFound(err):
-				fmt.Fprintf(s.Streams.ErrOut, "Note: %s %s is named, and is not there\n", group.kind, name)
+				fmt.Fprintf(s.Streams.ErrOut, "Note: %s %s does not exist, but an object refers to it\n", group.kind, name)
 			case err != nil:
 				return nil, fmt.Errorf("reading %s %s/%s: %w", group.kind, c.namespace, name, err)
 			case metav1.GetControllerOf(u) == nil:
@@ -134,7 +134,7 @@ func (s *session) readBackup(ctx context.Context, c *connection) ([]*unstructure
 	return slices.Concat(named, objects), nil
 }
 
-// portable returns an object as it can be made anew, in any namespace.
+// portable returns an object in a form that can be created in any namespace.
 func portable(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := plainObject(u)
 	for _, field := range []string{"namespace", "ownerReferences", "finalizers"} {

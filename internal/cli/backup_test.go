@@ -134,9 +134,9 @@ func TestABackupNeedsAllRights(t *testing.T) {
 	}
 	kubeconfig := "--kubeconfig=" + writeKubeconfig(t, server.Config, server.Namespace)
 	for name, tc := range map[string]struct{ in, want string }{
-		"nothing":           {"", "there is nothing in the file"},
-		"another kind":      {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}", `Deployment "x" of "apps/v1" is not of a backup`},
-		"another namespace": {"apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: kube-system}", "is of namespace kube-system"},
+		"nothing":           {"", "the file is empty"},
+		"another kind":      {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}", `Deployment "x" of "apps/v1" is not part of a backup`},
+		"another namespace": {"apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: kube-system}", "belongs to namespace kube-system"},
 		"no YAML":           {"a: b: c", "mapping values are not allowed"},
 		"a refused object":  {"apiVersion: slinky.slurm.net/v1beta1\nkind: Token\nmetadata: {name: x}\nspec: {username: x}", "jwtKeyRef must be set"},
 	} {

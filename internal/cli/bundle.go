@@ -16,23 +16,23 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/cli/redact"
 )
 
-const bundleHelp = `Writes an archive for whoever helps you with a Slurm cluster. It has, of the namespace:
+const bundleHelp = `Writes an archive for somebody who helps you with a Slurm cluster. From the namespace it contains:
 
   objects/      the objects of both API groups, pods, workloads, Services, ConfigMaps (slurm.conf is in one) and claims, and Nodes
   events.txt    events, the newest last
-  logs/         of each container, and of the one before where it was restarted; of workers those of --workers pods, not ready ones first
-  slurm/        what scontrol, sdiag, squeue and sinfo say in each slurmctld
+  logs/         of each container, and of its previous run if it was restarted; of at most --workers workers, those that are not ready first
+  slurm/        the output of scontrol, sdiag, squeue and sinfo in each slurmctld
   secrets.txt   names, types, keys and sizes of Secrets
   versions.txt  of the plugin, of Kubernetes and of the images
   errors.txt    what could not be read, and which right that needs
 
-Everything in the namespace is in it, of other programs, too. No value of a Secret is. Passwords, tokens and private keys are taken out
-of all texts: by their looks, and by the values of the Secrets, which are read for that where you may. Still, look through the
-archive before you send it: names of users, nodes and jobs are in it, and a password that looks like any word may be.
+It contains everything in the namespace, including objects of other programs, but no value of a Secret. Passwords, tokens and private keys
+are removed from all texts: what looks like one, and what equals a value of a Secret that you may read. Still, look through the archive
+before you send it: it contains names of users, nodes and jobs, and may still contain a password that looks like an ordinary word.
 
 Rights: each is optional. "get" and "list" on what is read, "get" on pods/log, and "get" and "create" on pods/exec for slurm/.
 
-Exit codes: 0 everything was read, 1 an error, 2 the archive is there, and errors.txt says what is missing.`
+Exit codes: 0 everything was read, 1 an error, 2 the archive is written, and errors.txt lists what is missing.`
 
 const bundleExamples = `  # Writes slurm-NAMESPACE-TIME.tar.gz, which only you can read
   kubectl slurm support-bundle -n slurm
@@ -52,9 +52,9 @@ func (s *session) bundleCommand(ctx context.Context) *cobra.Command {
 		Use: "support-bundle", Short: "Write an archive for support, without secrets", Long: bundleHelp, Example: bundleExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return s.writeBundle(ctx, options) },
 	}
-	command.Flags().StringVarP(&options.file, "file", "f", "", "Archive to write, or - for standard output. It must not be there.")
+	command.Flags().StringVarP(&options.file, "file", "f", "", "Archive to write, or - for standard output. The file must not exist.")
 	command.Flags().Int64Var(&options.tail, "tail", 10000, "Lines from the end of each log.")
-	command.Flags().Int64Var(&options.workers, "workers", 20, "Of how many workers to read logs.")
+	command.Flags().Int64Var(&options.workers, "workers", 20, "Number of workers whose logs are read.")
 	return command
 }
 

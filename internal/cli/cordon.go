@@ -23,20 +23,20 @@ import (
 // fieldManager owns what the plugin writes.
 const fieldManager = "kubectl-slurm"
 
-const cordonHelp = `Takes workers out by hand, and lets them back. NODE is the name of a Slurm node.
+const cordonHelp = `Takes workers out of service by hand, and returns them. NODE is the name of a Slurm node.
 
 "cordon" and "drain" set annotation nodeset.slinky.slurm.net/pod-cordon of the pod. The operator then drains the Slurm node, with the
-reason "slurm-operator: Pod was cordoned". Jobs run on to their end, and no new ones start. Nothing is deleted. The annotation goes
-with the pod: a worker that is made anew is not cordoned.
+reason "slurm-operator: Pod was cordoned". Jobs run on to their end, and no new ones start. Nothing is deleted. The annotation is lost
+with the pod: a worker that is created again is not cordoned.
 
-"drain" keeps a reason of yours beside it, in annotation coxswain.dev/cordon-reason. "kubectl slurm explain" shows it; Slurm does not.
+"drain" also records your reason, in annotation coxswain.dev/cordon-reason. "kubectl slurm explain" shows it; Slurm does not.
 
-"uncordon" and "undrain" are the same: they take both annotations off. The operator undrains the Slurm node when nothing else wants it
-drained. A drain that somebody has made in Slurm stays.
+"uncordon" and "undrain" are the same: they remove both annotations. The operator undrains the Slurm node when there is no other reason to
+drain it. A drain that somebody set in Slurm stays.
 
-The annotations belong to field manager kubectl-slurm. What the operator has cordoned stays so.
+The annotations belong to field manager kubectl-slurm. Pods that the operator has cordoned stay cordoned.
 
-Exit codes: 0 it is done, or was so already, 1 an error: of several nodes, the others are done.`
+Exit codes: 0 done, or nothing to do, 1 an error (with several nodes, the others are done).`
 
 const cordonExamples = `  # No new jobs on two nodes
   kubectl slurm cordon worker-3 worker-4
@@ -44,7 +44,7 @@ const cordonExamples = `  # No new jobs on two nodes
   # The same, with a reason
   kubectl slurm drain worker-3 --reason="disk is replaced, ticket 812"
 
-  # Let it back
+  # Return it to service
   kubectl slurm undrain worker-3`
 
 func (s *session) cordonCommands(ctx context.Context) []*cobra.Command {
@@ -71,18 +71,18 @@ func (s *session) cordonCommands(ctx context.Context) []*cobra.Command {
 		}
 	}
 	var reason string
-	drain := command("drain", "Let a worker take no new jobs, and keep a reason", func(ctx context.Context, c *connection, name string) (string, error) {
+	drain := command("drain", "Stop new jobs on a worker, and record why", func(ctx context.Context, c *connection, name string) (string, error) {
 		return cordon(ctx, c, name, reason)
 	})
-	drain.Flags().StringVar(&reason, "reason", "", "Why, for whoever asks kubectl slurm explain. Required.")
+	drain.Flags().StringVar(&reason, "reason", "", "The reason, which \"kubectl slurm explain\" shows. Required.")
 	_ = drain.MarkFlagRequired("reason")
 	return []*cobra.Command{
-		command("cordon", "Let a worker take no new jobs", func(ctx context.Context, c *connection, name string) (string, error) {
+		command("cordon", "Stop new jobs on a worker", func(ctx context.Context, c *connection, name string) (string, error) {
 			return cordon(ctx, c, name, "")
 		}),
-		command("uncordon", "Let a worker take jobs again", uncordon),
+		command("uncordon", "Allow new jobs on a worker again", uncordon),
 		drain,
-		command("undrain", "Let a worker take jobs again", uncordon),
+		command("undrain", "Allow new jobs on a worker again", uncordon),
 	}
 }
 
@@ -161,17 +161,17 @@ func uncordoned(pod *corev1.Pod, name string, removed bool) string {
 	fmt.Fprintf(&text, "%s: pod %s/%s ", name, pod.Namespace, pod.Name)
 	switch {
 	case pod.Annotations[slinkyv1beta1.AnnotationRetired] != "":
-		text.WriteString("stays cordoned by the operator: it is to go (" + pod.Annotations[slinkyv1beta1.AnnotationRetired] + ").")
+		text.WriteString("stays cordoned by the operator, which is removing it (" + pod.Annotations[slinkyv1beta1.AnnotationRetired] + ").")
 	case cordonedByOperator(pod):
 		text.WriteString("stays cordoned by the operator: Kubernetes node " + pod.Spec.NodeName + " is cordoned.")
 	case removed:
-		text.WriteString("is cordoned no more.")
+		text.WriteString("is no longer cordoned.")
 	default:
 		text.WriteString("was not cordoned.")
 	}
 	others := slices.DeleteFunc(cordonOwners(pod), func(manager string) bool { return manager == fieldManager })
 	if cordonedByOperator(pod) && len(others) > 0 {
-		text.WriteString(" " + strings.Join(others, ", ") + " has cordoned it, too: uncordon it again when the operator has.")
+		text.WriteString(" " + strings.Join(others, ", ") + " has cordoned it as well: run uncordon again after the operator has uncordoned it.")
 	}
 	out := workerpod.Condition(pod, slinkyv1beta1.PodConditionOutOfService)
 	switch {

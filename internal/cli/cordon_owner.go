@@ -44,10 +44,10 @@ func whoCordoned(p *corev1.Pod) string {
 	}
 	var why []string
 	if p.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
-		why = append(why, "by the operator, since it is to go")
+		why = append(why, "by the operator, because it is being removed")
 	}
 	if p.Annotations[slinkyv1beta1.AnnotationNodeCordoned] == "true" {
-		why = append(why, "by the operator, since its Kubernetes node is cordoned")
+		why = append(why, "by the operator, because its Kubernetes node is cordoned")
 	}
 	owners := cordonOwners(p)
 	switch {
@@ -58,7 +58,7 @@ func whoCordoned(p *corev1.Pod) string {
 	}
 	text := "The pod is cordoned " + strings.Join(why, "; and ") + "."
 	if reason := p.Annotations[slinkyv1beta1.AnnotationPodCordonReason]; reason != "" {
-		text += " The user says why: " + reason
+		text += " The user's reason: " + reason
 	}
 	return text
 }

@@ -24,29 +24,29 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/cli/preview"
 )
 
-const diffHelp = `Shows what "kubectl apply --server-side" of manifests would change: first the objects of the files, and then what the operator makes of
-them and of what is beside them in the namespace.
+const diffHelp = `Shows what "kubectl apply --server-side" of manifests would change: first the objects in the files, then the objects that the operator
+makes from them and from the other objects in the namespace.
 
-The objects of the files are applied with dry-run, so that the API server fills in defaults, asks its webhooks and changes nothing. What
-the operator makes is computed twice, of what is there and of what would be there, and compared. So differences that others have made
-in the operator's objects are not shown: the operator takes them back anyway.
+The objects in the files are applied with dry-run: the API server fills in defaults, asks its webhooks and changes nothing. What the
+operator makes is computed twice, from the objects that exist and from those that would exist, and compared. Changes that others made to
+the operator's objects are therefore not shown; the operator reverts them in any case.
 
-A field that is not in the files any more is shown as removed when --field-manager has set it, as with "kubectl diff --server-side". Objects
-of other groups than both of ours and core are not looked at.
+A field that is no longer in the files is shown as removed if --field-manager has set it, as with "kubectl diff --server-side". Objects of
+API groups other than slurm.nebius.ai, slinky.slurm.net and core are ignored.
 
 ` + notKnown + `
 
-Of a partition that would go, a note says which jobs need it now, and the annotation that would have them end. With the right to list pods, and to
-get and create pods/exec, squeue is asked for that in a login pod.
+For a partition that would be removed, a note shows which jobs need it now, and the annotation that would end them. If you may list pods,
+and get and create pods/exec, the command asks squeue in a login pod for that.
 
-Rights: to get and patch what is in the files; to list the kinds of both groups, and configmaps. No Secret is read but those of the files.
+Rights: get and patch what is in the files; list the kinds of both groups, and configmaps. It reads no Secrets except those in the files.
 
 Exit codes: 0 nothing would change, 1 something would, 2 an error, or the operator would refuse an object.`
 
 const diffExamples = `  # Before an apply
   kubectl slurm diff -f cluster.yaml && echo "nothing changes"
 
-  # What Helm would do to what the operator makes
+  # What Helm would change in the objects that the operator makes
   helm template demo | kubectl slurm diff -f -`
 
 func (s *session) diffCommand(ctx context.Context) *cobra.Command {
@@ -70,7 +70,7 @@ func (s *session) diffCommand(ctx context.Context) *cobra.Command {
 		},
 	}
 	flags.addTo(command)
-	command.Flags().StringVar(&manager, "field-manager", "kubectl", "With which the manifests are applied.")
+	command.Flags().StringVar(&manager, "field-manager", "kubectl", "Field manager with which the manifests are applied.")
 	return command
 }
 
@@ -136,7 +136,7 @@ type differ struct {
 func (d *differ) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	name := u.GetKind() + "/" + u.GetName()
 	if !d.Scheme().Recognizes(u.GroupVersionKind()) {
-		fmt.Fprintf(d.Streams.ErrOut, "Note: %s: objects of %q are not looked at\n", oneLine(name), u.GetAPIVersion())
+		fmt.Fprintf(d.Streams.ErrOut, "Note: %s: objects of %q are ignored\n", oneLine(name), u.GetAPIVersion())
 		return nil
 	}
 	mapping, err := d.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)

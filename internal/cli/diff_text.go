@@ -19,7 +19,7 @@ import (
 // contextLines is how many lines a difference shows before and behind it, as diff -u does.
 const contextLines = 3
 
-// compare prints how an object changes; of is what it is made of, and empty for one of a file. Either may be nil.
+// compare prints how an object changes; of is what it is made from, and empty for one of a file. Either may be nil.
 func (d *differ) compare(of string, before, after *unstructured.Unstructured) error {
 	object := after
 	if object == nil {
@@ -38,7 +38,7 @@ func (d *differ) compare(of string, before, after *unstructured.Unstructured) er
 	}
 	d.differs = true
 	if of != "" {
-		name += " (made of " + of + ")"
+		name += " (made from " + of + ")"
 	}
 	from, to := "now/"+name, "then/"+name
 	if before == nil {

@@ -12,34 +12,34 @@ import (
 
 const execHelp = `Runs a program in a ready login pod.
 
-With --user it runs as that user of the login pod, in the user's home, and in the jail where there is one. Without, it runs as root of
-the container, as with kubectl exec; where there is a jail it may not mount. It is no session of sshd: PAM makes no home and sets no
-limits.
+With --user it runs as that user of the login pod, in the user's home, and in the jail if there is one. Without --user it runs as root of
+the container, as with kubectl exec; if there is a jail, it cannot mount anything. It is not a session of sshd: PAM makes no home directory
+and sets no limits.
 
-Files that arguments name are those of the login pod.
+File names in arguments refer to files in the login pod.
 
 Exit codes: that of the program; 1 also when it could not be run.`
 
 const execExamples = `  # As alice
   kubectl slurm exec --user alice -- sacctmgr show user alice
 
-  # A script that is here
+  # A script on this machine
   kubectl slurm exec --user alice --stdin -- bash < job.sh`
 
 const sshHelp = `Opens the login shell of a user in a ready login pod, or runs a command there.
 
-It goes through the API server, with your right to pods/exec: no key, no Service and no sshd is needed. It is no session of sshd: PAM
-makes no home and sets no limits.
+It goes through the API server, with your right to pods/exec: no key, no Service and no sshd is needed. It is not a session of sshd:
+PAM makes no home directory and sets no limits.
 
 Exit codes: that of the shell or command; 1 also when it could not be run.`
 
 const sshExamples = `  kubectl slurm ssh --user alice
 
-  # Of several LoginSets
+  # In a pod of one of several LoginSets
   kubectl slurm ssh --user alice --login demo-login`
 
 // errNoUser is the error of a shell without a user.
-var errNoUser = errors.New("say whose shell it is: --user NAME")
+var errNoUser = errors.New("--user NAME is required")
 
 // remoteCommands are ssh, exec, and programs of Slurm by their own names.
 func (s *session) remoteCommands(ctx context.Context) []*cobra.Command {
@@ -83,8 +83,8 @@ const remoteAnnotation = "remote"
 func (s *session) slurmCommand(ctx context.Context, program string) *cobra.Command {
 	return &cobra.Command{
 		Use: program + " [ARG...]", Short: "Run " + program + " in a login pod", DisableFlagParsing: true,
-		Long: "Runs " + program + " in a ready login pod. All flags behind the name are those of " + program +
-			": --user, --login and those of kubectl come before it.\n\nSee kubectl slurm exec --help.",
+		Long: "Runs " + program + " in a ready login pod. Flags after the name are passed to " + program +
+			". Put --user, --login and the flags of kubectl before it.\n\nSee kubectl slurm exec --help.",
 		Example: "  kubectl slurm --user alice " + program + " --help",
 		RunE: func(_ *cobra.Command, args []string) error {
 			// Only these read a script, or what a job reads.
@@ -98,7 +98,7 @@ func (s *session) slurmCommand(ctx context.Context, program string) *cobra.Comma
 func checkRemoteFlags(command *cobra.Command, _ []string) error {
 	if _, ok := command.Annotations[remoteAnnotation]; !ok && (command.Flags().Changed("user") || command.Flags().Changed("login")) {
 		return errors.New("--user and --login are for programs in login pods: see kubectl slurm exec --help. " +
-			"Another user of the kubeconfig is chosen by --context")
+			"To use another user of the kubeconfig, give --context")
 	}
 	return nil
 }

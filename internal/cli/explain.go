@@ -17,10 +17,10 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-const explainHelp = `Says of a worker why it is there, why it gets no new jobs, or why it has not been deleted yet. It reads the conditions and annotations of
-the pod, the plan of its NodeSet, and whether the operator relies on what Slurm says.
+const explainHelp = `Explains why a worker exists, why it gets no new jobs, or why it has not been deleted yet. It reads the conditions and annotations of
+the pod, the plan of its NodeSet, and whether the operator trusts Slurm's answers.
 
-A worker is named by its Slurm node ("node") or by its pod ("pod"). "wide" prints what the table has.
+Name a worker by its Slurm node ("node") or by its pod ("pod"). -o wide prints the same as no -o.
 
 Exit codes: 0 it is explained, 1 an error.`
 
@@ -32,7 +32,7 @@ const explainExamples = `  # Why is this Slurm node drained?
 
 func (s *session) explainCommand(ctx context.Context) *cobra.Command {
 	command := &cobra.Command{
-		Use: "explain", Short: "Say why a worker is there, drained, or not deleted", Long: explainHelp, Example: explainExamples, Args: cobra.NoArgs,
+		Use: "explain", Short: "Explain why a worker exists, is drained, or is not deleted yet", Long: explainHelp, Example: explainExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return errors.New("say what to explain: node NAME, or pod NAME") },
 	}
 	add := func(use, short string, complete names, find func(context.Context, *connection, string) (*corev1.Pod, error)) {

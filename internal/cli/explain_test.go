@@ -62,7 +62,7 @@ func TestWhatIsSaidOfTrust(t *testing.T) {
 		"nobody has said whether Slurm answers": {nil, "It is not known whether Slurm answers."},
 		"Slurm does not answer": {
 			[]metav1.Condition{condition("SlurmReachable", metav1.ConditionFalse, "NotAnswering", "connection refused")},
-			"The operator does not rely on Slurm (NotAnswering): connection refused.",
+			"The operator does not trust Slurm's answers (NotAnswering): connection refused.",
 		},
 		"deletions wait": {
 			[]metav1.Condition{
@@ -118,11 +118,11 @@ func TestWhatIsSaidOfTheNodeSet(t *testing.T) {
 		set  *slinkyv1beta1.NodeSet
 		want string
 	}{
-		"it is gone":          {nil, "There is no NodeSet that the pod belongs to."},
+		"it is gone":          {nil, "The pod belongs to no NodeSet."},
 		"it is being deleted": {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", DeletionTimestamp: &deleted}}, "NodeSet w is being deleted."},
 		"nothing is done to its workers": {
 			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", Annotations: map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}}},
-			"Nothing is done to its workers: NodeSet w has annotation coxswain.dev/dry-run.",
+			"The operator does nothing to its workers: NodeSet w has annotation coxswain.dev/dry-run.",
 		},
 		"Slurm has lost its state": {
 			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Status: slinkyv1beta1.NodeSetStatus{Conditions: []metav1.Condition{

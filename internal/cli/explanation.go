@@ -85,7 +85,7 @@ func attention(p *corev1.Pod) string {
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return ""
 	}
-	return fmt.Sprintf("A person has to look at it (%s): %s.", c.Reason, c.Message)
+	return fmt.Sprintf("It needs attention (%s): %s.", c.Reason, c.Message)
 }
 
 func whyPodNotReady(p *corev1.Pod) string {
@@ -109,16 +109,16 @@ func whichRevision(w Worker) string {
 	if w.NodeSet == nil || w.NodeSet.Status.NodeSetHash == "" || w.Pod.Labels[slinkyv1beta1.LabelRevisionHash] == w.NodeSet.Status.NodeSetHash {
 		return ""
 	}
-	return "It is of an old revision of the NodeSet."
+	return "It was made from an old revision of the NodeSet."
 }
 
 func whatSlurmSays(p *corev1.Pod) string {
 	registered := workerpod.Condition(p, slinkyv1beta1.PodConditionRegistered)
 	if registered == nil {
-		return "Slurm has not had its node yet."
+		return "Its node has not registered with Slurm yet."
 	}
 	if registered.Status == corev1.ConditionFalse {
-		return "Slurm had its node, and does not have it any more."
+		return "Slurm no longer has its node."
 	}
 	var states []string
 	for _, kind := range node.AllConditions() {
@@ -147,7 +147,7 @@ func whyNoJobs(p *corev1.Pod) string {
 		}
 	}
 	if takes {
-		return "Nothing keeps new jobs from it."
+		return "It can get new jobs."
 	}
 	return ""
 }
@@ -155,7 +155,7 @@ func whyNoJobs(p *corev1.Pod) string {
 func whyGoing(p *corev1.Pod) string {
 	cause := p.Annotations[slinkyv1beta1.AnnotationRetired]
 	why := map[string]string{
-		"scale-in": "there are more workers than wanted", "update": "it is of an old revision",
+		"scale-in": "there are more workers than wanted", "update": "it was made from an old revision",
 		"replace":      "it was made for another scaling mode or host name",
 		"unregistered": "it runs, and Slurm does not have its node", "deletion": "its NodeSet is being deleted",
 	}
@@ -168,9 +168,9 @@ func whyGoing(p *corev1.Pod) string {
 	}
 	since := ""
 	if at := workerpod.Facts(p).RetiredAt; !at.IsZero() {
-		since = " since " + instant(at)
+		since = ", since " + instant(at)
 	}
-	return fmt.Sprintf("It is to go%s (%s)%s.", since, cause, text)
+	return fmt.Sprintf("It is being removed (%s%s)%s.", cause, since, text)
 }
 
 func whyNotGone(p *corev1.Pod) string {
@@ -193,9 +193,9 @@ func lastJob(p *corev1.Pod) string {
 	case !facts.DeadlineKnown:
 		return ""
 	case facts.Deadline.Year() == neverEnds:
-		return "Some job on it has no time limit, or is suspended."
+		return "A job on it has no time limit or is suspended."
 	}
-	return "Its last job ends by " + instant(facts.Deadline) + "."
+	return "Its last job ends no later than " + instant(facts.Deadline) + "."
 }
 
 func whetherEvicted(p *corev1.Pod) string {
@@ -205,7 +205,7 @@ func whetherEvicted(p *corev1.Pod) string {
 	controller := slinkyv1beta1.Controller{}
 	controller.Name = p.Labels[slinkyv1beta1.LabelCluster]
 	return "Kubernetes does not evict the pod: PodDisruptionBudget " + controller.WorkerDisruptionBudgetName() +
-		" protects it until Slurm says that its node is drained."
+		" protects it until Slurm reports its node as drained."
 }
 
 func planned(w Worker) string {
@@ -235,13 +235,13 @@ func stepText(step slinkyv1beta1.NodeSetStep) string {
 
 func nodeSetSays(n *slinkyv1beta1.NodeSet) (out []string) {
 	if n == nil {
-		return []string{"There is no NodeSet that the pod belongs to."}
+		return []string{"The pod belongs to no NodeSet."}
 	}
 	if n.DeletionTimestamp != nil {
 		out = append(out, "NodeSet "+n.Name+" is being deleted.")
 	}
 	if workerpod.DryRun(n) {
-		out = append(out, "Nothing is done to its workers: NodeSet "+n.Name+" has annotation "+slinkyv1beta1.AnnotationDryRun+".")
+		out = append(out, "The operator does nothing to its workers: NodeSet "+n.Name+" has annotation "+slinkyv1beta1.AnnotationDryRun+".")
 	}
 	for _, kind := range []string{slinkyv1beta1.ConditionStalled, slinkyv1beta1.ConditionWorkersUnknown, slinkyv1beta1.ConditionDrainsByChecksPaused} {
 		if c := meta.FindStatusCondition(n.Status.Conditions, kind); c != nil && c.Status == "True" {
@@ -254,17 +254,17 @@ func nodeSetSays(n *slinkyv1beta1.NodeSet) (out []string) {
 // trust returns whether the operator relies on what Slurm reports.
 func trust(c *slinkyv1beta1.Controller) (out []string) {
 	if c == nil {
-		return []string{"There is no Controller that the pod belongs to."}
+		return []string{"The pod belongs to no Controller."}
 	}
 	reachable := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 	switch {
 	case reachable == nil:
-		out = append(out, "It is not known whether Slurm answers. Until it does, no worker is drained, undrained or deleted that might run jobs.")
+		out = append(out, "It is not known whether Slurm answers. Until it does, the operator drains, undrains and deletes no worker that might run jobs.")
 	case reachable.Status != "True":
-		out = append(out, fmt.Sprintf("The operator does not rely on Slurm (%s): %s. Until it does, no worker is drained, undrained or deleted that might run jobs.",
-			reachable.Reason, reachable.Message))
+		out = append(out, fmt.Sprintf("The operator does not trust Slurm's answers (%s): %s. "+
+			"Until it does, it drains, undrains and deletes no worker that might run jobs.", reachable.Reason, reachable.Message))
 	default:
-		out = append(out, "Slurm answers, and the operator relies on it.")
+		out = append(out, "Slurm answers, and the operator trusts the answers.")
 	}
 	if paused := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionDestructiveActionsPaused); paused != nil && paused.Status == "True" {
 		out = append(out, fmt.Sprintf("Deletions of workers wait (%s): %s.", paused.Reason, paused.Message))

@@ -20,11 +20,11 @@ import (
 
 const jobsHelp = `Shows the jobs that run or wait, with the worker pods and Kubernetes nodes on which they run.
 
-PROTECTED says until when the operator expects jobs on the job's workers, from annotation nodeset.slinky.slurm.net/pod-deadline: the last
-job of any of these workers has to end by then. Until Slurm says that a worker is drained, Kubernetes does not evict it; "no" means that it
-would evict some worker of the job.
+PROTECTED is the time until which the job's workers are protected: the latest end of any job on them, from annotation
+nodeset.slinky.slurm.net/pod-deadline. Kubernetes does not evict a worker until Slurm reports it as drained; "no" means that Kubernetes
+may evict a worker of the job.
 
-Of more than four workers the number is shown; -o wide shows all.
+For more than four workers only their number is shown; -o wide shows all.
 
 Rights: to list pods, and to get and create pods/exec. squeue runs as root in a login pod.
 

@@ -19,11 +19,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/cli/lint"
 )
 
-const lintHelp = `Checks manifests of slurm.nebius.ai and slinky.slurm.net, without a cluster: by schema and CEL rules of the CRDs, as the API server does,
-and by what the webhook asks, slurm.conf and partitions included. All files are looked at together. Objects of other groups are only
-looked up, such as a ConfigMap with a file of Slurm. A key of slurm.conf with which slurmctld of the release --slurm-version ends is wrong.
+const lintHelp = `Checks manifests of slurm.nebius.ai and slinky.slurm.net without a cluster. It applies the schema and the CEL rules of the CRDs, as the API
+server does, and the rules of the webhook, including those for slurm.conf and partitions. All files are read together. Objects of other
+groups are not checked; they are read where an object refers to them, such as a ConfigMap with a file of Slurm. A key of slurm.conf that
+makes slurmctld of release --slurm-version exit is an error.
 
-It prints FILE: KIND/NAME: FIELD: MESSAGE. A warning need not be wrong, such as a reference to what no file has.
+It prints FILE: KIND/NAME: FIELD: MESSAGE. A warning may be harmless, such as a reference to an object that is in none of the files.
 
 Exit codes: 0 nothing is wrong, 1 an error, 2 something is wrong. Warnings alone are 0.`
 
@@ -41,7 +42,7 @@ func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 		Use: "lint -f FILE|DIR|-", Short: "Check manifests without a cluster", Long: lintHelp, Example: lintExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !releasePattern.MatchString(release) {
-				return fmt.Errorf("%.40q is no release of Slurm, such as %s", release, lint.NewestRelease)
+				return fmt.Errorf("%.40q is not a release of Slurm: give one such as %s", release, lint.NewestRelease)
 			}
 			sources, err := s.readAll(files)
 			if err != nil {
@@ -56,7 +57,7 @@ func (s *session) lintCommand(ctx context.Context) *cobra.Command {
 	}
 	output.addTo(command)
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "File, directory, or - for standard input. Required; can be given several times.")
-	command.Flags().StringVar(&release, "slurm-version", lint.NewestRelease, "Release of the Slurm that is to read slurm.conf, such as 24.11.")
+	command.Flags().StringVar(&release, "slurm-version", lint.NewestRelease, "Release of Slurm that will read slurm.conf, such as 24.11.")
 	_ = command.MarkFlagRequired("filename")
 	return command
 }

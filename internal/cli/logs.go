@@ -17,11 +17,11 @@ import (
 
 const logsHelp = `Prints the log of a daemon.
 
-COMPONENT is slurmctld, slurmdbd, slurmrestd, login or worker. NAME is the object that the pods belong to, or one of its pods. Of a
-worker it is the Slurm node. Without NAME there has to be one pod. Of several slurmctlds, the one in charge is taken.
+COMPONENT is slurmctld, slurmdbd, slurmrestd, login or worker. NAME is the object that the pods belong to, or one of its pods. For a
+worker it is the Slurm node. NAME may be left out if there is only one pod. If there are several slurmctlds, the active one is used.
 
-slurmctld and slurmd write to a file that container "logfile" prints. --container=slurmctld has what the program says before it opens
-that file.
+slurmctld and slurmd write to a file that container "logfile" prints. Use --container=slurmctld to see what the program prints before it
+opens that file.
 
 Exit codes: 0 the log was printed, 1 an error.`
 
@@ -70,10 +70,10 @@ func (s *session) logsCommand(ctx context.Context) *cobra.Command {
 			return s.stream(ctx, pod, &options)
 		},
 	}
-	command.Flags().BoolVarP(&options.Follow, "follow", "f", false, "Go on until Ctrl-C.")
-	command.Flags().BoolVarP(&options.Previous, "previous", "p", false, "Print what the container said before it was restarted.")
-	command.Flags().Int64Var(&tail, "tail", -1, "Lines from the end to begin with; all without it.")
-	command.Flags().StringVarP(&options.Container, "container", "c", "", "Another container than the one with the daemon's log.")
+	command.Flags().BoolVarP(&options.Follow, "follow", "f", false, "Follow the log until Ctrl-C.")
+	command.Flags().BoolVarP(&options.Previous, "previous", "p", false, "Print the log of the container before its last restart.")
+	command.Flags().Int64Var(&tail, "tail", -1, "Number of lines from the end to begin with; default: all.")
+	command.Flags().StringVarP(&options.Container, "container", "c", "", "Container to read instead of the one with the daemon's log.")
 	return command
 }
 
@@ -82,7 +82,7 @@ func logged(ctx context.Context, c *connection, component, name string) (*corev1
 	daemon, ok := components()[component]
 	switch {
 	case !ok:
-		return nil, "", fmt.Errorf("%q is none of slurmctld, slurmdbd, slurmrestd, login and worker", component)
+		return nil, "", fmt.Errorf("COMPONENT is %q: it must be slurmctld, slurmdbd, slurmrestd, login or worker", component)
 	case daemon == slinkyv1beta1.NameSlurmd && name == "":
 		return nil, "", fmt.Errorf("name the Slurm node: kubectl slurm logs worker NAME")
 	case daemon == slinkyv1beta1.NameSlurmd:

@@ -52,7 +52,7 @@ func TestWhoseLogIsPrinted(t *testing.T) {
 		"a worker by its Slurm node":                 {[]string{"worker", "worker-3"}, "demo-worker-3", "logfile", ""},
 		"a worker has to be named":                   {[]string{"worker"}, "", "", "name the Slurm node"},
 		"there is no slurmrestd":                     {[]string{"slurmrestd", "demo"}, "", "", "there is no pod of slurmrestd of demo in namespace default"},
-		"no component":                               {[]string{"munged"}, "", "", `"munged" is none of slurmctld, slurmdbd, slurmrestd, login and worker`},
+		"no component":                               {[]string{"munged"}, "", "", `COMPONENT is "munged": it must be slurmctld, slurmdbd, slurmrestd, login or worker`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(w.asked())

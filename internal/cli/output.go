@@ -30,7 +30,7 @@ func (f *format) addTo(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if *f != formatTable && !slices.Contains(formats, string(*f)) {
-			return fmt.Errorf("--output: %q is none of json, yaml and wide", *f)
+			return fmt.Errorf("--output is %q: it must be json, yaml or wide", *f)
 		}
 		return nil
 	}

@@ -19,13 +19,13 @@ import (
 
 const planHelp = `Shows what is going to happen to the workers of NodeSets, in order, and what that waits for.
 
-Edits of slurm.conf that wait for jobs follow, as condition EditWaits of the Controllers has them. "kubectl slurm diff" shows that of an edit
-to come.
+Below the plan are the edits of slurm.conf that wait for jobs, from condition EditWaits of the Controllers. "kubectl slurm diff" shows them
+for an edit that is not applied yet.
 
-A NodeSet tells at most 32 steps of its plan; a line says how many follow. With annotation coxswain.dev/dry-run: "true" of the NodeSet
-nothing of it is done.
+The status of a NodeSet has at most 32 steps; a line says how many more there are. While the NodeSet has annotation
+coxswain.dev/dry-run: "true", the operator carries out none of them.
 
-Exit codes: 0 the plan is shown, whatever it has, 1 an error.`
+Exit codes: 0 the plan is shown, even if it is empty, 1 an error.`
 
 const planExamples = `  # What happens to all workers of the namespace
   kubectl slurm plan
@@ -37,7 +37,7 @@ func (s *session) planCommand(ctx context.Context) *cobra.Command {
 	var output format
 	var follow bool
 	command := &cobra.Command{
-		Use: "plan [NODESET]", Short: "Show which worker goes when, and what that waits for",
+		Use: "plan [NODESET]", Short: "Show the next steps for workers, and what they wait for",
 		Long: planHelp, Example: planExamples, Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: s.complete(ctx, 1, nodeSetNames()),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -75,7 +75,7 @@ func loginPod(pods []corev1.Pod, name, namespace string) (*corev1.Pod, error) {
 		for _, p := range ready {
 			sets = append(sets, p.Labels[labelInstance])
 		}
-		return nil, fmt.Errorf("there are several LoginSets in namespace %s: name one by --login, of %s", namespace, strings.Join(slices.Compact(sets), ", "))
+		return nil, fmt.Errorf("there are several LoginSets in namespace %s: choose one with --login: %s", namespace, strings.Join(slices.Compact(sets), ", "))
 	}
 	return &ready[0], nil
 }

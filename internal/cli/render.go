@@ -21,18 +21,18 @@ import (
 
 // notKnown is what neither render nor diff can show.
 const notKnown = `What is not known without the cluster:
-* Secrets. Their values are "***", and digests of keys on pods are "unknown"; so the hash of a worker's revision is another one.
-* The flags of the operator: --image-registry, --image-tag and --cluster-domain say what it uses where an object names nothing.
-* What runs: of the workers of a NodeSet one is shown, and which are retired is not ("kubectl slurm plan" says that). The jail counts as
-  filled, and every kind of other operators as installed.
+* Secrets. Their values are "***", and digests of keys on pods are "unknown"; so the hash of a worker's revision differs from the real one.
+* The flags of the operator. Give --image-registry, --image-tag and --cluster-domain the values that the operator has.
+* What runs. One worker is shown for each NodeSet, and not which workers are being removed ("kubectl slurm plan" shows that). The jail is
+  assumed to be filled, and the kinds of other operators to be installed.
 * The size of Slurm's table of nodes, MaxNodeCount, where it has grown.
 * What admission webhooks of others change, and defaults that the API server fills into pods and Services.
-* What ActiveChecks, JailedConfigs and NodeSetPowerStates become.`
+* What the operator makes from ActiveChecks, JailedConfigs and NodeSetPowerStates.`
 
-const renderHelp = `Shows which objects the operator makes of manifests: the components of a SlurmCluster, and of each component the ConfigMaps, Services,
-workloads and pods. No kubeconfig is read.
+const renderHelp = `Shows the objects that the operator makes from manifests: the components of a SlurmCluster, and for each component the ConfigMaps,
+Services, workloads and pods. No kubeconfig is read.
 
-All files are looked at together. ConfigMaps that the objects refer to have to be in the files as well.
+All files are read together. ConfigMaps that the objects refer to must be in the files as well.
 
 ` + notKnown + `
 
@@ -58,9 +58,9 @@ type renderFlags struct {
 func (f *renderFlags) addTo(command *cobra.Command) {
 	command.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "File, directory, or - for standard input. Required; can be given several times.")
 	_ = command.MarkFlagRequired("filename")
-	command.Flags().StringVar(&f.registry, "image-registry", "ghcr.io/coxswain-hpc", "That of the operator.")
-	command.Flags().StringVar(&f.tag, "image-tag", "26.05", "That of the operator.")
-	command.Flags().StringVar(&f.clusterDomain, "cluster-domain", "cluster.local", "That of the operator.")
+	command.Flags().StringVar(&f.registry, "image-registry", "ghcr.io/coxswain-hpc", "Value of the operator's flag of the same name.")
+	command.Flags().StringVar(&f.tag, "image-tag", "26.05", "Value of the operator's flag of the same name.")
+	command.Flags().StringVar(&f.clusterDomain, "cluster-domain", "cluster.local", "Value of the operator's flag of the same name.")
 }
 
 func (f *renderFlags) input(objects []client.Object) preview.Input {
@@ -71,7 +71,7 @@ func (s *session) renderCommand(ctx context.Context) *cobra.Command {
 	var output format
 	var flags renderFlags
 	command := &cobra.Command{
-		Use: "render -f FILE|DIR|-", Short: "Show what the operator makes of manifests", Long: renderHelp, Example: renderExamples, Args: cobra.NoArgs,
+		Use: "render -f FILE|DIR|-", Short: "Show what the operator makes from manifests", Long: renderHelp, Example: renderExamples, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			sources, err := s.readAll(flags.files)
 			if err != nil {
@@ -132,9 +132,9 @@ func (s *session) printMade(made []preview.Made, output format) error {
 		return nil
 	case formatTable, formatWide:
 	}
-	out := table{header: []string{"OBJECT", "MADE OF"}}
+	out := table{header: []string{"OBJECT", "MADE FROM"}}
 	if output == formatWide {
-		out.header = []string{"OBJECT", "MADE OF", "NAMESPACE", "API VERSION"}
+		out.header = []string{"OBJECT", "MADE FROM", "NAMESPACE", "API VERSION"}
 	}
 	for _, m := range made {
 		row := []cell{{text: m.Object.GetKind() + "/" + m.Object.GetName()}, {text: m.Of}}
@@ -146,13 +146,13 @@ func (s *session) printMade(made []preview.Made, output format) error {
 	return out.write(s.Streams.Out, s.Colour)
 }
 
-// document returns an object in YAML, with a comment that names what it is made of.
+// document returns an object in YAML, with a comment that names what it is made from.
 func document(m preview.Made) ([]byte, error) {
 	text, err := yaml.Marshal(m.Object.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %s: %w", m.Object.GetKind(), m.Object.GetName(), err)
 	}
-	return append([]byte("# made of "+m.Of+"\n"), text...), nil
+	return append([]byte("# made from "+m.Of+"\n"), text...), nil
 }
 
 // complain prints notes and mistakes on standard error. With mistakes the error is that something is wrong.

@@ -22,16 +22,16 @@ import (
 
 const restoreHelp = `Puts back what "kubectl slurm backup" has written: first Secrets and ConfigMaps, then the objects of both API groups.
 
-Before anything is written, all of it is applied with dry-run, and Secrets are compared. A Secret that is there with other values is not
-overwritten: running daemons hold its keys, and jobs and tokens would end. Fields that somebody else has set to other values
-are not overwritten either. --force does both.
+Before it writes anything, it applies all objects with dry-run, and compares the Secrets. A Secret that exists with other values is not
+overwritten: running daemons use its keys, and jobs and tokens would be lost. Fields that another field manager has set to other values are
+not overwritten either. --force overwrites both.
 
-The objects go into the namespace of --namespace, or of the context. Slurm's cluster name may follow from it: then volumes with the state of
-slurmctld are those of another cluster.
+The objects are written to the namespace of --namespace, or of the context. The name of the Slurm cluster may depend on the namespace. In
+another namespace, existing volumes with slurmctld's state then belong to another cluster.
 
-Rights: to get Secrets; to create and patch all that is in the file.
+Rights: get Secrets; create and patch everything that is in the file.
 
-Exit codes: 0 everything is there, 1 an error, 2 nothing was written, because keys or fields differ.`
+Exit codes: 0 everything is restored, 1 an error, 2 nothing was written, because keys or fields differ.`
 
 const restoreExamples = `  kubectl slurm restore -n slurm -f slurm.yaml
 
@@ -63,7 +63,7 @@ func (s *session) restoreCommand(ctx context.Context) *cobra.Command {
 	}
 	command.Flags().StringVarP(&file, "filename", "f", "", "File of kubectl slurm backup, or - for standard input. Required.")
 	_ = command.MarkFlagRequired("filename")
-	command.Flags().BoolVar(&r.force, "force", false, "Overwrite other keys, and fields that somebody else has set.")
+	command.Flags().BoolVar(&r.force, "force", false, "Overwrite keys that differ, and fields that another field manager has set.")
 	command.Flags().BoolVar(&r.dryRun, "dry-run", false, "Write nothing.")
 	return command
 }
@@ -85,10 +85,10 @@ func (r *restorer) read(source lint.Source) error {
 	}
 	for _, u := range objects {
 		if _, ok := placeOf(u.GroupVersionKind()); !ok || u.GetName() == "" {
-			return fmt.Errorf("reading %s: %s %q of %q is not of a backup", source.Name, u.GetKind(), u.GetName(), u.GetAPIVersion())
+			return fmt.Errorf("reading %s: %s %q of %q is not part of a backup", source.Name, u.GetKind(), u.GetName(), u.GetAPIVersion())
 		}
 		if u.GetNamespace() != "" && u.GetNamespace() != r.namespace {
-			return fmt.Errorf("reading %s: %s %s is of namespace %s, and %s is chosen", source.Name, u.GetKind(), u.GetName(), u.GetNamespace(), r.namespace)
+			return fmt.Errorf("reading %s: %s %s belongs to namespace %s, but namespace %s was chosen", source.Name, u.GetKind(), u.GetName(), u.GetNamespace(), r.namespace)
 		}
 		u.SetNamespace(r.namespace)
 		r.objects = append(r.objects, u)
@@ -104,7 +104,7 @@ func (r *restorer) read(source lint.Source) error {
 // restore looks whether everything can be applied, and then applies it.
 func (r *restorer) restore(ctx context.Context) error {
 	if len(r.objects) == 0 {
-		return errors.New("there is nothing in the file")
+		return errors.New("the file is empty")
 	}
 	var obstacles []string
 	for _, u := range r.objects {
@@ -116,7 +116,7 @@ func (r *restorer) restore(ctx context.Context) error {
 			return err
 		}
 		if len(keys) > 0 {
-			obstacles = append(obstacles, fmt.Sprintf("Secret %s is there with other values of %s", u.GetName(), strings.Join(keys, ", ")))
+			obstacles = append(obstacles, fmt.Sprintf("Secret %s exists with other values of %s", u.GetName(), strings.Join(keys, ", ")))
 		}
 	}
 	for _, u := range r.objects {
@@ -129,7 +129,7 @@ func (r *restorer) restore(ctx context.Context) error {
 		}
 	}
 	if len(obstacles) > 0 {
-		return exit{code: exitWrong, err: fmt.Errorf("nothing is written, which --force would:\n%s", strings.Join(obstacles, "\n"))}
+		return exit{code: exitWrong, err: fmt.Errorf("nothing was written; --force would overwrite:\n%s", strings.Join(obstacles, "\n"))}
 	}
 	done := "restored"
 	if r.dryRun {

@@ -19,18 +19,18 @@ import (
 const statusHelp = `Shows Slurm clusters as trees: a SlurmCluster, or a Controller that was made without one, and below it Accounting, RestApi, LoginSets
 and NodeSets.
 
-Of whatever is not ready it shows reason and message of condition Ready. Lines "condition …" are other conditions that ask for
-attention. Lines "… out of service" count workers whose Slurm nodes get no new jobs, by what keeps them from it; "kubectl slurm explain
-node" says more of each.
+For each object that is not ready it shows the reason and message of condition Ready. Lines "condition …" are other conditions that need
+attention. A line "… out of service" counts the workers whose Slurm nodes get no new jobs, by reason; "kubectl slurm explain node" shows
+more about each.
 
-It reads no pods: the objects have the counts.
+It does not read pods: the counts are in the status of the objects.
 
-Exit codes: 0 all objects are ready, 1 an error, 2 some object is not ready.`
+Exit codes: 0 all objects are ready, 1 an error, 2 an object is not ready.`
 
 const statusExamples = `  # All clusters of the namespace
   kubectl slurm status
 
-  # One cluster, with what the objects say while they are ready
+  # One cluster, with the messages of ready objects as well
   kubectl slurm status demo -n slurm -o wide
 
   # All clusters; the exit code says whether all is well
@@ -41,7 +41,7 @@ func (s *session) statusCommand(ctx context.Context) *cobra.Command {
 	var everywhere bool
 	command := &cobra.Command{
 		Use:     "status [NAME]",
-		Short:   "Show clusters and why what is not ready is not",
+		Short:   "Show clusters, and why something is not ready",
 		Long:    statusHelp,
 		Example: statusExamples,
 		Args:    cobra.MaximumNArgs(1),

@@ -38,11 +38,11 @@ func terminalOf(stream io.Reader) (fd int, ok bool) {
 func openTerminal(ctx context.Context, stream io.Reader) (*terminal, error) {
 	fd, ok := terminalOf(stream)
 	if !ok {
-		return nil, fmt.Errorf("standard input is no terminal: leave out --tty")
+		return nil, fmt.Errorf("standard input is not a terminal: leave out --tty")
 	}
 	state, err := term.MakeRaw(fd)
 	if err != nil {
-		return nil, fmt.Errorf("taking the terminal: %w", err)
+		return nil, fmt.Errorf("switching the terminal to raw mode: %w", err)
 	}
 	t := &terminal{fd: fd, state: state, sizes: make(chan os.Signal, 1)}
 	t.ctx, t.stop = context.WithCancel(ctx)

@@ -17,23 +17,23 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
-const tokenHelp = `Prints a JSON web token with which its bearer speaks to slurmrestd (header X-SLURM-USER-TOKEN) or runs Slurm commands (variable SLURM_JWT)
-as USER. Without USER it is the name of your account on this machine.
+const tokenHelp = `Prints a JSON web token. Whoever has it can call slurmrestd (header X-SLURM-USER-TOKEN) and run Slurm commands (variable SLURM_JWT) as USER.
+The default of USER is the name of your account on this machine.
 
-It makes a Token object, waits until the operator has issued the token, reads the Secret, and deletes the object again. The token
-itself is valid until it expires, and nobody can call it back before but by another key. root, slurm and numbers are refused unless
-the Secret with the key allows them: see docs/users/token.md.
+It makes a Token object, waits until the operator has issued the token, reads the Secret, and deletes the object again. The token is valid
+until it expires; only a replacement of the key revokes it earlier. Users root and slurm, and numeric users, are refused unless the Secret
+with the key allows them: see docs/users/token.md.
 
-With --exec it runs "scontrol token" as root of a login pod. That needs no operator, and slurmctld decides whom root may speak for.
+With --exec it runs "scontrol token" as root of a login pod. That needs no operator; slurmctld decides for which users root may get a token.
 
-Rights: to list controllers, to create, watch and delete tokens, and to get secrets. With --exec: to list pods, and to get and create
-pods/exec. They are looked at before anything is made.
+Rights: list controllers; create, watch and delete tokens; get secrets. With --exec: list pods; get and create pods/exec. The command checks
+them before it makes anything.
 
 Whoever sees the token can be that user: write it to a file of yours, or to a variable, and not to a log.
 
 Exit codes: 0 the token was printed, 1 an error.`
 
-const tokenExamples = `  # For a program that speaks to slurmrestd
+const tokenExamples = `  # For a program that calls slurmrestd
   curl -H "X-SLURM-USER-TOKEN: $(kubectl slurm token alice)" http://demo-restapi:6820/slurm/v0.0.42/ping
 
   # For a day, with the time at which it expires
@@ -100,7 +100,7 @@ func (s *session) tokenCommand(ctx context.Context) *cobra.Command {
 	}
 	output.addTo(command)
 	command.Flags().DurationVar(&request.lifespan, "lifespan", 15*time.Minute, "How long the token is valid, at least a second.")
-	command.Flags().StringVar(&request.controller, "controller", "", "Controller that is to take the token; the only one of the namespace without it.")
+	command.Flags().StringVar(&request.controller, "controller", "", "Controller that will accept the token; default: the only one in the namespace.")
 	command.Flags().BoolVar(&request.exec, "exec", false, "Run scontrol token as root of a login pod, instead of making a Token.")
 	command.Flags().DurationVar(&request.timeout, "timeout", 30*time.Second, "How long to wait for the operator.")
 	_ = command.RegisterFlagCompletionFunc("controller", s.complete(ctx, maxArguments, controllerNames()))
@@ -113,16 +113,16 @@ const userName = `^[0-9A-Za-z_$.@+-]{1,128}$`
 func (r tokenRequest) check() error {
 	switch {
 	case !regexp.MustCompile(userName).MatchString(r.user):
-		return fmt.Errorf("user %q: name a user by letters, digits and the characters _ $ . @ + -", r.user)
+		return fmt.Errorf("user %q: a user name has only letters, digits and the characters _ $ . @ + -", r.user)
 	case r.lifespan < time.Second:
-		return fmt.Errorf("--lifespan=%s: it has to be a second at least", r.lifespan)
+		return fmt.Errorf("--lifespan=%s: it must be at least 1s", r.lifespan)
 	}
 	return nil
 }
 
 // denied returns the error of rights that are missing.
 func denied(what, namespace string, lacks []string, way string) error {
-	return fmt.Errorf("%s in namespace %s: you lack the right to %s. Have a Role grant it to you%s", what, namespace, strings.Join(lacks, ", to "), way)
+	return fmt.Errorf("%s in namespace %s: you lack the right to %s. Ask for a Role that allows it%s", what, namespace, strings.Join(lacks, ", to "), way)
 }
 
 // issueByScontrol has slurmctld issue the token. It comes on standard output, and is in the arguments of no program.

@@ -52,7 +52,7 @@ func (s *session) issueByObject(ctx context.Context, c *connection, r tokenReque
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer cancel()
 		if problem := c.Delete(ctx, token); client.IgnoreNotFound(problem) != nil {
-			fmt.Fprintf(s.Streams.ErrOut, "Warning: Token %s/%s is left; delete it: %v\n", token.Namespace, token.Name, problem)
+			fmt.Fprintf(s.Streams.ErrOut, "Warning: Token %s/%s could not be deleted; delete it yourself: %v\n", token.Namespace, token.Name, problem)
 		}
 	}()
 	ready, err := awaitToken(ctx, c, token, r.timeout)
@@ -105,7 +105,7 @@ func oneController(ctx context.Context, c *connection, name string) (*slinkyv1be
 	case len(names) == 0:
 		return nil, fmt.Errorf("there is no Controller%s", inNamespace(c.namespace))
 	case len(names) > 1:
-		return nil, fmt.Errorf("there are several Controllers%s: name one by --controller, of %s", inNamespace(c.namespace), strings.Join(names, ", "))
+		return nil, fmt.Errorf("there are several Controllers%s: choose one with --controller: %s", inNamespace(c.namespace), strings.Join(names, ", "))
 	}
 	return &list.Items[0], nil
 }
@@ -121,7 +121,7 @@ func awaitToken(ctx context.Context, c *connection, token *slinkyv1beta1.Token, 
 		return nil, fmt.Errorf("watching Token %s/%s: %w", token.Namespace, token.Name, err)
 	}
 	defer w.Stop()
-	last := "the operator has not looked at it"
+	last := "the operator has not handled it yet"
 	for event := range w.ResultChan() {
 		seen, ok := event.Object.(*slinkyv1beta1.Token)
 		switch {
@@ -133,7 +133,7 @@ func awaitToken(ctx context.Context, c *connection, token *slinkyv1beta1.Token, 
 			continue
 		}
 		if stalled := meta.FindStatusCondition(seen.Status.Conditions, slinkyv1beta1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
-			return nil, fmt.Errorf("the operator issues no token for %s (%s): %s", token.User(), stalled.Reason, stalled.Message)
+			return nil, fmt.Errorf("the operator refuses a token for %s (%s): %s", token.User(), stalled.Reason, stalled.Message)
 		}
 		ready := readiness(seen.Generation, seen.Status.Conditions)
 		if ready.Status == metav1.ConditionTrue {
@@ -141,5 +141,5 @@ func awaitToken(ctx context.Context, c *connection, token *slinkyv1beta1.Token, 
 		}
 		last = ready.Message
 	}
-	return nil, fmt.Errorf("no token for %s after %s: %s. See whether the operator runs; --exec needs none", token.User(), timeout, last)
+	return nil, fmt.Errorf("no token for %s after %s: %s. Check whether the operator runs, or use --exec, which does not need it", token.User(), timeout, last)
 }

@@ -104,12 +104,12 @@ func TestATokenThatNobodyIssues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fails("name one by --controller, of a, b", all, "token", "alice")
+	fails("choose one with --controller: a, b", all, "token", "alice")
 	fails("there is no Controller c", all, "token", "alice", "--controller=c")
-	fails("no token for alice after 200ms: the operator has not looked at it", all, "token", "alice", "--controller=a", "--timeout=200ms")
-	fails("you lack the right to create tokens.slinky.slurm.net, to delete tokens.slinky.slurm.net, to get secrets. Have a Role grant it to you, or use --exec",
+	fails("no token for alice after 200ms: the operator has not handled it yet", all, "token", "alice", "--controller=a", "--timeout=200ms")
+	fails("you lack the right to create tokens.slinky.slurm.net, to delete tokens.slinky.slurm.net, to get secrets. Ask for a Role that allows it, or use --exec",
 		kubeconfig("some", tokenRights()[0], tokenRights()[2]), "token", "alice", "--controller=a")
-	fails("you lack the right to get pods/exec, to create pods/exec. Have a Role grant it to you, or leave out --exec",
+	fails("you lack the right to get pods/exec, to create pods/exec. Ask for a Role that allows it, or leave out --exec",
 		kubeconfig("lister", "list :pods"), "token", "alice", "--exec")
 	var left slinkyv1beta1.TokenList
 	if err := c.List(t.Context(), &left, client.InNamespace(server.Namespace)); err != nil {
@@ -140,10 +140,10 @@ func TestATokenIsIssuedByScontrol(t *testing.T) {
 		"as data":            {[]string{"alice", "--login=a", "-o", "yaml"}, 0, "expiresAt: \"2026-11-25T12:15:00Z\"\ntoken: scontrol,token,username=alice,lifespan=900\nusername: alice\n", ""},
 		"slurmctld refuses":  {[]string{"alice", "--login=b"}, 1, "", "running scontrol in container login of pod " + server.Namespace + "/b-0: command terminated with exit code 1: a complaint"},
 		"it says nothing":    {[]string{"alice", "--login=c"}, 1, "", "it printed no line SLURM_JWT=…"},
-		"of several pods":    {[]string{"alice"}, 1, "", "name one by --login, of a, b, c"},
+		"of several pods":    {[]string{"alice"}, 1, "", "choose one with --login: a, b, c"},
 		"with a Controller":  {[]string{"alice", "--controller=x"}, 1, "", "--controller is for Token objects"},
-		"an option as user":  {[]string{"--", "a b"}, 1, "", `user "a b": name a user`},
-		"less than a second": {[]string{"alice", "--lifespan=1ms"}, 1, "", "it has to be a second at least"},
+		"an option as user":  {[]string{"--", "a b"}, 1, "", `user "a b": a user name has only`},
+		"less than a second": {[]string{"alice", "--lifespan=1ms"}, 1, "", "it must be at least 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t.Context(), t, program(), append([]string{kubeconfig, "token", "--exec"}, tc.args...)...).check(t, tc.code)

@@ -25,10 +25,10 @@ import (
 
 const topHelp = `Shows what jobs use: CPUs, memory and GPUs of each Slurm node, or of each partition, as ALLOCATED/TOTAL, and how many jobs there are.
 
-On a terminal it is shown anew every --interval, until Ctrl-C. Otherwise it is shown once; --watch shows it again and again.
+On a terminal it is refreshed every --interval until Ctrl-C. Otherwise it is shown once, unless --watch is given.
 
-It asks Slurm by scontrol and squeue in a login pod, for which you need the rights to list pods, and to get and create pods/exec. With the
-right to list pods alone, "top nodes" shows the states that the operator has written on the worker pods, and says so.
+It asks Slurm with scontrol and squeue in a login pod, for which you need the rights to list pods, and to get and create pods/exec. With only
+the right to list pods, "top nodes" shows the states that the operator has written on the worker pods, and prints a warning.
 
 Exit codes: 0 it was shown, 1 an error.`
 
@@ -65,7 +65,7 @@ func (s *session) topCommand(ctx context.Context) *cobra.Command {
 		Annotations: map[string]string{remoteAnnotation: ""},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if interval < 100*time.Millisecond {
-				return fmt.Errorf("--interval=%s: it has to be 100ms at least", interval)
+				return fmt.Errorf("--interval=%s: it must be at least 100ms", interval)
 			}
 			c, err := s.connect()
 			if err != nil {
@@ -87,9 +87,9 @@ func (s *session) topCommand(ctx context.Context) *cobra.Command {
 		},
 	}
 	output.addTo(command)
-	command.Flags().BoolVar(&once, "once", false, "Show it once, on a terminal, too.")
-	command.Flags().BoolVarP(&watch, "watch", "w", false, "Show it again and again, also when the output is no terminal.")
-	command.Flags().DurationVar(&interval, "interval", 5*time.Second, "How often it is shown anew; 100ms at least. Each time slurmctld is asked twice.")
+	command.Flags().BoolVar(&once, "once", false, "Show it once, even on a terminal.")
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "Refresh until Ctrl-C, even if the output is not a terminal.")
+	command.Flags().DurationVar(&interval, "interval", 5*time.Second, "Time between two refreshes, at least 100ms. Each refresh sends two requests to slurmctld.")
 	command.MarkFlagsMutuallyExclusive("once", "watch")
 	return command
 }
@@ -101,7 +101,7 @@ func (t *topper) write(text []byte) error {
 	return nil
 }
 
-// follow shows it anew until the context ends.
+// follow refreshes it until the context ends.
 func (t *topper) follow(ctx context.Context, interval time.Duration, terminal bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -167,7 +167,7 @@ func (t *topper) choose(ctx context.Context) error {
 		return denied("asking Slurm", t.namespace, lacks, "")
 	}
 	t.fromPods = true
-	fmt.Fprintf(t.Streams.ErrOut, "Warning: Slurm is not asked, and only states are shown: you lack the right to %s\n", strings.Join(lacks, ", to "))
+	fmt.Fprintf(t.Streams.ErrOut, "Warning: only states of nodes are shown; to ask Slurm, you lack the right to %s\n", strings.Join(lacks, ", to "))
 	return nil
 }
 

@@ -49,7 +49,7 @@ func podOfNode(ctx context.Context, c *connection, name string) (*corev1.Pod, er
 		for _, p := range found {
 			names = append(names, p.Name)
 		}
-		return nil, fmt.Errorf("several pods in namespace %s are Slurm node %s, of several clusters: name one of the pods %s", c.namespace, name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("several clusters in namespace %s have a Slurm node %s: name one of the pods %s", c.namespace, name, strings.Join(names, ", "))
 	}
 	return &found[0], nil
 }
@@ -61,7 +61,7 @@ func workerPod(ctx context.Context, c *connection, name string) (*corev1.Pod, er
 		return nil, fmt.Errorf("reading pod %s/%s: %w", c.namespace, name, err)
 	}
 	if pod.Labels[labelName] != slinkyv1beta1.NameSlurmd {
-		return nil, fmt.Errorf("pod %s/%s is no worker: label %s is not %s", c.namespace, name, labelName, slinkyv1beta1.NameSlurmd)
+		return nil, fmt.Errorf("pod %s/%s is not a worker: label %s is not %s", c.namespace, name, labelName, slinkyv1beta1.NameSlurmd)
 	}
 	return &pod, nil
 }

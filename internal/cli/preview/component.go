@@ -56,7 +56,7 @@ func (m *maker) controllerOf(ctx context.Context, of client.Object, ref slinkyv1
 		return nil, err
 	}
 	if !found {
-		m.note(of, "nothing is made of it before Controller %s is there", ref.Name)
+		m.note(of, "the operator makes nothing from it until Controller %s exists", ref.Name)
 		return nil, nil
 	}
 	return c, nil
@@ -70,7 +70,7 @@ func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigM
 	config := &corev1.ConfigMap{}
 	found, err := m.get(ctx, of.GetNamespace(), ref.Name, config)
 	if err == nil && !found {
-		m.note(of, "ConfigMap %s is not known; it counts as empty", ref.Name)
+		m.note(of, "ConfigMap %s is not in the files and is treated as empty", ref.Name)
 	}
 	return config.Data[ref.Key], err
 }
@@ -85,7 +85,7 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 		case err != nil:
 			return err
 		case !found:
-			m.note(c, "nothing is made of it before Accounting %s is there", ref.Name)
+			m.note(c, "the operator makes nothing from it until Accounting %s exists", ref.Name)
 			return nil
 		}
 		in.Accounting = accounting
@@ -258,7 +258,7 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 // place returns where the worker is that stands for all; nil when there is none.
 func (m *maker) place(n *slinkyv1beta1.NodeSet) *nodeset.Place {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
-		m.note(n, "one worker is shown, of a Kubernetes node %s; there is one for each that fits", Unknown)
+		m.note(n, "one worker is shown, on a Kubernetes node called %s; each matching node gets one", Unknown)
 		return &nodeset.Place{Node: Unknown, Hostname: Unknown}
 	}
 	switch replicas := n.Replicas(); {
@@ -266,7 +266,7 @@ func (m *maker) place(n *slinkyv1beta1.NodeSet) *nodeset.Place {
 		m.note(n, "it has no workers")
 		return nil
 	case replicas > 1:
-		m.note(n, "one worker is shown, of %d", replicas)
+		m.note(n, "one of %d workers is shown", replicas)
 	}
 	return &nodeset.Place{}
 }

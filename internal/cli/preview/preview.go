@@ -128,7 +128,7 @@ func (m *maker) compose(ctx context.Context, o client.Object) error {
 	case *nebiusv1alpha1.NodeConfigurator:
 		return m.nodeConfigurator(o)
 	case *nebiusv1alpha1.ActiveCheck, *nebiusv1alpha1.JailedConfig, *nebiusv1alpha1.NodeSetPowerState:
-		m.note(o, "what becomes of it depends on the cluster, and is not shown")
+		m.note(o, "what the operator makes from it depends on the cluster and is not shown")
 	}
 	return nil
 }
