@@ -33,7 +33,7 @@ func TestMistakesInTheCommandLineAreNamed(t *testing.T) {
 		"--max-concurrent-reconciles=0":     "must be at least 1",
 		"--cluster-name=":                   "must not be empty",
 		"--log-level=loud":                  "loud",
-		"--give-config-directory=slurm":     "is not UID:GID",
+		"--give-config-directory=slurm":     "does not have the form UID:GID",
 		"write":                             `unexpected argument "write"`,
 		"--reconfigure-poll-interval=never": "never",
 	} {

@@ -70,7 +70,7 @@ func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigM
 	config := &corev1.ConfigMap{}
 	found, err := m.get(ctx, of.GetNamespace(), ref.Name, config)
 	if err == nil && !found {
-		m.note(of, "ConfigMap %s is not in the files and is treated as empty", ref.Name)
+		m.note(of, "ConfigMap %s was not found and is treated as empty", ref.Name)
 	}
 	return config.Data[ref.Key], err
 }
@@ -143,7 +143,7 @@ func (m *maker) files(ctx context.Context, c *slinkyv1beta1.Controller, files *r
 				return err
 			}
 			if !found {
-				m.note(c, "ConfigMap %s is not known; its files are left out", ref.Name)
+				m.note(c, "ConfigMap %s was not found; its files are left out", ref.Name)
 			}
 			for name, content := range config.Data {
 				*list.to = append(*list.to, rendercontroller.File{ConfigMap: ref.Name, Name: name, Content: content})
