@@ -105,5 +105,5 @@ func cycle(check *nebiusv1alpha1.ActiveCheck, checks map[string]*nebiusv1alpha1.
 		return nil
 	}
 	return problem.List{problem.Errorf(dependsOnPath, nebiusv1alpha1.ReasonInvalidSpec,
-		"%s: each waits for the next, so that none ever runs; take one of them away", strings.Join(found, " -> "))}
+		"%s: each waits for the next, so none ever runs; remove one of these dependencies", strings.Join(found, " -> "))}
 }

@@ -58,7 +58,7 @@ type Conclusion struct {
 }
 
 // notSubmitted is the message of a run that could not be submitted in time.
-const notSubmitted = "the deadline of spec.activeDeadlineSeconds was over"
+const notSubmitted = "spec.activeDeadlineSeconds had passed"
 
 // PlanRun returns the next step of a run. A check with mistakes submits nothing; jobs that are submitted are followed all
 // the same.

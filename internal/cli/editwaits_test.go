@@ -50,7 +50,7 @@ func TestDiffShowsWhichJobsNeedAPartitionThatGoes(t *testing.T) {
 	if got := diff(all, before+old, 0); strings.Contains(got, "slurm.conf keeps") {
 		t.Errorf("of an edit that takes nothing away it says %q", got)
 	}
-	const keeps = "Note: Controller/demo: slurm.conf keeps partitions old until no job needs them, with State=DRAIN: "
+	const keeps = "Note: Controller/demo: slurm.conf keeps partitions old until no job needs them. They have State=DRAIN: "
 	for _, tt := range []struct{ name, kubeconfig, want string }{
 		{"without the right to ask", few, "which jobs need them is not known: you lack the right to list pods, to get pods/exec, to create pods/exec"},
 		{"without a login pod", all, "which jobs need them is not known: there is no login pod in namespace " + server.Namespace},
@@ -69,7 +69,7 @@ func TestDiffShowsWhichJobsNeedAPartitionThatGoes(t *testing.T) {
 	if !strings.Contains(got, keeps) || !strings.Contains(got, "jobs of old: 2 running, 1 pending, 1 held (job 812 ends last, by 2026-11-25T16:00:00Z)\n") {
 		t.Errorf("it says %q", got)
 	}
-	digest := regexp.MustCompile(`annotation coxswain\.dev/end-jobs=(\S+) has`).FindStringSubmatch(got)
+	digest := regexp.MustCompile(`annotation coxswain\.dev/end-jobs=(\S+) ends`).FindStringSubmatch(got)
 	if digest == nil {
 		t.Fatalf("it names no annotation: %q", got)
 	}

@@ -19,7 +19,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 }
 
 func ready() metav1.Condition {
-	return condition("Ready", metav1.ConditionTrue, "Available", "everything is as the spec says")
+	return condition("Ready", metav1.ConditionTrue, "Available", "everything matches the spec")
 }
 
 func named(name string) metav1.ObjectMeta {
@@ -71,7 +71,7 @@ func demoWorkers() *slinkyv1beta1.NodeSet {
 		Conditions: []metav1.Condition{
 			condition("Ready", metav1.ConditionFalse, "PodsNotReady", "29 of 30 workers are ready"),
 			condition("DrainsByChecksPaused", metav1.ConditionTrue, "LimitReached",
-				"3 of 30 workers are out of service for checks, and --max-nodes-drained-by-checks allows 3; checks want 2 more out: worker-[4,7]"),
+				"checks have taken 3 of 30 workers out of service, and --max-nodes-drained-by-checks allows 3; 2 more wait to be taken out: worker-[4,7]"),
 		},
 		OutOfService: []slinkyv1beta1.NodeSetOutOfService{
 			{Reason: "HeldBySomebody", Count: 1, Nodes: "worker-9", Since: &held},

@@ -45,7 +45,7 @@ func planned() *slinkyv1beta1.NodeSet {
 	workers.Status.NodeSetHash = "new"
 	workers.Status.Planned = 40
 	workers.Status.Plan = []slinkyv1beta1.NodeSetStep{
-		{Pod: "demo-worker-4", Action: "Retire", Cause: "update", Message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-25T14:20:00Z"},
+		{Pod: "demo-worker-4", Action: "Retire", Cause: "update", Message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends no later than 2026-11-25T14:20:00Z"},
 		{Pod: "demo-worker-30", Action: "Create", Message: "its predecessor is still there"},
 	}
 	return workers
@@ -65,9 +65,9 @@ func workers() []client.Object {
 		slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeadline: "2026-11-25T14:20:00Z",
 	}
 	says(going, slinkyv1beta1.PodConditionOutOfService, corev1.ConditionTrue, "Retiring",
-		"drained by slurm since 2026-11-25T09:30:01Z: slurm-operator: Pod was cordoned pending termination; the pod is deleted when nothing runs on it: condition coxswain.dev/Retiring")
+		"drained by slurm since 2026-11-25T09:30:01Z: slurm-operator: Pod was cordoned pending termination; the pod is deleted when nothing runs on it, see condition coxswain.dev/Retiring")
 	says(going, slinkyv1beta1.PodConditionRetiring, corev1.ConditionTrue, "WaitingForJobs",
-		"waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-25T14:20:00Z")
+		"waiting for 2 jobs, the last of which is job 812 of alice, which ends no later than 2026-11-25T14:20:00Z")
 
 	broken := workerOf("demo-worker-5", "worker-5", "Idle", "InvalidReg")
 	says(broken, slinkyv1beta1.PodConditionNeedsAttention, corev1.ConditionTrue, "InvalidRegistration", "slurmd offers 1 GPU, and the record of the node wants 8")

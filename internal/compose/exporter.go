@@ -53,7 +53,7 @@ func (c *composer) exporter() *appsv1.Deployment {
 	spec := c.spec.SlurmNodes.Exporter
 	c.dropFilter(true, &spec.K8sNodeFilterName, exporterPath)
 	if !hasExporter(&spec) {
-		c.ignore(spec.Enabled, exporterPath+".enabled (with exporter.image, of an exporter of the first generation; use exporterContainer)")
+		c.ignore(spec.Enabled, exporterPath+".enabled (with exporter.image, which is for the first generation of exporters; use exporterContainer)")
 		return nil
 	}
 	if old := spec.Exporter; old != nil { //nolint:staticcheck // deprecated, and told of
@@ -173,7 +173,7 @@ func (c *composer) exporterArgs(spec *nebiusv1.Exporter, port int32, tokenFile s
 	}
 	if interval := spec.CollectionInterval; interval != "" {
 		if d, err := model.ParseDuration(interval); err != nil || time.Duration(d) < minCollectionInterval {
-			c.fail(exporterPath+".collectionInterval", "must be a second at least, as in 30s")
+			c.fail(exporterPath+".collectionInterval", "must be at least 1s, such as 30s")
 		}
 		args = append(args, "--collection-interval="+interval)
 	}

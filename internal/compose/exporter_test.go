@@ -88,7 +88,7 @@ func TestTheExportersProgramGetsWhatTheSpecSays(t *testing.T) {
 		},
 		"an interval that is too short": {
 			change:  func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Exporter.CollectionInterval = "500ms" },
-			problem: "spec.slurmNodes.exporter.collectionInterval: must be a second at least, as in 30s",
+			problem: "spec.slurmNodes.exporter.collectionInterval: must be at least 1s, such as 30s",
 		},
 		"jobs of slurmdbd": {
 			change: func(c *nebiusv1.SlurmCluster) {

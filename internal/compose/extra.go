@@ -38,7 +38,7 @@ func (c *composer) addExtra(slurmd *corev1.Container, worker *nebiusv1.Worker) {
 		return "$(" + name + ")"
 	})
 	slurmd.Args = append(slurmd.Args, "--extra", text)
-	c.note(len(unknown) > 0, workerPath+".slurmNodeExtra: the container has no variable "+strings.Join(unknown, ", ")+", which stands for nothing there")
+	c.note(len(unknown) > 0, workerPath+".slurmNodeExtra: left empty, because the container has no such variable: "+strings.Join(unknown, ", "))
 }
 
 // contractVariables are the variables of Soperator's slurmd (docs/contributors/predecessors/soperator-objects.md#variables-of-workers) that

@@ -20,7 +20,7 @@ func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 		"one that is there twice":      {text: "$INSTANCE_ID$INSTANCE_ID", want: "$(INSTANCE_ID)$(INSTANCE_ID)", env: "INSTANCE_ID"},
 		"one of the user":              {text: "rack=$RACK", want: "rack=$(RACK)"},
 		"the memory":                   {text: "$SLURM_REAL_MEMORY", want: "$(SLURM_REAL_MEMORY)", env: "SLURM_REAL_MEMORY"},
-		"one that nobody has":          {text: "a$NOBODY b", want: "a b", note: "the container has no variable NOBODY"},
+		"one that nobody has":          {text: "a$NOBODY b", want: "a b", note: "the container has no such variable: NOBODY"},
 		"a command of a shell":         {text: "$(reboot) `reboot`", want: "$$(reboot) `reboot`"},
 		"a variable of the kubelet":    {text: "$(INSTANCE_ID)", want: "$$(INSTANCE_ID)"},
 		"dollar signs at odd places":   {text: "$ $$ 5$ ${} ${A", want: "$$ $$$$ 5$$ $${} $${A"},

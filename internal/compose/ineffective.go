@@ -63,7 +63,7 @@ func (c *composer) unconfined() {
 		profiles = append(profiles, nodes.Exporter.ExporterContainer.AppArmorProfile)
 	}
 	c.note(slices.Contains(profiles, unconfined),
-		"appArmorProfile: unconfined is the container runtime's own profile; only slurmd, whose container is privileged, is without any")
+		"appArmorProfile: unconfined here means the container runtime's default profile; only slurmd runs without one, because its container is privileged")
 }
 
 func hasNodePort(t corev1.ServiceType) bool {

@@ -204,7 +204,7 @@ func TestMistakesInNodeSets(t *testing.T) {
 			want: []string{
 				"spec.nodeConfig.gresConfig[0]: the line is for the nodes of this NodeSet; remove NodeName",
 				`spec.nodeConfig.gresConfig[1]: "nonsense": this is not Key=Value`,
-				"spec.nodeConfig.gresConfig[2]: NodeName=n Nodes: NodeName is not known to have this option; did you mean Cores?",
+				"spec.nodeConfig.gresConfig[2]: NodeName=n Nodes: NodeName has no option of this name that the operator knows; did you mean Cores?",
 			},
 		},
 		"a feature that a shell would touch": {

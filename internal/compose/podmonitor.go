@@ -106,7 +106,7 @@ func (c *composer) checkTarget(rule any, path string) {
 	switch strings.ToLower(text("action")) {
 	case "", "replace", "hashmod", "lowercase", "uppercase":
 		if target := text("targetLabel"); mayBeInternal(target) {
-			c.fail(path+".targetLabel", "must not begin with __ (but for __tmp) or with a part of another label: such a label says what Prometheus scrapes; it is %q", target)
+			c.fail(path+".targetLabel", "must not begin with __ (except __tmp) or with a capture group such as ${1}: such a label decides what Prometheus scrapes; it is %q", target)
 		}
 	case "labelmap":
 		name, whole := text("replacement"), text("replacement") == "" || text("replacement") == "$1" || text("replacement") == "${1}"
@@ -114,7 +114,7 @@ func (c *composer) checkTarget(rule any, path string) {
 			return
 		}
 		if whole || mayBeInternal(name) {
-			c.fail(path+".replacement", "may make labels that begin with __, which say what Prometheus scrapes: let it begin with letters, as in pod_$1, "+
+			c.fail(path+".replacement", "may make labels that begin with __, which decide what Prometheus scrapes: begin it with letters, such as pod_$1, "+
 				"or the regex with a prefix such as __meta_kubernetes_pod_label_ and a group")
 		}
 	}

@@ -342,7 +342,7 @@ func TestWhatAJobTellsIsRepeated(t *testing.T) {
 		"nothing yet":                 {want: "Job demo-populate-jail: its pod has not begun yet"},
 		"a text of somebody else":     {told: `three`, want: "Job demo-populate-jail: its pod has not begun yet"},
 		"all of it":                   {kind: batchv1.JobComplete, told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail is complete: 3 files, 5 bytes in 7 s"},
-		"the jail was filled already": {kind: batchv1.JobComplete, told: `{"files":0,"bytes":0,"seconds":0}`, want: "Job demo-populate-jail is complete: it has nothing to tell of what it did"},
+		"the jail was filled already": {kind: batchv1.JobComplete, told: `{"files":0,"bytes":0,"seconds":0}`, want: "Job demo-populate-jail is complete: it did not report what it copied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := jailedCluster()

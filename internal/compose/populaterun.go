@@ -238,9 +238,9 @@ func (p *populating) decide(mode nebiusv1.MaintenanceMode, entering bool) (makes
 	switch mode {
 	case nebiusv1.MaintenanceSkipPopulateJail:
 		p.keeps, p.pauses = job != nil, p.overwriting()
-		p.reason, p.message = nebiusv1.ReasonSkipped, "spec.maintenance is skipPopulateJail: the jail is taken to be filled by other means"
+		p.reason, p.message = nebiusv1.ReasonSkipped, "spec.maintenance is skipPopulateJail: the jail is assumed to be filled by other means"
 		if p.awaits {
-			p.message += ", as soon as Job " + job.Name + " has ended, which is filling it. If that Job cannot go on, delete it"
+			p.message += " once Job " + job.Name + ", which is still filling it, has ended. If that Job cannot continue, delete it"
 		}
 		return false
 	case nebiusv1.MaintenanceDownscale:
@@ -254,7 +254,7 @@ func (p *populating) decide(mode nebiusv1.MaintenanceMode, entering bool) (makes
 		return false
 	case nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail:
 		if entering && job != nil {
-			p.waits("the Job of before is deleted, so that another one overwrites the jail")
+			p.waits("the previous Job is being deleted; the next one overwrites the jail")
 			return false
 		}
 	}
@@ -329,14 +329,14 @@ func (p *populating) tell() {
 	log := strings.Join(strings.FieldsFunc(p.seen.Log, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	switch {
 	case p.complete:
-		p.reason, p.message = nebiusv1.ReasonPopulated, "Job "+job.Name+" is complete: "+orElse(far, "it has nothing to tell of what it did")
+		p.reason, p.message = nebiusv1.ReasonPopulated, "Job "+job.Name+" is complete: "+orElse(far, "it did not report what it copied")
 	case p.failed:
 		p.reason = nebiusv1.ReasonPopulateFailed
-		p.message = fmt.Sprintf("Job %s has failed: %s. Correct what it names, and delete the Job: the next one goes on where it ended", job.Name, orElse(log, "its log is gone"))
+		p.message = fmt.Sprintf("Job %s has failed: %s. Correct the cause and delete the Job; the next one continues where it stopped", job.Name, orElse(log, "its log is gone"))
 	default:
 		p.reason, p.message = nebiusv1.ReasonPopulating, "Job "+job.Name+": "+orElse(far, "its pod has not begun yet")
 		if job.Status.Failed > 0 {
-			p.message += fmt.Sprintf("; attempt %d, the one before ended with: %s", job.Status.Failed+1, orElse(log, "no word"))
+			p.message += fmt.Sprintf("; attempt %d, the previous one ended with: %s", job.Status.Failed+1, orElse(log, "no message"))
 		}
 	}
 }

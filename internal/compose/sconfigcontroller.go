@@ -60,7 +60,7 @@ func (c *composer) sConfigController() *appsv1.Deployment {
 	if !hasSConfigController(c.spec) || c.spec.Maintenance.Downscaled() || c.out.Jail.Paused {
 		replicas = 0
 	}
-	c.note(spec.Node.Size != nil && *spec.Node.Size > 1, sConfigPath+".node.size: one pod writes files, and is made anew if it is lost; no others stand by")
+	c.note(spec.Node.Size != nil && *spec.Node.Size > 1, sConfigPath+".node.size: only one pod runs, and it is created again if it is lost; there are no standby pods")
 	template := c.sConfigPod(spec, *volume)
 	out := &appsv1.Deployment{
 		ObjectMeta: c.meta(c.cluster.SConfigControllerName(), sConfigComponent),

@@ -59,7 +59,7 @@ func (c *composer) followsNetwork() bool {
 // have when a cluster starts.
 func (c *composer) refusesBlocks() bool { return c.isRelease2411() }
 
-// isRelease2411 reports whether slurmctld is of release 24.11, by the name of its image.
+// isRelease2411 reports whether slurmctld has release 24.11, by the name of its image.
 func (c *composer) isRelease2411() bool {
 	return strings.Contains(c.spec.SlurmNodes.Controller.Slurmctld.Image, "24.11")
 }

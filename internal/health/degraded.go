@@ -90,7 +90,7 @@ var degradations = rule.List[*Node, Step]{
 			Name: "a tenth of the nodes with workers is degraded already, and at least one is", Does: "nothing, and say so", Why: "a file system that hangs looks like this on all nodes, and no reboot helps there",
 			When: func(n *Node) bool { return !n.Others.mayBegin(n.Others.Degraded) },
 			Then: func(n *Node) Step {
-				return Step{Event: Event{Warning: true, Reason: "TooManyDegraded", Message: fmt.Sprintf("%d of %d nodes with workers are degraded already; this one waits for them", n.Others.Degraded, n.Others.All+1)}}
+				return Step{Event: Event{Warning: true, Reason: "TooManyDegraded", Message: fmt.Sprintf("%d of %d nodes with workers are degraded already; this one waits until there are fewer", n.Others.Degraded, n.Others.All+1)}}
 			},
 		},
 		{
@@ -132,7 +132,7 @@ func (n *Node) ignored() bool {
 
 // withdraw takes the request back.
 func (n *Node) withdraw() Step {
-	const message = "no rebooter works on the node: it needs a NodeConfigurator, and rights for its ServiceAccount"
+	const message = "no rebooter acts on the node: it needs a NodeConfigurator, and its ServiceAccount needs rights"
 	if n.asked() {
 		return both(corev1.ConditionFalse, ReasonNoRebooter, message, ReasonNoRebooter, message)
 	}

@@ -111,7 +111,7 @@ func (n *Node) endMaintenance() Step {
 func (n *Node) lackRebooter() Step {
 	return Step{Again: n.Rebooter.readyAt(minRebooterReady), Event: Event{
 		Warning: true, Reason: ReasonNoRebooter,
-		Message: "all workers are drained and have no jobs, and no rebooter is ready that could drain the Kubernetes node: it needs a NodeConfigurator, or somebody drains and deletes the Node",
+		Message: "all workers are drained and have no jobs, but no rebooter is ready to drain the Kubernetes node. Make a NodeConfigurator for it, or drain and delete the Node by hand",
 	}}
 }
 

@@ -39,7 +39,7 @@ var suspicions = rule.List[*Node, Step]{
 			Name: "checks suspect a tenth of the nodes with workers already, and at least one", Does: "nothing, and say so", Why: "a check that is wrong fails on all of them",
 			When: func(n *Node) bool { return !n.Others.mayBegin(n.Others.Suspected) },
 			Then: func(n *Node) Step {
-				return Step{Event: Event{Warning: true, Reason: "TooManySuspected", Message: fmt.Sprintf("%d of %d nodes with workers are suspected to be broken already; this one waits for them", n.Others.Suspected, n.Others.All+1)}}
+				return Step{Event: Event{Warning: true, Reason: "TooManySuspected", Message: fmt.Sprintf("%d of %d nodes with workers are suspected to be broken already; this one waits until there are fewer", n.Others.Suspected, n.Others.All+1)}}
 			},
 		},
 		{

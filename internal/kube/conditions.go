@@ -111,8 +111,8 @@ func (s Summary) Write(conditions *[]metav1.Condition) {
 	}
 	all := append(slices.Clip(stalled), moving...)
 	s.set(conditions, ConditionReady, len(all) == 0, all, cmp.Or(s.ReadyReason, ReasonAvailable), s.readyMessage())
-	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonReconciled, "nothing is on its way")
-	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonReconciled, "nothing needs a person")
+	s.set(conditions, ConditionReconciling, len(moving) > 0, moving, ReasonReconciled, "nothing is in progress")
+	s.set(conditions, ConditionStalled, len(stalled) > 0, stalled, ReasonReconciled, "nothing needs attention")
 }
 
 // open is everything that keeps the object from being ready, parts in the form of problems.
@@ -128,7 +128,7 @@ func (s Summary) open() problem.List {
 
 func (s Summary) readyMessage() string {
 	if len(s.Parts) == 0 {
-		return "everything is as the spec says"
+		return "everything matches the spec"
 	}
 	messages := make([]string, len(s.Parts))
 	for i, part := range s.Parts {

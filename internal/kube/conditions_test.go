@@ -37,13 +37,13 @@ func TestSummary(t *testing.T) {
 		want    []string
 	}{
 		{"nothing to do is ready", Summary{}, []string{
-			"Ready=True Available: everything is as the spec says", "Reconciling=False Reconciled: nothing is on its way", "Stalled=False Reconciled: nothing needs a person",
+			"Ready=True Available: everything matches the spec", "Reconciling=False Reconciled: nothing is in progress", "Stalled=False Reconciled: nothing needs attention",
 		}},
 		{"all parts ready is ready", Summary{Parts: []Part{up, done}}, []string{
-			"Ready=True Available: controller is ready; workers: 3 of 3 pods are ready", "Reconciling=False Reconciled: nothing is on its way", "Stalled=False Reconciled: nothing needs a person",
+			"Ready=True Available: controller is ready; workers: 3 of 3 pods are ready", "Reconciling=False Reconciled: nothing is in progress", "Stalled=False Reconciled: nothing needs attention",
 		}},
 		{"a part on its way is reconciling", Summary{Parts: []Part{up, coming}}, []string{
-			"Ready=False PodsNotReady: workers: 1 of 3 pods is ready", "Reconciling=True PodsNotReady: workers: 1 of 3 pods is ready", "Stalled=False Reconciled: nothing needs a person",
+			"Ready=False PodsNotReady: workers: 1 of 3 pods is ready", "Reconciling=True PodsNotReady: workers: 1 of 3 pods is ready", "Stalled=False Reconciled: nothing needs attention",
 		}},
 		{"a mistake stalls, and gives Ready its reason", Summary{Parts: []Part{up, coming}, Problems: problem.List{mistake}}, []string{
 			"Ready=False InvalidConfig: spec.extraConf: line 3 has no value; workers: 1 of 3 pods is ready",
@@ -51,12 +51,12 @@ func TestSummary(t *testing.T) {
 			"Stalled=True InvalidConfig: spec.extraConf: line 3 has no value",
 		}},
 		{"a stalled part stalls the whole", Summary{Parts: []Part{broken}}, []string{
-			"Ready=False ImmutableField: login: cannot change", "Reconciling=False Reconciled: nothing is on its way", "Stalled=True ImmutableField: login: cannot change",
+			"Ready=False ImmutableField: login: cannot change", "Reconciling=False Reconciled: nothing is in progress", "Stalled=True ImmutableField: login: cannot change",
 		}},
 		{"what is missing and may appear does not stall", Summary{Problems: problem.List{missing}}, []string{
 			"Ready=False SecretNotFound: spec.jwtKeyRef: Secret a does not exist yet",
 			"Reconciling=True SecretNotFound: spec.jwtKeyRef: Secret a does not exist yet",
-			"Stalled=False Reconciled: nothing needs a person",
+			"Stalled=False Reconciled: nothing needs attention",
 		}},
 	}
 	for _, tt := range tests {
@@ -137,7 +137,7 @@ func TestMistakesAreToldOnceAndAgainWhenTheyChange(t *testing.T) {
 		{"a mistake", Summary{Problems: mistake("100% wrong")}, []string{"Warning InvalidConfig spec.x: 100% wrong"}},
 		{"the same mistake", Summary{Problems: mistake("100% wrong")}, nil},
 		{"another mistake", Summary{Problems: mistake("still wrong")}, []string{"Warning InvalidConfig spec.x: still wrong"}},
-		{"put right", Summary{}, []string{"Normal Available everything is as the spec says"}},
+		{"put right", Summary{}, []string{"Normal Available everything matches the spec"}},
 		{"at rest", Summary{}, nil},
 	}
 	var conditions []metav1.Condition

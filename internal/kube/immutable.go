@@ -61,7 +61,7 @@ type RejectedError struct {
 
 // Error implements error.
 func (e *RejectedError) Error() string {
-	return fmt.Sprintf("the API server refuses %s, correct what it names: %v", e.Object, e.Err)
+	return fmt.Sprintf("the API server refuses %s; correct the cause: %v", e.Object, e.Err)
 }
 
 // Unwrap returns the server's answer.
@@ -108,11 +108,11 @@ func immutableChange(want intent, live map[string]any) *ImmutableError {
 func wayOut(kind string) string {
 	switch kind {
 	case "StatefulSet":
-		return "delete it with \"kubectl delete --cascade=orphan\" (its pods keep running) and it is made anew"
+		return "delete it with \"kubectl delete --cascade=orphan\" (its pods keep running) and it is created again"
 	case "PersistentVolumeClaim":
-		return "undo the change, or save the data, delete the claim and it is made anew"
+		return "undo the change, or save the data, delete the claim and it is created again"
 	default:
-		return "undo the change, or delete it and it is made anew"
+		return "undo the change, or delete it and it is created again"
 	}
 }
 

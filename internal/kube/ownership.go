@@ -37,7 +37,7 @@ func (e *ConflictError) Error() string {
 	if e.Holder != (Ref{}) {
 		return fmt.Sprintf("%s is controlled by %s, so %s cannot use it; delete it or choose another name", e.Object, e.Holder, e.Owner)
 	}
-	return fmt.Sprintf("%s exists and was not made for %s; delete it, or give it the labels of ours to hand it over", e.Object, e.Owner)
+	return fmt.Sprintf("%s exists and was not made for %s; delete it, or add the operator's labels to it to hand it over", e.Object, e.Owner)
 }
 
 // As makes the conflict a problem for problem.FromError: it stays until somebody acts.

@@ -137,7 +137,7 @@ func (j *leavingJobs) count(ctx context.Context, client *rest.Client, names []st
 		return need.Answer{}, false
 	}
 	if jobs := diag.JobsRunning + diag.JobsPending; jobs > maxJobsCounted {
-		return need.Answer{Unknown: "more than " + strconv.Itoa(maxJobsCounted) + " jobs run or wait, which are too many to be looked at"}, true
+		return need.Answer{Unknown: "more than " + strconv.Itoa(maxJobsCounted) + " jobs run or wait, too many to count"}, true
 	}
 	known, err := j.records.collect(ctx, recordsForCount())
 	if err != nil || known.Taken.IsZero() {

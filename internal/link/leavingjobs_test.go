@@ -72,7 +72,7 @@ func TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber(t *testing.T) {
 		s.ResetCounters()
 		l.needs.leave([]string{"other"})
 		after(10 * time.Minute)
-		tellsOf(t, l, "which jobs need them is not known: more than 3000 jobs run or wait, which are too many to be looked at")
+		tellsOf(t, l, "which jobs need them is not known: more than 3000 jobs run or wait, too many to count")
 		calls := s.Counters().Calls
 		if calls["GET jobs/state"]+calls["GET job"]+calls["GET jobs"] > 0 || calls["GET diag"] > 31 {
 			t.Errorf("it asks for %v", calls)

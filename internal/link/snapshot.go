@@ -335,7 +335,7 @@ func (s *Snapshot) judge(now time.Time) {
 		}
 		if now.Sub(s.lostSince) < suspectTimeout {
 			s.Trust, s.Unauthorized = Suspect, false
-			s.Why = fmt.Sprintf("Slurm lists %d nodes, where it listed %d; this is believed when it stays so until %s",
+			s.Why = fmt.Sprintf("Slurm lists %d nodes and listed %d before; the operator accepts this if it stays so until %s",
 				len(s.nodes), expected, s.lostSince.Add(suspectTimeout).UTC().Format(time.RFC3339))
 			return
 		}

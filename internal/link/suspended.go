@@ -119,7 +119,7 @@ func (w *writer) deletable(ctx context.Context, nodes []string) (good []string, 
 	for _, name := range nodes {
 		switch {
 		case table.partial:
-			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "whether jobs are suspended there cannot be told"}
+			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "it is not known whether suspended jobs are on the node"}
 		case len(table.of[name]) > 0:
 			failures[name] = &rest.Error{Kind: rest.Refused, Code: rest.CodeNodesBusy, Message: fmt.Sprintf("job %d is there", table.of[name][0].ID)}
 		default:

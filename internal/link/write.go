@@ -125,7 +125,7 @@ func (c change) retriable(s *Snapshot, nodes []string) (possible []string, failu
 	for _, name := range nodes {
 		switch _, exists := s.Node(name); {
 		case exists == node.Unknown:
-			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "whether Slurm knows the node cannot be told: " + s.Why}
+			failures[name] = &rest.Error{Kind: rest.Unavailable, Message: "it is not known whether Slurm has the node: " + s.Why}
 		case exists == node.No && c.delete:
 			// The node is deleted, as wanted.
 		case exists == node.No:

@@ -39,7 +39,7 @@ func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 			t.Errorf("a worker with cause %q: %+v, want it kept and protected", cause, action)
 		}
 		if len(action.Troubles) != 1 || action.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch ||
-			!strings.Contains(action.Troubles[0].Message, "as Slurm node ip-10-0-0-1, and the pod is looked for as ip-10-0-0-1.ec2.internal") {
+			!strings.Contains(action.Troubles[0].Message, "as Slurm node ip-10-0-0-1, but the operator expects ip-10-0-0-1.ec2.internal") {
 			t.Errorf("the troubles are %+v", action.Troubles)
 		}
 	}

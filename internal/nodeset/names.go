@@ -58,7 +58,7 @@ func SharedName(names, others []string) string {
 // one node to slurmctld: the second takes the record over, and with it the jobs of the first.
 func Namesakes(path, name, other, wayOut string) problem.Problem {
 	return problem.Errorf(path, slinkyv1beta1.ReasonHostnameConflict,
-		"host name %s is that of a worker of NodeSet %s, and in Slurm both would be one node; %s", name, other, wayOut)
+		"a worker of NodeSet %s has host name %s as well, and in Slurm both would be the same node; %s", other, name, wayOut)
 }
 
 // RenameWorkers returns what to change in a NodeSet whose workers have names of others.

@@ -111,7 +111,7 @@ var reservationPlans = rule.List[*ReservationInput, ReservationPlan]{
 			Name: "none is asked for", Does: "delete the one that there is", Why: "the NodeSet has another strategy, or no workers",
 			When: func(s *ReservationInput) bool { return s.Wanted == nil },
 			Then: func(s *ReservationInput) ReservationPlan {
-				return ReservationPlan{Delete: s.Live != nil, Message: "none is asked for"}
+				return ReservationPlan{Delete: s.Live != nil, Message: "no reservation is requested"}
 			},
 		},
 		{

@@ -53,8 +53,8 @@ func TestBook(t *testing.T) {
 		in   nodeset.ReservationInput
 		want nodeset.ReservationPlan
 	}{
-		{"none wanted and none there", early, nodeset.ReservationPlan{Message: "none is asked for"}},
-		{"none wanted deletes what is there", with(early, nil, wanted(), live(later, "w-0")), nodeset.ReservationPlan{Delete: true, Message: "none is asked for"}},
+		{"none wanted and none there", early, nodeset.ReservationPlan{Message: "no reservation is requested"}},
+		{"none wanted deletes what is there", with(early, nil, wanted(), live(later, "w-0")), nodeset.ReservationPlan{Delete: true, Message: "no reservation is requested"}},
 		{"one is made for the workers that Slurm has", with(early, wanted(), nil, nil),
 			nodeset.ReservationPlan{Create: true, Nodes: workers, Exists: true, Message: hour, Again: later}},
 		{"not without workers", nodeset.ReservationInput{Now: noon, Wanted: wanted()}, nodeset.ReservationPlan{Message: "no worker has registered with Slurm yet", Again: later}},

@@ -34,7 +34,7 @@ type Step struct {
 	Brief   bool
 }
 
-// Text returns the step in a few words, for the pod: "update: waiting for job 812, which ends by 2026-11-20T14:20:00Z".
+// Text returns the step in a few words, for the pod: "update: waiting for job 812, which ends no later than 2026-11-20T14:20:00Z".
 func (s Step) Text() string {
 	if s.Cause == "" {
 		return s.Message
@@ -51,7 +51,7 @@ const (
 	itsTurn        = "waiting for its turn: no more than maxUnavailable may be unavailable"
 	itsMaintenance = "waiting for the maintenance of the ScheduledUpdate"
 	nothingRuns    = "nothing runs in it"
-	takesItBack    = "wanted after all"
+	takesItBack    = "the worker is wanted again"
 	poweredDown    = "Slurm has powered its node down"
 )
 

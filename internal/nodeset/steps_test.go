@@ -27,7 +27,7 @@ func tell(in nodeset.Input, all bool, waiting map[string]string) string {
 }
 
 func TestPlansAreTold(t *testing.T) {
-	const job = "waiting for job 812 of alice, which ends by 2026-11-20T14:20:00Z"
+	const job = "waiting for job 812 of alice, which ends no later than 2026-11-20T14:20:00Z"
 	jobs := map[string]string{
 		"w-0": "waiting for 2 jobs, the last of which is job 812, which has no time limit; spec.drainTimeout ends them at 2026-11-20T14:20:00Z",
 		"w-1": "waiting for jobs to end",

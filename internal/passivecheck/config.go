@@ -93,10 +93,10 @@ func (c Check) validate(builtin func(string) bool) error {
 		list("on_ok", []string{c.OnOK}, oneOf(reactNot, reactUndrain, reactUncomment), "none, undrain or uncomment"))
 	known := oneOf(EnvPlatformTag, EnvPlatformTags, EnvNodeStateFlags, EnvNodeReason, EnvNodeComment, EnvNodeRealMemory, EnvJobAllocMemory)
 	for _, name := range c.NeedEnv {
-		refuse(!known(name), "need_env: %q is not computed by anything", name)
+		refuse(!known(name), "need_env: check-runner does not know %q", name)
 	}
 	refuse((c.OnFail != reactNot || c.OnOK != reactNot) && strings.TrimSpace(c.ReasonBase) == "",
-		"reason_base is empty, so that nobody could tell this check's drains from those of others")
+		"reason_base is empty: drains of this check could not be told apart from others")
 	refuse(!fs.ValidPath(c.Log) || strings.ContainsAny(c.Log, "\n\x00"), "log %q does not stay below the directory for outputs", c.Log)
 	return errors.Join(mistakes...)
 }

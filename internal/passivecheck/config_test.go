@@ -66,7 +66,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"an unknown state", `{"node_states": ["down"]}`, `node_states: "down" is not known`},
 		{"an unknown reaction", `{"on_fail": "reboot"}`, `on_fail: "reboot" is not known`},
 		{"the reaction of the other side", `{"on_ok": "drain"}`, `on_ok: "drain" is not known`},
-		{"an unknown variable", `{"need_env": ["HOME"]}`, `need_env: "HOME" is not computed`},
+		{"an unknown variable", `{"need_env": ["HOME"]}`, `need_env: check-runner does not know "HOME"`},
 		{"an unknown built-in check", `{"builtin": "boot_disk"}`, `there is no built-in check "boot_disk"`},
 		{"two things to run", `{"builtin": "boot_disk_full", "command": "x"}`, "both a command and a builtin"},
 		{"a name with a slash", `{"name": "../x"}`, "cannot be part of a file's name"},

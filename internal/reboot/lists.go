@@ -258,7 +258,7 @@ func returnSteps() []rule.Rule[*situation, Next] {
 			Then: func(s *situation) Next {
 				n := Next{Action: Tell}
 				if s.Node.Drain.Status == corev1.ConditionTrue {
-					n.Drain = &Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "nothing is asked for any more"}
+					n.Drain = &Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "no drain is requested any more"}
 				}
 				return n
 			},

@@ -34,7 +34,7 @@ var (
 	drained    = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeDrained, "no pod is left that has to be evicted"}
 	rebooting  = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooting, "the machine reboots from boot id a"}
 	rebooted   = Condition{corev1.ConditionTrue, nebiusv1alpha1.ReasonNodeRebooted, "the boot id was a and is b"}
-	undrained  = Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "nothing is asked for any more"}
+	undrained  = Condition{corev1.ConditionFalse, nebiusv1alpha1.ReasonNodeUndrained, "no drain is requested any more"}
 	notKnown   = Condition{corev1.ConditionUnknown, "Lost", ""}
 )
 

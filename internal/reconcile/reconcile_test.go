@@ -49,7 +49,7 @@ func TestAPassAppliesPrunesAndReports(t *testing.T) {
 	if !w.exists(&corev1.ConfigMap{}, "new") || w.exists(&corev1.ConfigMap{}, "old") || !w.exists(&corev1.ConfigMap{}, "foreign") || !w.exists(&corev1.ConfigMap{}, "kept") {
 		t.Errorf("it wrote %q", w.writes)
 	}
-	if got := w.condition("Ready"); got != "True Available: everything is as the spec says" {
+	if got := w.condition("Ready"); got != "True Available: everything matches the spec" {
 		t.Error(got)
 	}
 	if got := w.condition("FieldsIgnored"); !strings.HasPrefix(got, "True FieldUnsupported: ") || !strings.Contains(got, "spec.x") {
@@ -136,7 +136,7 @@ func TestWhatKeepsAPlanFromBeingCarriedOutIsTold(t *testing.T) {
 		"a problem that the server finds joins those of the plan": {
 			drive: problem.Errorf("Service x", "ConflictingController", "is somebody else's"), ready: "False ConflictingController: Service x: is somebody else's",
 		},
-		"what does not answer is tried again": {drive: gone, ready: "True Available: everything is as the spec says", fails: true},
+		"what does not answer is tried again": {drive: gone, ready: "True Available: everything matches the spec", fails: true},
 		"what is forbidden is told": {
 			drive: forbidden, ready: `False ApplyFailed: objects: configmaps "new" is forbidden: quota`, fails: true,
 		},

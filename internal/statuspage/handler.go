@@ -34,7 +34,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "the status page is only to be read", http.StatusMethodNotAllowed)
+		http.Error(w, "the status page is read-only", http.StatusMethodNotAllowed)
 		return
 	}
 	path := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, Root), "/"), "/")
@@ -113,7 +113,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil { // otherwise the browser has gone
 		log.FromContext(r.Context()).Error(err, "Could not serve a status page", "path", r.URL.Path)
 	}
-	http.Error(w, "the status page cannot be made: the log of the operator says why", http.StatusInternalServerError)
+	http.Error(w, "the status page could not be rendered; see the operator's log", http.StatusInternalServerError)
 }
 
 // send answers with a content, compressed where the browser takes that.

@@ -52,7 +52,7 @@ func TestWhatIsServed(t *testing.T) {
 		{"a namespace", "GET", "/ui/slurm", 404, "text/plain; charset=utf-8", "not found"},
 		{"a template", "GET", "/ui/cluster.tmpl", 404, "text/plain; charset=utf-8", "not found"},
 		{"something below a cluster", "GET", "/ui/slurm/demo/else", 404, "text/plain; charset=utf-8", "not found"},
-		{"a write", "POST", "/ui/slurm/demo", 405, "text/plain; charset=utf-8", "only to be read"},
+		{"a write", "POST", "/ui/slurm/demo", 405, "text/plain; charset=utf-8", "read-only"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := ask(s, tt.method, tt.path, nil)

@@ -26,7 +26,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key link.Ke
 	}
 	leave, ok := s.enter(b)
 	if !ok {
-		http.Error(w, "too many browsers follow status pages, or the operator ends", http.StatusServiceUnavailable)
+		http.Error(w, "too many browsers follow status pages, or the operator is shutting down", http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()

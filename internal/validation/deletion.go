@@ -40,7 +40,7 @@ func DeletionWarnings(ctx context.Context, live client.Reader, obj client.Object
 	gone.SetFinalizers(nil)
 	waits, name, err := look.goes(ctx, obj, gone)
 	if waits.Any() {
-		out = append(out, fmt.Sprintf("Controller %s: when the NodeSet is gone, %s; %s then", name, waits.Kept(), countedLater))
+		out = append(out, fmt.Sprintf("Controller %s: when the NodeSet is gone, %s; %s", name, waits.Kept(), countedLater))
 	}
 	return out, err
 }
@@ -66,14 +66,14 @@ func (l lookup) departing(ctx context.Context, d departing) ([]string, error) {
 	}
 	fate := d.fate(c)
 	if err != nil {
-		fate = "go"
+		fate = "are deleted"
 	}
 	if s.ObservedGeneration == 0 {
-		return []string{fmt.Sprintf("NodeSet %s: its workers %s; on how many jobs run is not known, since it has no status yet", d.name, fate)}, err
+		return []string{fmt.Sprintf("NodeSet %s: its workers %s; it is not known on how many of them jobs run, because it has no status yet", d.name, fate)}, err
 	}
 	text := fmt.Sprintf("NodeSet %s: its %d workers %s; jobs run on %d of them", d.name, s.Replicas, fate, s.SlurmAllocated)
 	if unknown := s.Replicas - s.SlurmAllocated - s.SlurmIdle - s.SlurmDown; unknown > 0 {
-		text += fmt.Sprintf(", and whether on %d is not known", unknown)
+		text += fmt.Sprintf(", and for %d it is not known", unknown)
 	}
 	return []string{text + ", as " + d.source + " says"}, err
 }
@@ -86,7 +86,7 @@ func (l lookup) departing(ctx context.Context, d departing) ([]string, error) {
 //	no RestApi                          they go, with jobs       Slurm cannot be asked
 //	else                                they are drained         drainTimeout, which the user writes, bounds it
 func (d departing) fate(c *slinkyv1beta1.Controller) string {
-	const atOnce = "go at once, with their jobs: "
+	const atOnce = "are deleted at once, with their jobs: "
 	if d.how == metav1.DeletePropagationForeground {
 		return atOnce + "Kubernetes deletes the pods first, by --cascade=foreground"
 	}
@@ -94,7 +94,7 @@ func (d departing) fate(c *slinkyv1beta1.Controller) string {
 		return atOnce + "Controller " + d.set.Spec.ControllerRef.Name + " does not exist, or is being deleted"
 	}
 	if reachable := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable); reachable != nil && reachable.Reason == slinkyv1beta1.ReasonNoRestAPI {
-		return atOnce + "without a RestApi nobody can ask Slurm whether they run some"
+		return atOnce + "there is no RestApi, so Slurm cannot be asked whether jobs run on them"
 	}
 	fate := "are drained, and each is deleted when nothing runs there"
 	if limit := d.set.Spec.DrainTimeout; limit != nil && limit.Duration > 0 {

@@ -34,7 +34,7 @@ func EditWarnings(ctx context.Context, live client.Reader, old, obj client.Objec
 }
 
 // countedLater is the text about jobs here, where Slurm cannot be asked.
-const countedLater = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
+const countedLater = "condition EditWaits of the Controller then shows how many jobs need them"
 
 // goes returns what a change takes away that stays for jobs, and the name of the Controller.
 func (l lookup) goes(ctx context.Context, old, obj client.Object) (waits controller.EditWaits, name string, err error) {
@@ -69,11 +69,11 @@ func (l lookup) endsJobs(ctx context.Context, old, obj client.Object) ([]string,
 	waits := meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionEditWaits)
 	if waits != nil {
 		if jobs, ok := controller.JobsOf(waits.Message, digest); ok {
-			return []string{fmt.Sprintf("annotation %s=%s has slurmctld end the jobs that need what is to go, at once, and queue none again; %s",
+			return []string{fmt.Sprintf("annotation %s=%s makes slurmctld end the jobs that need the removed partitions and nodes, at once and without requeueing them; %s",
 				slinkyv1beta1.AnnotationEndJobs, digest, jobs)}, nil
 		}
 	}
-	return []string{fmt.Sprintf("annotation %s=%s: no edit with this digest waits for jobs; should it be that of an edit to come, slurmctld ends the jobs that need what that takes away, and how many that are is not known",
+	return []string{fmt.Sprintf("annotation %s=%s: no edit with this digest waits for jobs. If a later edit has this digest, slurmctld ends the jobs that need what that edit removes, and it is not known how many these are",
 		slinkyv1beta1.AnnotationEndJobs, digest)}, nil
 }
 

@@ -71,7 +71,7 @@ func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (Fi
 		f.ownNamespace(*ref, c.Namespace, "spec.accountingRef")
 	}
 	if name := c.Spec.ClusterName; strings.ToLower(name) != name {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("spec.clusterName: Slurm keeps names of clusters in lower case; it will say %q", strings.ToLower(name)))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("spec.clusterName: Slurm writes names of clusters in lower case; this one becomes %q", strings.ToLower(name)))
 	}
 	if err := controller.CheckClusterName(c); err != nil && c.Spec.AccountingRef == nil {
 		f.Warnings = append(f.Warnings, err.Error())

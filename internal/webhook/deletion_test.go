@@ -78,23 +78,23 @@ func TestWhoDeletesANodeSetIsToldOfItsJobs(t *testing.T) {
 		{"one with workers and a partition tells of both", "NodeSet", "gpu", "", []string{
 			"NodeSet gpu: its 4 workers " + drained + "; jobs run on 3 of them, as its status says",
 			"Controller demo: when the NodeSet is gone, " + (controller.EditWaits{Partitions: []string{"gpu"}}).Kept() +
-				"; how many jobs need them is not known here, condition EditWaits of the Controller says it then",
+				"; condition EditWaits of the Controller then shows how many jobs need them",
 		}},
 		{"one with a drain time-out says that jobs end by it, and of which workers nothing is known", "NodeSet", "cpu", metav1.DeletePropagationBackground, []string{
-			"NodeSet cpu: its 2 workers " + drained + ", or after 10m0s (spec.drainTimeout) with its jobs; jobs run on 0 of them, and whether on 1 is not known, as its status says",
+			"NodeSet cpu: its 2 workers " + drained + ", or after 10m0s (spec.drainTimeout) with its jobs; jobs run on 0 of them, and for 1 it is not known, as its status says",
 		}},
 		{"one without workers and partition says nothing", "NodeSet", "none", "", nil},
 		{"one that nobody has looked at says that nothing is known", "NodeSet", "unseen", "", []string{
-			"NodeSet unseen: its workers " + drained + "; on how many jobs run is not known, since it has no status yet",
+			"NodeSet unseen: its workers " + drained + "; it is not known on how many of them jobs run, because it has no status yet",
 		}},
 		{"one whose Controller is gone says that its jobs end", "NodeSet", "left", "", []string{
-			"NodeSet left: its 2 workers go at once, with their jobs: Controller absent does not exist, or is being deleted; jobs run on 1 of them, as its status says",
+			"NodeSet left: its 2 workers are deleted at once, with their jobs: Controller absent does not exist, or is being deleted; jobs run on 1 of them, as its status says",
 		}},
 		{"one whose Slurm nobody can ask says that its jobs end", "NodeSet", "mute", "", []string{
-			"NodeSet mute: its 2 workers go at once, with their jobs: without a RestApi nobody can ask Slurm whether they run some; jobs run on 1 of them, as its status says",
+			"NodeSet mute: its 2 workers are deleted at once, with their jobs: there is no RestApi, so Slurm cannot be asked whether jobs run on them; jobs run on 1 of them, as its status says",
 		}},
 		{"one whose pods Kubernetes deletes first says that its jobs end", "NodeSet", "cpu", metav1.DeletePropagationForeground, []string{
-			"NodeSet cpu: its 2 workers go at once, with their jobs: Kubernetes deletes the pods first, by --cascade=foreground; jobs run on 0 of them, and whether on 1 is not known, as its status says",
+			"NodeSet cpu: its 2 workers are deleted at once, with their jobs: Kubernetes deletes the pods first, by --cascade=foreground; jobs run on 0 of them, and for 1 it is not known, as its status says",
 		}},
 		{"one whose pods stay says nothing", "NodeSet", "cpu", metav1.DeletePropagationOrphan, nil},
 		{"one of a SlurmCluster tells of the workers that are composed", "Workers", "big", "", []string{

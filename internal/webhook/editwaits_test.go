@@ -77,7 +77,7 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 	must(t, s.user.Status().Update(t.Context(), c))
 
 	keeps := func(name string) string { return (controller.EditWaits{Partitions: []string{name}}).Kept() + "; " }
-	const unknown = "how many jobs need them is not known here, condition EditWaits of the Controller says it"
+	const unknown = "condition EditWaits of the Controller then shows how many jobs need them"
 	tests := []struct {
 		name, kind, object string
 		change             func(*unstructured.Unstructured)
@@ -93,8 +93,8 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 			keeps("main") + unknown},
 		{"the annotation for the edit that waits tells which jobs it ends", "Controller", "demo", annotates("abc"),
 			"jobs of gone: 3 running (job 12 has no time limit)"},
-		{"the annotation for another edit does not", "Controller", "demo", annotates("abcd"), "how many that are is not known"},
-		{"the annotation on a SlurmCluster without a Controller yet", "SlurmCluster", "alpha", annotates("abc"), "how many that are is not known"},
+		{"the annotation for another edit does not", "Controller", "demo", annotates("abcd"), "it is not known how many these are"},
+		{"the annotation on a SlurmCluster without a Controller yet", "SlurmCluster", "alpha", annotates("abc"), "it is not known how many these are"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

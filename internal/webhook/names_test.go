@@ -24,7 +24,7 @@ func TestWorkersOfOneKubernetesNodeHaveOneNameInSlurm(t *testing.T) {
 	daemons := `, scalingMode: DaemonSet, template: {spec: {nodeSelector: {of: ` + s.Namespace + `}}}`
 	s.create(s.object("NodeSet", `{metadata: {name: first}, spec: {controllerRef: {name: a}`+daemons+`}}`))
 	_, err := s.try("NodeSet", `{spec: {controllerRef: {name: a}`+daemons+`}}`)
-	if want := "host name " + s.Namespace + "-n is that of a worker of NodeSet first, and in Slurm both would be one node; keep the NodeSets on different Kubernetes nodes"; !strings.Contains(refusal(err), want) {
+	if want := "a worker of NodeSet first has host name " + s.Namespace + "-n as well, and in Slurm both would be the same node; keep the NodeSets on different Kubernetes nodes"; !strings.Contains(refusal(err), want) {
 		t.Errorf("another one for each Kubernetes node: %v, want %q", err, want)
 	}
 	for name, spec := range map[string]string{

@@ -29,13 +29,13 @@ func (f *Flags) Bind(fs *flag.FlagSet, prefix string) {
 	fs.StringVar(&f.address, prefix+"server-addr", ":9443", "`address` on which the webhooks are served")
 	fs.StringVar(&f.certificates.Directory, prefix+"cert-dir", "/tmp/k8s-webhook-server/serving-certs", "`directory` with tls.crt and tls.key")
 	fs.StringVar(&f.secret, prefix+"cert-secret", "",
-		"`namespace/name` of the Secret that is mounted there, to be filled and renewed by this program; empty: somebody else does")
+		"`namespace/name` of the Secret mounted there, which this program fills and renews; empty: something else provides the files")
 	fs.StringVar(&f.certificates.Service, prefix+"service", "coxswain-webhook", "`name` of the Service in front of the webhooks")
-	command.BindList(fs, &f.certificates.Hosts, prefix+"hosts", "comma-separated further `names` by which the webhooks are called")
+	command.BindList(fs, &f.certificates.Hosts, prefix+"hosts", "comma-separated further host `names` for the certificate")
 	fs.StringVar(&f.certificates.Validating, prefix+"validating-configuration", "",
-		"`name` of the ValidatingWebhookConfiguration that is told the certificate authority; empty: none")
+		"`name` of the ValidatingWebhookConfiguration whose caBundle this program sets; empty: none")
 	fs.StringVar(&f.certificates.Mutating, prefix+"mutating-configuration", "",
-		"`name` of the MutatingWebhookConfiguration that is told the certificate authority; empty: none")
+		"`name` of the MutatingWebhookConfiguration whose caBundle this program sets; empty: none")
 }
 
 // Certificates returns where the certificate is, once Validate has been satisfied.

@@ -78,7 +78,7 @@ func (v *validator[T]) jobs(ctx context.Context, old, obj T) admission.Warnings 
 func ofJobs(ctx context.Context, warnings admission.Warnings, err error) admission.Warnings {
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find out what a change does to jobs")
-		warnings = append(warnings, fmt.Sprintf("what this does to jobs, and to how many, is not known: %v", err))
+		warnings = append(warnings, fmt.Sprintf("what this change does to jobs is not known: %v", err))
 	}
 	return warnings
 }
@@ -126,5 +126,5 @@ func (v *validator[T]) refusal(obj T, mistakes problem.List) error {
 // unchecked admits what could not be looked at. The operator will look again, and put what it finds into a condition.
 func unchecked(ctx context.Context, err error) admission.Warnings {
 	log.FromContext(ctx).Error(err, "Could not look at an object, and admitted it")
-	return admission.Warnings{fmt.Sprintf("not checked before it was stored, see the object's conditions: %v", err)}
+	return admission.Warnings{fmt.Sprintf("stored without a check; see the object's conditions: %v", err)}
 }

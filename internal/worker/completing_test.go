@@ -26,9 +26,9 @@ func TestAWorkerSaysThatItWaitsForAJobThatIsCompleting(t *testing.T) {
 		{"also when the state still says that it has CPUs", "MIXED DRAIN COMPLETING", []worker.Job{ends}, "job 812 of alice" + since},
 		{"with one of several", "IDLE DRAIN COMPLETING", []worker.Job{ends, {ID: 814, Completing: true}}, "2 jobs, such as job 812 of alice" + since},
 		{"while the jobs are not known", "IDLE DRAIN COMPLETING", nil, "jobs" + since},
-		{"not while another one runs", "MIXED DRAIN COMPLETING", []worker.Job{ends, runs}, "2 jobs, the last of which is job 813 of bob, which ends by 2026-11-20T13:00:00Z"},
+		{"not while another one runs", "MIXED DRAIN COMPLETING", []worker.Job{ends, runs}, "2 jobs, the last of which is job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
 		{"nor while another one may run", "MIXED DRAIN COMPLETING", nil, "jobs to end"},
-		{"nor of a job that runs", "ALLOCATED DRAIN", []worker.Job{runs}, "job 813 of bob, which ends by 2026-11-20T13:00:00Z"},
+		{"nor of a job that runs", "ALLOCATED DRAIN", []worker.Job{runs}, "job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := worker.Worker{

@@ -58,7 +58,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 		{
 			Name: "Slurm does not answer", Does: "keep the pod", Why: "a job may run there",
 			When: func(f *facts) bool { return f.situation == notAnswered },
-			Then: func(f *facts) end { return end{message: "Slurm's view of the node is not known: " + f.Why} },
+			Then: func(f *facts) end { return end{message: "the state of the node in Slurm is not known: " + f.Why} },
 		},
 		{
 			Name: "it is registered under another name", Does: "keep the pod", Why: "its jobs are not known by the name that is looked for; a person drains and deletes it",
@@ -77,7 +77,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 			When: func(f *facts) bool { return f.goes() && f.Pod.Retired == nodeset.Unregistered },
 			Then: rule.Is[*facts](end{
 				Deletion: Deletion{Delete: true, Cause: slinkyv1beta1.ReasonSlurmNodeNotRegistered},
-				message:  "slurmd runs, and Slurm does not have its node, which registers when it starts",
+				message:  "slurmd runs, but Slurm has no record of its node; slurmd registers only when it starts",
 			}),
 		},
 		{
@@ -99,7 +99,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 		},
 		{
 			Name: "otherwise", Does: "keep the pod", Why: "Slurm may have lost its state, and with it the jobs that run there",
-			Then: rule.Is[*facts](end{message: "waiting to see whether Slurm has lost its state: it lacks most workers that it had"}),
+			Then: rule.Is[*facts](end{message: "waiting to find out whether Slurm has lost its state: most workers that it had are missing"}),
 		},
 	},
 }
@@ -111,7 +111,7 @@ var retiredEnds = rule.List[*facts, end]{
 		{
 			Name: "it is not known whether the node drains", Does: "wait", Why: "a job may start there",
 			When: func(f *facts) bool { return f.State.Drain() == node.Unknown },
-			Then: rule.Is[*facts](end{message: "waiting for Slurm to say whether the node drains"}),
+			Then: rule.Is[*facts](end{message: "waiting for Slurm to report whether the node drains"}),
 		},
 		{
 			Name: "the node does not drain yet", Does: "wait", Why: "a job may start there",
@@ -122,7 +122,7 @@ var retiredEnds = rule.List[*facts, end]{
 			Name: "nothing is on the node, but a write may arrive that lets jobs onto it", Does: "wait until that is over", Why: "an undrain that is under way would let a job start on a pod that is going",
 			When: func(f *facts) bool { return f.Free() == node.Yes && f.mayOpen() },
 			Then: func(f *facts) end {
-				return end{message: "waiting until nothing is under way that would let jobs start", again: f.OpeningUntil}
+				return end{message: "waiting until no request is in flight that could let jobs start on the node", again: f.OpeningUntil}
 			},
 		},
 		{
@@ -244,7 +244,7 @@ func (f *facts) completing() (text string, ok bool) {
 // waiting returns what a retired worker waits for.
 func waiting(w *facts) string {
 	if !w.hasJobs() {
-		return "waiting to hear whether jobs are suspended there"
+		return "waiting for Slurm to report whether suspended jobs are on the node"
 	}
 	if since, ok := w.completing(); ok {
 		return "waiting for " + since
@@ -266,5 +266,5 @@ func waiting(w *facts) string {
 	if last.End.IsZero() {
 		return text + ", which has no time limit"
 	}
-	return text + ", which ends by " + last.End.UTC().Format(time.RFC3339)
+	return text + ", which ends no later than " + last.End.UTC().Format(time.RFC3339)
 }

@@ -89,7 +89,7 @@ var endedDrains = rule.List[*facts, string]{
 			Name: "slurmctld has set it for a registration, and a slurmd has started since and registers well", Does: "yes", Why: "the registration is gone that it was about",
 			When: func(f *facts) bool { return f.drainedForRegistration() && f.Record.StartedSince },
 			Then: func(f *facts) string {
-				return "slurmctld had drained it for a registration (" + f.Reason.Text + "), and another slurmd has registered well since"
+				return "slurmctld drained it because of its registration (" + f.Reason.Text + "), and slurmd has since started again and registered without a problem"
 			},
 		},
 		{

@@ -62,7 +62,7 @@ func silent(w *worker.Worker) {
 
 func TestWhichDrainsOfOthersEnd(t *testing.T) {
 	const invalid = "IDLE DRAIN INVALID_REG"
-	registration := "slurmctld had drained it for a registration (" + lowMemory + "), and another slurmd has registered well since"
+	registration := "slurmctld drained it because of its registration (" + lowMemory + "), and slurmd has since started again and registered without a problem"
 	check := "a check had drained it on another machine (" + gpuCheck + ")"
 	cordon := func(w *worker.Worker) { w.Host.Cordoned = node.Yes }
 	with := func(edit func(*worker.Worker)) func(*worker.Worker) { return edit }
@@ -211,8 +211,8 @@ func TestWhatIsSaidOfDrainsThatEndByThemselves(t *testing.T) {
 		w            worker.Worker
 		reason, text string
 	}{
-		{"for a registration", drained("slurm", lowMemory, notedOn(worker.Machine{})), "Returning", "it is undrained when a slurmd has started since, the pod is ready and nobody else wants the drain"},
-		{"of a check", drained("root", gpuCheck, notedOn(machine1)), "FailedCheck", "state=resume; it is about the machine of Kubernetes node node-1, and ends when the worker is ready on another one"},
+		{"for a registration", drained("slurm", lowMemory, notedOn(worker.Machine{})), "Returning", "it is undrained when slurmd has been restarted, the pod is ready and there is no other reason for the drain"},
+		{"of a check", drained("root", gpuCheck, notedOn(machine1)), "FailedCheck", "state=resume; the drain concerns the machine of Kubernetes node node-1, and ends when the worker is ready on another one"},
 		{"of a check on nobody knows which machine", drained("root", gpuCheck, on(worker.Machine{})), "FailedCheck", "state=resume"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,14 +39,14 @@ var outOfService = rule.List[*facts, OutOfService]{
 			Name: "the worker is to go", Does: "Retiring", Why: "it is drained, and deleted when nothing runs on it",
 			When: func(f *facts) bool { return f.situation == retired },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonRetiring, "the pod is deleted when nothing runs on it: condition "+string(slinkyv1beta1.PodConditionRetiring))
+				return f.out(slinkyv1beta1.ReasonRetiring, "the pod is deleted when nothing runs on it, see condition "+string(slinkyv1beta1.PodConditionRetiring))
 			},
 		},
 		{
 			Name: "slurmd offers less than the record of the node wants", Does: "InvalidRegistration", Why: "Slurm drains such a node itself",
 			When: func(f *facts) bool { return f.State.Has(node.InvalidReg) },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonInvalidRegistration, "a person has to look at it: condition "+string(slinkyv1beta1.PodConditionNeedsAttention))
+				return f.out(slinkyv1beta1.ReasonInvalidRegistration, "it needs attention, see condition "+string(slinkyv1beta1.PodConditionNeedsAttention))
 			},
 		},
 		{
@@ -60,28 +60,28 @@ var outOfService = rule.List[*facts, OutOfService]{
 			Name: "Slurm has drained it for a registration, and only for that", Does: "Returning", Why: "slurmd offers enough by now, and Slurm ends no drain",
 			When: func(f *facts) bool { return f.drainedForRegistration() },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonReturning, "it is undrained when a slurmd has started since, the pod is ready and nobody else wants the drain")
+				return f.out(slinkyv1beta1.ReasonReturning, "it is undrained when slurmd has been restarted, the pod is ready and there is no other reason for the drain")
 			},
 		},
 		{
 			Name: "a check has drained it", Does: "FailedCheck", Why: "its reason has the prefix of a check; a check ends only its own drains",
 			When: func(f *facts) bool { return f.heldByOthers() && f.Reason.OfCheck() },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes, or somebody does: "+f.resume()+f.untilExchanged())
+				return f.out(slinkyv1beta1.ReasonFailedCheck, "the check undrains it when it passes; to undrain it by hand: "+f.resume()+f.untilExchanged())
 			},
 		},
 		{
 			Name: "Slurm has drained it because a process of a job could not be ended", Does: "KillTaskFailed", Why: "a reboot of the machine ends that process",
 			When: func(f *facts) bool { return f.heldByOthers() && f.State.Drain() == node.Yes && f.Reason.OfKillTask() },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonKillTaskFailed, "the machine is rebooted where degraded nodes are (--reboot-degraded-nodes); otherwise somebody brings it back: "+f.resume())
+				return f.out(slinkyv1beta1.ReasonKillTaskFailed, "the machine is rebooted if the operator has --reboot-degraded-nodes; otherwise undrain it by hand: "+f.resume())
 			},
 		},
 		{
 			Name: "somebody else has drained it or set it DOWN", Does: "HeldBySomebody", Why: "what a person has said is never undone",
 			When: (*facts).heldByOthers,
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonHeldBySomebody, "nothing of ours undoes that: "+f.resume())
+				return f.out(slinkyv1beta1.ReasonHeldBySomebody, "the operator does not undo this; to return it to service: "+f.resume())
 			},
 		},
 		{
@@ -116,7 +116,7 @@ var outOfService = rule.List[*facts, OutOfService]{
 			Name: "nothing is known of its Kubernetes node", Does: "KubernetesNodeUnknown", Why: "a cause may go on there",
 			When: func(f *facts) bool { return f.Host.Cordoned == node.Unknown },
 			Then: func(f *facts) OutOfService {
-				return f.out(slinkyv1beta1.ReasonKubernetesNodeUnknown, "it is undrained when Node "+cmp.Or(f.Host.Name, "of the pod")+" is there and wants no drain")
+				return f.out(slinkyv1beta1.ReasonKubernetesNodeUnknown, "it is undrained when Node "+cmp.Or(f.Host.Name, "of the pod")+" exists and gives no reason for a drain")
 			},
 		},
 		{
@@ -142,7 +142,7 @@ func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == n
 func (f *facts) untilExchanged() string {
 	note, _ := f.noted()
 	if m := ParseMachine(note.DrainedOn); m.UID != "" && f.drainedByCheck() {
-		return "; it is about the machine of Kubernetes node " + m.Node + ", and ends when the worker is ready on another one"
+		return "; the drain concerns the machine of Kubernetes node " + m.Node + ", and ends when the worker is ready on another one"
 	}
 	return ""
 }

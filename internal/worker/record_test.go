@@ -81,18 +81,18 @@ func TestTheRecordOfTheNode(t *testing.T) {
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
 			}),
-			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: Invalid topology; it is tried again every 5m0s`},
+			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Invalid topology; the operator retries every 5m0s`},
 		{name: "what Slurm took and does not show too",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
 			}),
-			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: it is not shown afterwards; it is tried again every 5m0s`},
+			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Slurm does not show the change afterwards; the operator retries every 5m0s`},
 		{name: "after a while it is tried again",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
 			}),
 			want:    worker.RecordUpdate{Topology: text("a:b")},
-			trouble: `RecordRefused Slurm did not take {"topology":"a:b"} into the record of node cpu-1: no; it is tried again every 5m0s`},
+			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: no; the operator retries every 5m0s`},
 		{name: "what got no answer is tried again soon, and is no trouble",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
@@ -169,7 +169,7 @@ func TestDeadlines(t *testing.T) {
 		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
 		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []worker.Job{{ID: 7, User: "bob", End: at(time.Hour)}, {ID: 812, User: "alice", End: at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
-			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends by 2026-11-20T14:00:00Z"},
+			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends no later than 2026-11-20T14:00:00Z"},
 		{name: "a job without a limit ends never", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []worker.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,
 			message: "waiting for job 812, which has no time limit"},
@@ -243,11 +243,11 @@ func TestWhatAPersonHasToLookAt(t *testing.T) {
 	}{
 		{name: "a pod that is going has its grace period", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
 		{name: "and should be gone then", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
-			trouble: "StuckTerminating Pod w-1 should be gone since 2026-11-20T11:00:00Z, and Kubernetes node node-1 has not confirmed that it ended; it is replaced " +
+			trouble: "StuckTerminating Pod w-1 should have ended by 2026-11-20T11:00:00Z, but Kubernetes node node-1 has not confirmed that it did; the pod is replaced " +
 				"when it is gone. If the machine is lost, delete Node node-1; if you know that slurmd does not run there any more, delete the pod with --force"},
 		{name: "a Kubernetes node that is not ready", w: registered(func(w *worker.Worker) { w.Host.Ready = node.No }),
-			trouble: "KubernetesNodeNotReady Kubernetes node node-1 is not ready; slurmd and jobs may go on there, so nothing is deleted. If the machine is lost, " +
-				"delete Node node-1: its pods go with it and are made anew elsewhere"},
+			trouble: "KubernetesNodeNotReady Kubernetes node node-1 is not ready; slurmd and jobs may still run there, so nothing is deleted. If the machine is lost, " +
+				"delete Node node-1: its pods are deleted with it, and created again elsewhere"},
 		{name: "not one of which nothing is known", w: registered(func(w *worker.Worker) { w.Host.Ready = node.Unknown })},
 	}
 	for _, tt := range tests {

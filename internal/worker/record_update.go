@@ -58,8 +58,8 @@ func record(f *facts, action *Action) {
 	}
 	r.text = r.update.String()
 	if r.refused() {
-		t := trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not take %s into the record of node %s: %s; it is tried again every %s",
-			r.update, f.Slurm, cmp.Or(f.Tried.Problem, "it is not shown afterwards"), recordRetryInterval)
+		t := trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not accept %s for the record of node %s: %s; the operator retries every %s",
+			r.update, f.Slurm, cmp.Or(f.Tried.Problem, "Slurm does not show the change afterwards"), recordRetryInterval)
 		action.report(&t)
 	}
 	attempt := attempts.Decide(r)

@@ -19,7 +19,7 @@ func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
 	}{
 		{"one that fits", "IDLE", `{"podName":"w-0","registration":"mine"}`, "", "", ""},
 		{"one of nobody knows what", "IDLE", `{"podName":"w-0"}`, "", "", ""},
-		{"one of another registration", "IDLE", `{"podName":"w-0","registration":"other"}`, "", slinkyv1beta1.ReasonRecordOutdated, "something else than Slurm's record of node w-0 says"},
+		{"one of another registration", "IDLE", `{"podName":"w-0","registration":"other"}`, "", slinkyv1beta1.ReasonRecordOutdated, "other values than Slurm's record of node w-0 has"},
 		{"one that wants more than slurmd offers", "IDLE DRAIN INVALID_REG", `{"podName":"w-0","registration":"mine"}`, "Low RealMemory (reported:24105 < 90.00% of configured:100000)",
 			slinkyv1beta1.ReasonInvalidRegistration, "Low RealMemory (reported:24105 < 90.00% of configured:100000)"},
 	}

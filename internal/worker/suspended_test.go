@@ -32,13 +32,13 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 		{name: "a retired one waits for them", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes, jobs: alices,
 			asks: true, protected: node.No, message: "waiting for job 812 of alice, which is suspended"},
 		{name: "and to hear whether there are any", state: "IDLE DRAIN", pod: aPod(1, scaledIn),
-			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
+			asks: true, protected: node.No, message: "waiting for Slurm to report whether suspended jobs are on the node"},
 		{name: "and goes when there are none", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in) and drained"},
 		{name: "or when their time is over", state: "IDLE DRAIN", pod: aPod(1, scaledIn), known: node.Yes, jobs: alices, timeout: time.Minute,
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in), and spec.drainTimeout of 1m0s is over"},
 		{name: "a node that was given up, and drained, is asked about, too", state: "DOWN DRAIN", pod: aPod(1, scaledIn),
-			asks: true, protected: node.No, message: "waiting to hear whether jobs are suspended there"},
+			asks: true, protected: node.No, message: "waiting for Slurm to report whether suspended jobs are on the node"},
 		{name: "a drained one stays protected until it is known", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: worker.UntilDrained,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},
 		{name: "and while they are there", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: worker.UntilDrained, known: node.Yes, jobs: alices,
@@ -132,7 +132,7 @@ func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 		t.Errorf("a second after the drain: brief %t, deleted %t, again at %s", action.Brief, action.Delete, action.Again)
 	}
 	w.Now = noon.Add(4 * time.Second)
-	if action := worker.Next(w); action.Brief || action.Message != "waiting to hear whether jobs are suspended there" {
+	if action := worker.Next(w); action.Brief || action.Message != "waiting for Slurm to report whether suspended jobs are on the node" {
 		t.Errorf("five seconds after the drain: brief %t, %q", action.Brief, action.Message)
 	}
 	w.Now, w.JobsKnown = noon, node.Yes

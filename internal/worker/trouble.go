@@ -41,7 +41,7 @@ func (f *facts) late() bool {
 	return !f.Gone.IsZero() && !f.Now.Before(f.Gone.Add(stuckTerminatingTimeout))
 }
 
-const deleteByHand = "Drain the node and delete the pod when its jobs have ended: the record goes with it, and the next pod registers anew"
+const deleteByHand = "Drain the node and delete the pod when its jobs have ended: the record is deleted with it, and the next pod registers again"
 
 // troubles are all reported, in this order; the first gives the condition its reason.
 //
@@ -53,8 +53,8 @@ var troubles = rule.List[*facts, Trouble]{
 			Name: "the pod should be gone for a minute", Does: "StuckTerminating", Why: "Kubernetes does not confirm that it ended, and its successor waits for that",
 			When: func(f *facts) bool { return f.situation == beingDeleted && f.late() },
 			Then: func(f *facts) Trouble {
-				return trouble(slinkyv1beta1.ReasonStuckTerminating, "Pod %s should be gone since %s, and Kubernetes node %s has not confirmed that it ended; "+
-					"it is replaced when it is gone. If the machine is lost, delete Node %s; if you know that slurmd does not run there any more, "+
+				return trouble(slinkyv1beta1.ReasonStuckTerminating, "Pod %s should have ended by %s, but Kubernetes node %s has not confirmed that it did; "+
+					"the pod is replaced when it is gone. If the machine is lost, delete Node %s; if you know that slurmd does not run there any more, "+
 					"delete the pod with --force", f.Pod.Name, f.Gone.UTC().Format(time.RFC3339), f.Host.Name, f.Host.Name)
 			},
 		},
@@ -62,23 +62,23 @@ var troubles = rule.List[*facts, Trouble]{
 			Name: "its Kubernetes node is not ready", Does: "KubernetesNodeNotReady", Why: "slurmd and jobs may go on there, so nothing is deleted",
 			When: func(f *facts) bool { return f.situation != beingDeleted && f.Host.Ready == node.No },
 			Then: func(f *facts) Trouble {
-				return trouble(slinkyv1beta1.ReasonKubernetesNodeNotReady, "Kubernetes node %s is not ready; slurmd and jobs may go on there, so nothing is deleted. "+
-					"If the machine is lost, delete Node %s: its pods go with it and are made anew elsewhere", f.Host.Name, f.Host.Name)
+				return trouble(slinkyv1beta1.ReasonKubernetesNodeNotReady, "Kubernetes node %s is not ready; slurmd and jobs may still run there, so nothing is deleted. "+
+					"If the machine is lost, delete Node %s: its pods are deleted with it, and created again elsewhere", f.Host.Name, f.Host.Name)
 			},
 		},
 		{
 			Name: "it is registered under another name", Does: "NodeNameMismatch", Why: "it is not drained before it goes",
 			When: func(f *facts) bool { return f.situation == registeredElsewhere },
 			Then: func(f *facts) Trouble {
-				return trouble(slinkyv1beta1.ReasonNodeNameMismatch, "slurmd has registered as Slurm node %s, and the pod is looked for as %s, so that it is not drained before it goes. "+
-					"Drain node %s by hand and delete the pod; its successor registers by the right name, unless the image or spec.slurmd.args gives it another", f.Elsewhere, f.Slurm, f.Elsewhere)
+				return trouble(slinkyv1beta1.ReasonNodeNameMismatch, "slurmd has registered as Slurm node %s, but the operator expects %s, so it neither drains nor deletes the worker. "+
+					"Drain node %s by hand and delete the pod; the next pod registers with the right name, unless the image or spec.slurmd.args sets another", f.Elsewhere, f.Slurm, f.Elsewhere)
 			},
 		},
 		{
 			Name: "slurmd offers less than the record of the node wants", Does: "InvalidRegistration", Why: "Slurm gives such a node no jobs",
 			When: func(f *facts) bool { return f.serves() && f.State.Has(node.InvalidReg) },
 			Then: func(f *facts) Trouble {
-				return trouble(slinkyv1beta1.ReasonInvalidRegistration, "slurmd on Kubernetes node %s offers less than Slurm's record of node %s wants, which gets no jobs: %s. "+deleteByHand,
+				return trouble(slinkyv1beta1.ReasonInvalidRegistration, "slurmd on Kubernetes node %s registers with less than Slurm's record of node %s requires, so the node gets no jobs: %s. "+deleteByHand,
 					f.Host.Name, f.Slurm, f.Reason.Text)
 			},
 		},
@@ -92,8 +92,8 @@ var troubles = rule.List[*facts, Trouble]{
 				return was.Registration != "" && f.Comment.Registration != "" && was.Registration != f.Comment.Registration
 			},
 			Then: func(f *facts) Trouble {
-				return trouble(slinkyv1beta1.ReasonRecordOutdated, "the pod registers with something else than Slurm's record of node %s says, "+
-					"such as another weight, other features or less memory, and Slurm goes on with the record. "+deleteByHand, f.Slurm)
+				return trouble(slinkyv1beta1.ReasonRecordOutdated, "the pod registers with other values than Slurm's record of node %s has, "+
+					"such as another weight, other features or less memory, and Slurm keeps using the record. "+deleteByHand, f.Slurm)
 			},
 		},
 	},

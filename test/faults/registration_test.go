@@ -89,7 +89,7 @@ func TestAWorkerRegistersByAnotherNameOnThePodNetwork(t *testing.T) {
 			t.Errorf("its job is %s", got.State)
 		}
 		p, _ := get[corev1.Pod](w, "w-1")
-		const want = "slurmd has registered as Slurm node trainer, and the pod is looked for as w-1"
+		const want = "slurmd has registered as Slurm node trainer, but the operator expects w-1"
 		if c := workerpod.Condition(p, slinkyv1beta1.PodConditionNeedsAttention); c == nil || c.Reason != slinkyv1beta1.ReasonNodeNameMismatch || c.Message[:len(want)] != want {
 			t.Errorf("the pod says %+v", c)
 		}

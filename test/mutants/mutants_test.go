@@ -54,7 +54,7 @@ func theirs() []mutation {
 			name: "a node look-up that failed is read as drained",
 			edits: []edit{{
 				"internal/worker/end.go",
-				`return end{message: "Slurm's view of the node is not known: " + f.Why}`,
+				`return end{message: "the state of the node in Slurm is not known: " + f.Why}`,
 				`return end{Deletion: Deletion{Delete: f.Pod.Retired != "", NeverStarted: true}}`,
 			}},
 			caught: "TestFaults/scale_down_with_jobs/Slurm_says_500",

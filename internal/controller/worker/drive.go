@@ -118,7 +118,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	}
 	if granted, again := s.link.Spend(now, 1); granted == 0 {
 		s.action.Delete = false
-		s.action.Message += "; waiting, because this cluster has seen as many deletions within a minute as it may"
+		s.action.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
 		s.action.Again = nodeset.Sooner(s.action.Again, again)
 		return false
 	}

@@ -162,7 +162,7 @@ func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition
 	case w.Known == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):
 		return &c
 	case w.Known == node.No && have != nil:
-		c.Status, c.Message = corev1.ConditionFalse, "Slurm had the node and has it no more"
+		c.Status, c.Message = corev1.ConditionFalse, "Slurm no longer has the node"
 		return &c
 	}
 	return nil

@@ -63,7 +63,7 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 	case a.Revive:
 		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
-			text: ": another slurmd stands behind each",
+			text: ": another slurmd has registered for each",
 		}}, true
 	}
 	return stateChange{}, false

@@ -231,9 +231,9 @@ type pathError struct {
 func (e *pathError) Error() string {
 	switch {
 	case errors.Is(e.err, unix.ENOSPC), errors.Is(e.err, unix.EDQUOT):
-		return fmt.Sprintf("the jail is full, make its volume larger or remove files from it (the copy then goes on where it ended): writing /%s: %v", e.rel, e.err)
+		return fmt.Sprintf("the jail is full; enlarge its volume or remove files from it, and the copy continues where it stopped: writing /%s: %v", e.rel, e.err)
 	case errors.Is(e.err, unix.EROFS):
-		return fmt.Sprintf("the jail is read-only, let its volume be mounted for writing: writing /%s: %v", e.rel, e.err)
+		return fmt.Sprintf("the jail is read-only; mount its volume for writing: writing /%s: %v", e.rel, e.err)
 	}
 	return fmt.Sprintf("copying /%s: %v", e.rel, e.err)
 }

@@ -156,7 +156,7 @@ const maxClusterName = 40
 func CheckClusterName(c *slinkyv1beta1.Controller) error {
 	if name := c.ClusterName(); len(name) > maxClusterName {
 		return problem.Errorf("spec.clusterName", slinkyv1beta1.ReasonInvalidSpec,
-			"is %q by default, %d characters of which accounting takes %d; it cannot be set later, so create the Controller anew with a shorter one",
+			"the default %q has %d characters, and accounting accepts at most %d; it cannot be changed later, so create the Controller again with a shorter name",
 			name, len(name), maxClusterName)
 	}
 	return nil

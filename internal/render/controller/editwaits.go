@@ -25,7 +25,7 @@ const maxNamed = 5
 
 // ends follows what waits, and jobsFollow comes between that and the jobs that it waits for.
 const (
-	ends       = " has them end at once"
+	ends       = " ends these jobs at once"
 	jobsFollow = ends + "; "
 )
 
@@ -52,12 +52,12 @@ func (w EditWaits) Kept() string {
 		if more := len(w.Partitions) - maxNamed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		kept = append(kept, text+" until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition="+
-			strings.Join(w.named(), ",")+" lists them")
+		kept = append(kept, text+" until no job needs them. They have State=DRAIN: new jobs are refused, existing jobs continue; squeue --all --partition="+
+			strings.Join(w.named(), ",")+" lists the jobs")
 	}
 	if len(w.Nodes) > 0 {
 		names := hostlist.Compress(slices.Clone(w.Nodes))
-		kept = append(kept, "slurm.conf keeps and drains nodes "+names+" until no job runs there or names them; squeue --all --nodelist="+names+" lists the former")
+		kept = append(kept, "slurm.conf keeps and drains nodes "+names+" until no job runs on them or names them; squeue --all --nodelist="+names+" lists the jobs that run on them")
 	}
 	return strings.Join(kept, "; ")
 }

@@ -53,5 +53,5 @@ func (p *preflight) known(file string) *conf.Document {
 
 func (out *Output) doubtInclude(user Texts, e conf.Entry, why string) {
 	out.Doubts = append(out.Doubts, problem.Errorf(user.ExtraConf.Path, slinkyv1beta1.ReasonIncludeNotLookedAfter,
-		"include %s: %s; when the line of a partition or of a node goes from there, slurmctld ends the jobs that need it", e.Value, why))
+		"include %s: %s. If the line of a partition or node is removed from that file, slurmctld ends the jobs that need it", e.Value, why))
 }

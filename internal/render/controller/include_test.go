@@ -49,7 +49,7 @@ func TestWhatGoesFromAnIncludedFileStaysUntilNoJobNeedsIt(t *testing.T) {
 }
 
 func TestFilesThatAreIncludedAndNotKnownAreTold(t *testing.T) {
-	const ends = "; when the line of a partition or of a node goes from there, slurmctld ends the jobs that need it"
+	const ends = ". If the line of a partition or node is removed from that file, slurmctld ends the jobs that need it"
 	large := strings.Repeat("NodeName=a-long-name-of-a-node-that-takes-much-room CPUs=4\n", 1<<15)
 	tests := []struct {
 		name, extraConf, content, want string

@@ -61,7 +61,7 @@ func (p *preflight) checkTable(d *conf.Document) {
 	if err != nil {
 		return // CheckValues reports that
 	}
-	out := "leave it out, and the operator has it follow the NodeSets"
+	out := "leave it out, and the operator derives it from the NodeSets"
 	if size == mostNodeCount {
 		out = "slurmctld accepts no larger one"
 	}

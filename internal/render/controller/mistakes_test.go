@@ -43,14 +43,14 @@ func TestMistakes(t *testing.T) {
 		{name: "a value that slurmctld ends with", spec: `{extraConf: "KillWait=30\nSlurmctldTimeout=soon\n"}`,
 			want: []string{`spec.extraConf: line 2: SlurmctldTimeout: "soon" is not a number`}},
 		{name: "a misspelt key", spec: `{extraConf: "MaxJobCout=5"}`,
-			want: []string{"spec.extraConf: line 1: MaxJobCout: slurm.conf is not known to have this key; did you mean MaxJobCount?"}},
+			want: []string{"spec.extraConf: line 1: MaxJobCout: slurm.conf has no key of this name that the operator knows; did you mean MaxJobCount?"}},
 		{name: "a misspelt key in cgroup.conf, and one that the operator owns in a file that is included",
 			spec: `{extraConf: "include more.conf", configFileRefs: [{name: mine}]}`,
 			with: func(_ testing.TB, in *controller.Input) {
 				in.Files.Config = []controller.File{{"mine", "cgroup.conf", "ConstrainCore=yes"}, {"mine", "more.conf", "KillWait=30\nSlurmUser=root\nMaxJobCount=x"}}
 			},
 			want: []string{
-				"spec.configFileRefs: ConfigMap mine, cgroup.conf: line 1: ConstrainCore: cgroup.conf is not known to have this key; did you mean ConstrainCores?",
+				"spec.configFileRefs: ConfigMap mine, cgroup.conf: line 1: ConstrainCore: cgroup.conf has no key of this name that the operator knows; did you mean ConstrainCores?",
 				`spec.configFileRefs: ConfigMap mine, more.conf: line 2: SlurmUser: it is set by the operator and cannot be set to something else; remove the line`,
 				`spec.configFileRefs: ConfigMap mine, more.conf: line 3: MaxJobCount: "x" is not a number`,
 			}},
@@ -74,7 +74,7 @@ func TestMistakes(t *testing.T) {
 			},
 			want: []string{
 				`NodeSet a, spec.partition.config: PartitionName=a MaxTime: "never" is not a time; write minutes, hours:minutes:seconds, days-hours:minutes:seconds or UNLIMITED`,
-				"NodeSet a, spec.partition.config: PartitionName=a Stat: PartitionName is not known to have this option; did you mean State?",
+				"NodeSet a, spec.partition.config: PartitionName=a Stat: PartitionName has no option of this name that the operator knows; did you mean State?",
 			}},
 		{name: "a file of the operator's in a ConfigMap", spec: `{configFileRefs: [{name: mine}]}`,
 			with: func(_ testing.TB, in *controller.Input) {

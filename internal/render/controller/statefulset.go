@@ -209,6 +209,6 @@ func CheckSharedClaim(claim *corev1.PersistentVolumeClaim) error {
 	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
 		return nil
 	}
-	return problem.Errorf(ExistingClaimPath, slinkyv1beta1.ReasonInvalidSpec, "PersistentVolumeClaim %s has not access mode ReadWriteMany, but %v; "+
+	return problem.Errorf(ExistingClaimPath, slinkyv1beta1.ReasonInvalidSpec, "PersistentVolumeClaim %s has access modes %v and not ReadWriteMany; "+
 		"all slurmctlds need it at the same time", claim.Name, claim.Spec.AccessModes)
 }

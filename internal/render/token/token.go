@@ -66,11 +66,11 @@ func Render(in Input) Output {
 	case why == "":
 	case in.Sealed && claims.User != "" && !in.Now.Before(claims.Expiry):
 		out.Problems = append(out.Problems, problem.Errorf("spec.refresh", slinkyv1beta1.ReasonTokenExpired,
-			"the token in Secret %s expired at %s and is not refreshed; delete the Secret and another token is issued", ref.Name, stamp(claims.Expiry)))
+			"the token in Secret %s expired at %s and is not refreshed; delete the Secret to get another token", ref.Name, stamp(claims.Expiry)))
 		return out
 	case in.Sealed:
 		out.Problems = append(out.Problems, problem.Errorf("spec.refresh", slinkyv1beta1.ReasonImmutableField,
-			"Secret %s cannot be changed and its token %s; delete the Secret and another token is issued", ref.Name, why))
+			"Secret %s cannot be changed and its token %s; delete the Secret to get another token", ref.Name, why))
 		return out
 	default:
 		claims = newClaims(in)

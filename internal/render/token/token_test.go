@@ -147,11 +147,11 @@ func TestASealedSecretIsNotFoughtOver(t *testing.T) {
 	}{
 		"good": {func(in *token.Input) { in.Now = noon.Add(99 * time.Second) }, ""},
 		"expired": {func(in *token.Input) { in.Now = noon.Add(100 * time.Second) },
-			"spec.refresh: the token in Secret demo-jwt-alice expired at 2026-11-20T12:01:40Z and is not refreshed; delete the Secret and another token is issued"},
+			"spec.refresh: the token in Secret demo-jwt-alice expired at 2026-11-20T12:01:40Z and is not refreshed; delete the Secret to get another token"},
 		"another key": {func(in *token.Input) { in.Key = key(t, "another") },
-			"spec.refresh: Secret demo-jwt-alice cannot be changed and its token was not signed with the key; delete the Secret and another token is issued"},
+			"spec.refresh: Secret demo-jwt-alice cannot be changed and its token was not signed with the key; delete the Secret to get another token"},
 		"to be refreshed from now on": {func(in *token.Input) { in.Token.Spec.Refresh = new(true) },
-			"spec.refresh: Secret demo-jwt-alice cannot be changed and its token cannot be refreshed there; delete the Secret and another token is issued"},
+			"spec.refresh: Secret demo-jwt-alice cannot be changed and its token cannot be refreshed there; delete the Secret to get another token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := sealed

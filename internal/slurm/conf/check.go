@@ -38,7 +38,7 @@ func (d *Document) CheckNames() []Problem {
 	seen := map[string]bool{}
 	for _, e := range d.partitions() {
 		if seen[e.Value] {
-			problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: "partition " + e.Value + " stands on an earlier line, too"})
+			problems = append(problems, Problem{Line: e.Line, Key: e.Key, Message: "partition " + e.Value + " is already on an earlier line"})
 		}
 		seen[e.Value] = true
 	}
@@ -171,7 +171,7 @@ func (n *nodeNames) add(e Entry) *Problem {
 	}
 	for name := range expr.All() {
 		if n.names[name] {
-			return &Problem{Line: e.Line, Key: e.Key, Message: "node " + name + " stands on an earlier line, too"}
+			return &Problem{Line: e.Line, Key: e.Key, Message: "node " + name + " is already on an earlier line"}
 		}
 		n.names[name] = true
 	}

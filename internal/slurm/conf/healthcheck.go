@@ -25,12 +25,12 @@ func (d *Document) CheckHealthCheck() []Problem {
 	if interval == 0 || timeout < interval {
 		return nil
 	}
-	instead := "no HealthCheckTimeout is less; let the interval be at least 2"
+	instead := "make HealthCheckInterval at least 2, because no timeout can be less than 1"
 	if interval > 1 {
 		instead = fmt.Sprintf("set HealthCheckTimeout=%d if no image of the cluster has an older release, which does not start with that key", interval-1)
 	}
 	return []Problem{{Key: "HealthCheckInterval=" + strconv.Itoa(interval), Message: fmt.Sprintf("slurmctld and slurmd of release %s log an error, "+
-		"since HealthCheckTimeout, which is %d seconds, is not less; %s", HealthCheckRelease, timeout, instead)}}
+		"because HealthCheckTimeout (%d seconds) is not less than HealthCheckInterval; %s", HealthCheckRelease, timeout, instead)}}
 }
 
 // seconds is the value of a key as a number of seconds; 0 without one. CheckValues reports what is no number.

@@ -145,8 +145,8 @@ func TestUnknownSuggestsWhatWasMeant(t *testing.T) {
 		got = append(got, p.Error())
 	}
 	want := []string{
-		"line 2: PartitionNme: slurm.conf is not known to have this key; did you mean PartitionName?",
-		"line 3: Zzz: slurm.conf is not known to have this key",
+		"line 2: PartitionNme: slurm.conf has no key of this name that the operator knows; did you mean PartitionName?",
+		"line 3: Zzz: slurm.conf has no key of this name that the operator knows",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -188,12 +188,12 @@ func TestUnknownLooksAtOptionsAndOtherFiles(t *testing.T) {
 	}{
 		{"an option of a partition", Slurm, "PartitionName=p Nodes=ALL maxtime=1 Stat=UP SomethingNew=1",
 			[]string{
-				"line 1: PartitionName=p Stat: PartitionName is not known to have this option; did you mean State?",
-				"line 1: PartitionName=p SomethingNew: PartitionName is not known to have this option",
+				"line 1: PartitionName=p Stat: PartitionName has no option of this name that the operator knows; did you mean State?",
+				"line 1: PartitionName=p SomethingNew: PartitionName has no option of this name that the operator knows",
 			}},
-		{"an option of a node", Slurm, "NodeName=n CPU=2 Feature=a", []string{"line 1: NodeName=n CPU: NodeName is not known to have this option; did you mean CPUs?"}},
-		{"cgroup.conf", Cgroup, "CgroupPlugin=cgroup/v2\nConstrainRamSpac=yes", []string{"line 2: ConstrainRamSpac: cgroup.conf is not known to have this key; did you mean ConstrainRAMSpace?"}},
-		{"gres.conf", Gres, "AutoDetect=nvidia\nName=gpu Fil=/dev/x\nNodeName=a Name=gpu File=/dev/y", []string{"line 2: Name=gpu Fil: Name is not known to have this option; did you mean File?"}},
+		{"an option of a node", Slurm, "NodeName=n CPU=2 Feature=a", []string{"line 1: NodeName=n CPU: NodeName has no option of this name that the operator knows; did you mean CPUs?"}},
+		{"cgroup.conf", Cgroup, "CgroupPlugin=cgroup/v2\nConstrainRamSpac=yes", []string{"line 2: ConstrainRamSpac: cgroup.conf has no key of this name that the operator knows; did you mean ConstrainRAMSpace?"}},
+		{"gres.conf", Gres, "AutoDetect=nvidia\nName=gpu Fil=/dev/x\nNodeName=a Name=gpu File=/dev/y", []string{"line 2: Name=gpu Fil: Name has no option of this name that the operator knows; did you mean File?"}},
 		{"a file whose keys nobody lists", Plain, "Whatever=1", nil},
 	}
 	for _, tt := range tests {

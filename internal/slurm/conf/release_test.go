@@ -24,8 +24,8 @@ PartitionName=p Nodes=ALL topology=t MaxTime=1
 NodeName=n GresConf=Name=gpu
 NodeSet=s Topology=t
 `
-	always := []string{"line 1: Fooo: slurm.conf is not known to have this key", "line 2: CacheGroups: slurm.conf is not known to have this key",
-		"line 7: NodeSet=s Topology: NodeSet is not known to have this option"}
+	always := []string{"line 1: Fooo: slurm.conf has no key of this name that the operator knows", "line 2: CacheGroups: slurm.conf has no key of this name that the operator knows",
+		"line 7: NodeSet=s Topology: NodeSet has no option of this name that the operator knows"}
 	older := []string{"line 3: metricstype: Slurm 24.11 does not have this, 26.05 does (newer)",
 		"line 5: PartitionName=p topology: Slurm 24.11 does not have this, 26.05 does (newer)",
 		"line 6: NodeName=n GresConf: Slurm 24.11 does not have this, 26.05 does (newer)"}

@@ -55,11 +55,11 @@ func (e Entry) named(owner, key string) string {
 
 func (d *Document) unknownKey(e Entry, owner, key, keys string) UnknownKey {
 	u := UnknownKey{
-		Problem: Problem{Line: e.Line, Key: e.named(owner, key), Message: d.file.String() + " is not known to have this key"},
+		Problem: Problem{Line: e.Line, Key: e.named(owner, key), Message: d.file.String() + " has no key of this name that the operator knows"},
 		Meant:   similar(key, strings.FieldsSeq(keys), 2),
 	}
 	if owner != "" {
-		u.Message = owner + " is not known to have this option"
+		u.Message = owner + " has no option of this name that the operator knows"
 	}
 	if u.Meant != "" {
 		u.Message += "; did you mean " + u.Meant + "?"

@@ -340,7 +340,7 @@ func (c *Client) needs(ctx context.Context, version, what string) error {
 		return err
 	}
 	if spoken < version {
-		return &Error{Kind: Refused, Message: "this slurmrestd speaks " + spoken + ", and only from " + version + " on can it " + what}
+		return &Error{Kind: Refused, Message: "this slurmrestd supports at most API version " + spoken + ", and only " + version + " and later can " + what}
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func TestACheckRunsAfterCreationAndByHand(t *testing.T) {
 	}
 	check(o, "first", "")
 	expectLast(t, o, "first", "first-initial-run", nebiusv1alpha1.K8sJobPending)
-	if message := operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "first", ready, metav1.ConditionTrue, "Available"); message != "CronJob first: runs by hand only, since spec.suspend is true" {
+	if message := operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "first", ready, metav1.ConditionTrue, "Available"); message != "CronJob first: there are only runs by hand, because spec.suspend is true" {
 		t.Errorf("first says %q", message)
 	}
 	for _, owned := range []client.Object{operator.Get[batchv1.CronJob](o, "first"), operator.Get[batchv1.Job](o, "first-initial-run")} {
@@ -193,7 +193,7 @@ func TestTheRunsOfACheckRestWithItsCluster(t *testing.T) {
 	isSuspended(true)
 	apiserver.Eventually(t, func() error {
 		message := operator.ExpectCondition[nebiusv1alpha1.ActiveCheck](o, "disk", ready, metav1.ConditionTrue, "Available")
-		if message != "CronJob disk: runs by schedule rest, since SlurmCluster demo is in maintenance" {
+		if message != "CronJob disk: scheduled runs are suspended, because SlurmCluster demo is in maintenance" {
 			return fmt.Errorf("it says %q", message)
 		}
 		return nil

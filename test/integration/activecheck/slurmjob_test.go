@@ -196,7 +196,7 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 	o.Slurm.Fail(braked[0], 1)
 	apiserver.Eventually(t, func() error {
 		return toldAs(t, o, nebiusv1alpha1.ReasonCheckReaction, fmt.Sprintf("Slurm job %d is FAILED: made reservation suspicious-%s; node %s is not drained: "+
-			"1 of 1 workers of NodeSet demo-worker that checks may take out of service are (--max-nodes-drained-by-checks)", braked[0], nodes[1], nodes[1]))
+			"checks have already taken 1 of at most 1 workers of NodeSet demo-worker out of service (--max-nodes-drained-by-checks)", braked[0], nodes[1], nodes[1]))
 	})
 	expectEnd(t, o, "other", batchv1.JobFailed, "SlurmJobsFailed")
 	if n, _ := o.Slurm.Node(nodes[1]); slices.Contains(n.State, "DRAIN") {

@@ -202,7 +202,7 @@ func TestHostKeysAreReplacedWhenTheirSecretIsDeletedAndMissedWhenIncomplete(t *t
 	})
 	operator.Change(o, "demo-login-ssh-host-keys", func(s *corev1.Secret) { delete(s.Data, "ssh_host_rsa_key.pub") })
 	got := operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionFalse, "KeyMissing")
-	want := "Secret demo-login-ssh-host-keys has no key ssh_host_rsa_key.pub; add it, or delete the Secret and all host keys are generated anew"
+	want := "Secret demo-login-ssh-host-keys has no key ssh_host_rsa_key.pub; add it, or delete the Secret and all host keys are generated again"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

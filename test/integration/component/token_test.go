@@ -98,7 +98,7 @@ func TestPrivilegedTokensNeedTheConsentOfTheKeysOwner(t *testing.T) {
 	operator.Create[corev1.Secret](o, operator.JWT)
 	operator.Create[slinkyv1beta1.Token](o, `{metadata: {name: admin}, spec: {jwtKeyRef: {name: jwt, key: jwt_hs256.key}, username: root}}`)
 	got := operator.ExpectCondition[slinkyv1beta1.Token](o, "admin", "Stalled", metav1.ConditionTrue, "PrivilegedUser")
-	want := "spec.username: a token for root can do everything in Slurm, which Secret jwt does not allow; its owner does so with annotation coxswain.dev/allow-privileged-tokens=true"
+	want := "spec.username: a token for root can do everything in Slurm, and Secret jwt does not allow it. To allow it, the owner of the Secret sets annotation coxswain.dev/allow-privileged-tokens=true"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -167,7 +167,7 @@ func TestATokenThatIsNotRefreshedExpiresForGood(t *testing.T) {
 		t.Error("the Secret is not immutable")
 	}
 	got := operator.ExpectCondition[slinkyv1beta1.Token](o, "once", "Stalled", metav1.ConditionTrue, "TokenExpired")
-	if !strings.HasSuffix(got, "and is not refreshed; delete the Secret and another token is issued") {
+	if !strings.HasSuffix(got, "and is not refreshed; delete the Secret to get another token") {
 		t.Error(got)
 	}
 	operator.Delete[corev1.Secret](o, "once-jwt-alice")

@@ -56,8 +56,8 @@ func TestConfigAppliedSaysWhatSlurmctldHasLoaded(t *testing.T) {
 	o.Writes.Reset()
 	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "KillWait=soon\nMaxJobCout=5" })
 	message := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "ConfigApplied", metav1.ConditionFalse, "InvalidConfiguration")
-	want := `slurmctld goes on with the configuration before: spec.extraConf: line 1: KillWait: "soon" is not a number; ` +
-		`spec.extraConf: line 2: MaxJobCout: slurm.conf is not known to have this key; did you mean MaxJobCount?`
+	want := `slurmctld keeps the previous configuration: spec.extraConf: line 1: KillWait: "soon" is not a number; ` +
+		`spec.extraConf: line 2: MaxJobCout: slurm.conf has no key of this name that the operator knows; did you mean MaxJobCount?`
 	if message != want {
 		t.Errorf("%q, want %q", message, want)
 	}

@@ -43,7 +43,7 @@ func TestTheServiceFollowsTheActiveSlurmctld(t *testing.T) {
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "Ready", metav1.ConditionFalse, "ReferenceNotFound")
 	operator.Create[corev1.PersistentVolumeClaim](o, `{metadata: {name: shared}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
 	message := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "Stalled", metav1.ConditionTrue, "InvalidSpec")
-	if want := "spec.persistence.existingClaim: PersistentVolumeClaim shared has not access mode ReadWriteMany, but [ReadWriteOnce]; all slurmctlds need it at the same time"; message != want {
+	if want := "spec.persistence.existingClaim: PersistentVolumeClaim shared has access modes [ReadWriteOnce] and not ReadWriteMany; all slurmctlds need it at the same time"; message != want {
 		t.Errorf("%q, want %q", message, want)
 	}
 	claim := operator.Get[corev1.PersistentVolumeClaim](o, "shared")

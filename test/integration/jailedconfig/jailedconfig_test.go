@@ -174,7 +174,7 @@ func TestNoReconfigureEndsAJobThatNamesANodeWithoutARecord(t *testing.T) {
 	}
 	w.files("conf", map[string]string{"c": "A=1"})
 	w.config("conf", "", `{configMap: {name: conf}, items: [{key: c, path: /etc/slurm/c}], updateActions: [Reconfigure]}`)
-	w.expectSaying("conf", acted, nebiusv1alpha1.ReasonRefresh, "would end the jobs that wait and name b, of which it has no record")
+	w.expectSaying("conf", acted, nebiusv1alpha1.ReasonRefresh, "slurmctld has no record of b, and would end pending jobs that name it")
 	if n := w.reconfigured(); n != 0 {
 		t.Errorf("Slurm was reconfigured %d times", n)
 	}

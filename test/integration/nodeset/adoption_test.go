@@ -83,7 +83,7 @@ func TestNoWorkerTakesTheNameOfAnotherOne(t *testing.T) {
 	o := operator.StartWorkers(t, 2, `template: {spec: {hostname: gpu-}}`)
 	operator.Create[slinkyv1beta1.NodeSet](o, `{metadata: {name: v}, spec: {controllerRef: {name: demo}, replicas: 3, template: {spec: {hostname: gpu-}}}}`)
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "v", "Stalled", metav1.ConditionTrue, "HostnameConflict")
-	if want := "Pod v-0: host name gpu-0 is that of a worker of NodeSet w"; !strings.Contains(message, want) {
+	if want := "Pod v-0: a worker of NodeSet w has host name gpu-0 as well"; !strings.Contains(message, want) {
 		t.Errorf("%q, want %q", message, want)
 	}
 	o.ExpectWorkers("v-2", "w-0", "w-1")

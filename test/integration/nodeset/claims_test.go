@@ -127,7 +127,7 @@ func TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther(t *testing.T) {
 		t.Errorf("w-1 is to go without its claim: %v", p.Annotations)
 	}
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, slinkyv1beta1.ReasonApplyFailed)
-	if !strings.HasPrefix(message, "PersistentVolumeClaim scratch-w-1: ") || !strings.Contains(message, "Pod w-1 does not go without it") || !strings.HasSuffix(message, "guarded") {
+	if !strings.HasPrefix(message, "PersistentVolumeClaim scratch-w-1: ") || !strings.Contains(message, "Pod w-1 is therefore not deleted") || !strings.HasSuffix(message, "guarded") {
 		t.Errorf("the NodeSet says %q", message)
 	}
 	o.Settle()
@@ -151,7 +151,7 @@ func TestASuccessorWaitsForTheClaimOfItsPredecessorToGo(t *testing.T) {
 	expectOwners(t, o, "scratch-w-1", "Pod/w-1")
 	o.Scale(2)
 	message := operator.ExpectCondition[slinkyv1beta1.NodeSet](o, "w", "Reconciling", metav1.ConditionTrue, "Waiting")
-	if want := "PersistentVolumeClaim scratch-w-1: it goes with Pod w-1; its successor waits for that"; !strings.Contains(message, want) {
+	if want := "PersistentVolumeClaim scratch-w-1: it is deleted with Pod w-1; the next pod waits for that"; !strings.Contains(message, want) {
 		t.Errorf("%q, want %q", message, want)
 	}
 	// What the garbage collector does.

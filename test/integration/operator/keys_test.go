@@ -21,7 +21,7 @@ func TestKeysOfControllerAndAccountingHaveToMatch(t *testing.T) {
 	o := operator.Start(t)
 	operator.Create[slinkyv1beta1.Accounting](o, `{metadata: {name: books}, spec: {embeddedDatabase: {}}}`)
 	operator.Create[slinkyv1beta1.Controller](o, `{metadata: {name: demo}, spec: {accountingRef: {name: books}}}`)
-	want := "spec.slurmKeyRef: the key slurm.key in Secret demo-auth-slurm is not that of Accounting books, slurm.key in Secret books-auth-slurm; slurmctld and slurmdbd need the same"
+	want := "spec.slurmKeyRef: key slurm.key in Secret demo-auth-slurm differs from that of Accounting books, key slurm.key in Secret books-auth-slurm; slurmctld and slurmdbd need the same key"
 	if got := operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "KeysPresent", metav1.ConditionFalse, "KeyMismatch"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

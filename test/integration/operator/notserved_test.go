@@ -26,7 +26,7 @@ func TestAJailedConfigThatNothingActsOnSaysSo(t *testing.T) {
 
 	const ready, stalled = nebiusv1alpha1.ConditionReady, nebiusv1alpha1.ConditionStalled
 	got := operator.ExpectCondition[nebiusv1alpha1.JailedConfig](o, "a", ready, metav1.ConditionFalse, nebiusv1alpha1.ReasonNotServed)
-	if !strings.Contains(got, "sconfigcontroller writes files into the jail") {
+	if !strings.Contains(got, "runs sconfigcontroller, which writes the files into the jail") {
 		t.Errorf("JailedConfig says %q", got)
 	}
 	apiserver.Eventually(t, func() error { return told(t, o) })

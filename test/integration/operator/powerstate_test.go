@@ -151,7 +151,7 @@ func TestRequestsForPowerReachSlurm(t *testing.T) {
 	// A job ends before its node is powered down.
 	job := a.Slurm.Submit(fake.Job{NodeList: []string{"burst-0"}})
 	a.activate(2)
-	a.awaitMessage("0", "does when its jobs have ended")
+	a.awaitMessage("0", "will when its jobs have ended")
 	a.Settle()
 	if pod, err := operator.Find[corev1.Pod](a.Operator, "demo-burst-0"); err != nil || pod.DeletionTimestamp != nil {
 		t.Errorf("the pod of a node with a job is gone, or goes (%v)", err)

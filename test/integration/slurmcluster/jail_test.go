@@ -156,7 +156,7 @@ func TestPodsWaitUntilTheJailIsFilled(t *testing.T) {
 	if err := j.user.Status().Update(t.Context(), j.job); err != nil {
 		t.Fatal(err)
 	}
-	j.says(metav1.ConditionFalse, "Populating", "attempt 2, the one before ended with: jail: the jail is full, writing /usr/lib/x")
+	j.says(metav1.ConditionFalse, "Populating", "attempt 2, the previous one ended with: jail: the jail is full, writing /usr/lib/x")
 	j.ends(batchv1.JobComplete)
 	j.exists(j.login, j.workers)
 	j.says(metav1.ConditionTrue, "Populated", "12 files, 345 bytes in 6 s")
@@ -169,7 +169,7 @@ func TestAFailedJobIsToldWithItsLastWords(t *testing.T) {
 	j.exists(j.job)
 	j.pod("failed", map[string]string{batchv1.JobNameLabel: "demo-populate-jail"}, corev1.PodFailed, "jail: /mnt/jail holds precious but no root file system")
 	j.ends(batchv1.JobFailed)
-	j.says(metav1.ConditionFalse, "Failed", "holds precious but no root file system. Correct what it names, and delete the Job")
+	j.says(metav1.ConditionFalse, "Failed", "holds precious but no root file system. Correct the cause and delete the Job")
 	await(j.world, j.cluster, func(c *nebiusv1.SlurmCluster) error {
 		return condition(c.Status.Conditions, "Stalled", metav1.ConditionTrue, "PopulateJailFailed", "holds precious")
 	})

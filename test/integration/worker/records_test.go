@@ -82,7 +82,7 @@ func TestAnAdministratorHoldsTheRecordOfAWorker(t *testing.T) {
 	o.Bind("w-0", nodes[0])
 	o.RunWorkers()
 	expectGiven(t, o, "5 [w a] 600")
-	expectAttention(t, o, "w-0", slinkyv1beta1.ReasonRecordOutdated, "the pod registers with something else than Slurm's record of node w-0 says")
+	expectAttention(t, o, "w-0", slinkyv1beta1.ReasonRecordOutdated, "the pod registers with other values than Slurm's record of node w-0 has")
 }
 
 func TestSlurmdOffersLessThanTheRecordWants(t *testing.T) {

@@ -205,7 +205,7 @@ func TestChecksMayNotDrainAllWorkersAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	if !strings.Contains(message, "1 of 4 workers are out of service for checks, and --max-nodes-drained-by-checks allows 1; checks want") {
+	if !strings.Contains(message, "checks have taken 1 of 4 workers out of service, and --max-nodes-drained-by-checks allows 1; ") {
 		t.Errorf("the condition says %q", message)
 	}
 	if note := warned(t, o, slinkyv1beta1.ConditionDrainsByChecksPaused); !strings.Contains(note, "allows 1") {

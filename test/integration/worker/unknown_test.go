@@ -31,7 +31,7 @@ func TestSlurmctldRestartsInTheMiddleOfARetirement(t *testing.T) {
 	o.Scale(0)
 	o.ExpectNode("w-1", "MIXED+DRAIN+DYNAMIC_NORM slurm-operator: Pod was cordoned pending termination")
 	o.Slurm.Stop()
-	o.ExpectWaiting("w-1", "Slurm's view of the node is not known: Slurm does not answer")
+	o.ExpectWaiting("w-1", "the state of the node in Slurm is not known: Slurm does not answer")
 	o.Restart() // and the operator with it
 	o.Settle()
 	o.ExpectLeft(operator.WorkerNames(2)...)
@@ -110,7 +110,7 @@ func TestDeletionsAreBounded(t *testing.T) {
 	o.Scale(0)
 	apiserver.Eventually(t, func() error {
 		for _, c := range operator.Get[slinkyv1beta1.NodeSet](o, "w").Status.Conditions {
-			if c.Type == "Ready" && strings.Contains(c.Message, "retired (scale-in) and drained; waiting, because this cluster has seen as many deletions within a minute as it may") {
+			if c.Type == "Ready" && strings.Contains(c.Message, "retired (scale-in) and drained; waiting, because the limit of deletions per minute is reached in this cluster") {
 				return nil
 			}
 		}
@@ -128,7 +128,7 @@ func TestNothingIsDeletedWhileSlurmIsSilent(t *testing.T) {
 	o := operator.StartWorkers(t, 2, `partition: {enabled: true}`)
 	o.Slurm.Stop()
 	o.Scale(0)
-	o.ExpectWaiting("w-1", "Slurm's view of the node is not known: Slurm does not answer")
+	o.ExpectWaiting("w-1", "the state of the node in Slurm is not known: Slurm does not answer")
 	o.Settle()
 	o.ExpectWorkers("w-0", "w-1")
 	if s := operator.Get[slinkyv1beta1.NodeSet](o, "w").Status; s.SlurmIdle != 2 {
@@ -165,7 +165,7 @@ func TestNothingIsDeletedWithoutARestApi(t *testing.T) {
 	o := operator.StartWorkers(t, 2, `partition: {enabled: true}`)
 	operator.Delete[slinkyv1beta1.RestApi](o, "demo")
 	o.Scale(1)
-	o.ExpectWaiting("w-1", "Slurm's view of the node is not known: no RestApi refers to Controller demo")
+	o.ExpectWaiting("w-1", "the state of the node in Slurm is not known: no RestApi refers to Controller demo")
 	o.Settle()
 	o.ExpectWorkers("w-0", "w-1")
 	operator.Create[slinkyv1beta1.RestApi](o, operator.ARestAPI)

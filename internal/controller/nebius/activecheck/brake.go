@@ -33,7 +33,7 @@ type brakedError struct {
 }
 
 func (e *brakedError) Error() string {
-	return fmt.Sprintf("node %s is not drained: %d of %d workers of NodeSet %s that checks may take out of service are (--max-nodes-drained-by-checks)",
+	return fmt.Sprintf("node %s is not drained: checks have already taken %d of at most %d workers of NodeSet %s out of service (--max-nodes-drained-by-checks)",
 		e.node, e.out, e.limit, e.set)
 }
 

@@ -51,7 +51,7 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 		},
 		"a check has taken another worker out": {
 			before: func(w *world) { w.update("w-1", "DRAIN", "[node_problem] disk") },
-			told:   "node w-0 is not drained: 1 of 1 workers of NodeSet w that checks may take out of service are",
+			told:   "node w-0 is not drained: checks have already taken 1 of at most 1 workers of NodeSet w out of service",
 		},
 		"a person has taken another worker out": {
 			before: func(w *world) { w.update("w-1", "DRAIN", "bad disk") },

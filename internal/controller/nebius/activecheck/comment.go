@@ -29,7 +29,7 @@ func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	}
 	if pod == nil {
 		if n.Comment != "" {
-			left = append(left, "node "+n.Node+" has no comment, since no worker pod stands behind it")
+			left = append(left, "node "+n.Node+" gets no comment, because it has no worker pod")
 		}
 		return nil, left, nil
 	}

@@ -93,9 +93,9 @@ func part(check *nebiusv1alpha1.ActiveCheck, f facts, p *plan) kube.Part {
 	case !gate.Open() && (f.CronJob == nil || p.firstRunDue || f.Cluster == nil):
 		return waits
 	case gate.Rests:
-		cron.Message = "runs by schedule rest, since " + gate.Part + " " + gate.Waits
+		cron.Message = "scheduled runs are suspended, because " + gate.Part + " " + gate.Waits
 	case check.Spec.Suspend == nil || *check.Spec.Suspend:
-		cron.Message = "runs by hand only, since spec.suspend is true"
+		cron.Message = "there are only runs by hand, because spec.suspend is true"
 	default:
 		cron.Message = "runs by schedule " + check.Spec.Schedule
 	}

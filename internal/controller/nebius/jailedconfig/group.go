@@ -57,7 +57,7 @@ func (r *reconciler) pass(ctx context.Context, req reconcile.Request, members []
 	done := outcome{written: true}
 	if p.reconfigure && r.owed(members) {
 		if left := until.Sub(r.Clock.Now()); !until.IsZero() && left > 0 {
-			done.waits = "other machines may still be led to the old files by their caches"
+			done.waits = "caches of other machines may still show the old files"
 			return ctrl.Result{RequeueAfter: left}, r.report(ctx, members, p, done)
 		}
 		var again time.Duration

@@ -108,7 +108,7 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 			return 0, "", err
 		}
 		if len(named) > 0 {
-			return min(endangeredInterval, r.Poll), fmt.Sprintf("slurmctld would end the jobs that wait and name %s, of which it has no record; it is told when that has registered, or when the jobs are gone",
+			return min(endangeredInterval, r.Poll), fmt.Sprintf("slurmctld has no record of %s, and would end pending jobs that name it; it reconfigures when the node has registered or the jobs are gone",
 				hostlist.Compress(named)), nil
 		}
 		w = &round{before: map[string]time.Time{}, deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}

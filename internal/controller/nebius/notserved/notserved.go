@@ -92,6 +92,6 @@ func withClusters(base *reconcile.Base) func(*builder.Builder) {
 func decide(struct{}) *reconcile.Plan {
 	var p reconcile.Plan
 	p.Problems = problem.List{problem.Errorf("spec", nebiusv1alpha1.ReasonNotServed,
-		"sconfigcontroller writes files into the jail, and no SlurmCluster of this namespace runs it: one with a jail does, unless spec.sConfigController.node.size is 0")}
+		"no SlurmCluster of this namespace runs sconfigcontroller, which writes the files into the jail. A SlurmCluster with a jail runs it unless spec.sConfigController.node.size is 0")}
 	return &p
 }

@@ -98,15 +98,15 @@ func (f *facts) waits(p *plan, ordinal int32, active bool) (message string, movi
 	n, worker := f.nodes[ordinal], f.pods[ordinal]
 	switch {
 	case has(p.nodes.Absent, ordinal):
-		return "Slurm does not have this node yet, and cannot power it up: another node of the NodeSet has to run first, or this one where Slurm makes no nodes", false
+		return "Slurm has no record of this node yet and cannot power it up. The operator makes the record when another worker of the NodeSet has registered; before Slurm 25.11 this worker has to run once: raise initialNumberEphemeralNodes", false
 	case has(p.nodes.Held, ordinal):
-		return "somebody has drained the node or set it DOWN, and a power down would undo that: undrain it first", false
+		return "somebody has drained the node or set it DOWN, and powering it down would undo that; undrain it first", false
 	case has(p.nodes.Up, ordinal):
 		return "Slurm is asked to power it up", true
 	case has(p.nodes.Down, ordinal):
 		return "Slurm is asked to power it down", true
 	case !active && worker.name != "":
-		return "its pod goes: Slurm has powered the node down, or does when its jobs have ended", true
+		return "its pod is being removed: Slurm has powered the node down, or will when its jobs have ended", true
 	case !active:
 		return "", false
 	case worker.name == "":

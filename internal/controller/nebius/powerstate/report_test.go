@@ -59,7 +59,7 @@ func TestReport(t *testing.T) {
 			f.pods[2] = pod{name: "c-n-2", node: "n"}
 		}, []string{"2 Pending CLOUD+POWERING_UP: Slurm waits for its slurmd"}, "2 of 3 active nodes are ready", metav1.ConditionTrue},
 		"one is powered down, and its pod goes": {func(f *facts) { f.says(1, "IDLE+CLOUD+POWERING_DOWN") },
-			[]string{"1 Running CLOUD+POWERING_DOWN: its pod goes: Slurm has powered the node down, or does when its jobs have ended"}, "1 of 1 active nodes are ready", metav1.ConditionTrue},
+			[]string{"1 Running CLOUD+POWERING_DOWN: its pod is being removed: Slurm has powered the node down, or will when its jobs have ended"}, "1 of 1 active nodes are ready", metav1.ConditionTrue},
 		"a pod ends while Slurm wants the node again": {func(f *facts) {
 			f.pods[1] = pod{name: "c-n-1", node: "n", phase: corev1.PodRunning, leaving: true}
 		}, []string{"1 Running CLOUD: the pod of its last run still ends"}, "1 of 2 active nodes are ready", metav1.ConditionTrue},
@@ -71,7 +71,7 @@ func TestReport(t *testing.T) {
 		"one is asked for that Slurm does not have": {func(f *facts) {
 			f.state.Spec.ActiveNodes = []int32{0, 1, 3}
 			f.says(3, "")
-		}, []string{"3 Pending : Slurm does not have this node yet, and cannot power it up: another node of the NodeSet has to run first, or this one where Slurm makes no nodes"},
+		}, []string{"3 Pending : Slurm has no record of this node yet and cannot power it up. The operator makes the record when another worker of the NodeSet has registered; before Slurm 25.11 this worker has to run once: raise initialNumberEphemeralNodes"},
 			"2 of 3 active nodes are ready", metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func (s *status) images() {
 		s.report.Drop = append(s.report.Drop, kind)
 		return
 	}
-	message := "images of Soperator do not start here, ours of the same role run in their place: " + strings.Join(s.composed.Replaced, ", ") +
+	message := "Soperator's images do not start here; Coxswain's images of the same role run instead: " + strings.Join(s.composed.Replaced, ", ") +
 		"; leave these fields empty, name images of your own, or start the operator with --keep-soperator-images"
 	if was := meta.FindStatusCondition(s.cluster.Status.Conditions, kind); was == nil || was.Message != message {
 		s.report.Events = append(s.report.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: kind, Action: "Compose", Note: message})
@@ -234,7 +234,7 @@ func (s *status) parts() []kube.Part {
 	parts = append(append(parts, s.workerParts()...), s.jailPart()...)
 	parts = append(parts, s.sConfigControllerPart()...)
 	if !s.applied && len(s.problems) == 0 {
-		parts = append(parts, kube.Part{Name: "component objects", Reason: nebiusv1.ReasonReconciling, Message: "could not all be applied, which is tried again"})
+		parts = append(parts, kube.Part{Name: "component objects", Reason: nebiusv1.ReasonReconciling, Message: "could not all be applied; the operator tries again"})
 	}
 	return parts
 }
@@ -248,7 +248,7 @@ func (s *status) spec() {
 			s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
 		}
 	case nebiusv1.MaintenanceDownscale:
-		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionUnknown, nebiusv1.ReasonUnknown, "the populate-jail Job is left alone")
+		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionUnknown, nebiusv1.ReasonUnknown, "the operator does not change the populate-jail Job")
 	case "":
 		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(nebiusv1.MaintenanceNone), "")
 	default:

@@ -42,7 +42,7 @@ func Reachable(s Sight) metav1.Condition {
 	}
 	a := s.Accounting
 	if a.Spec.External {
-		return say(metav1.ConditionUnknown, slinkyv1beta1.ReasonExternal, "slurmdbd runs elsewhere, and only it knows")
+		return say(metav1.ConditionUnknown, slinkyv1beta1.ReasonExternal, "slurmdbd runs elsewhere, and only it knows whether it is connected")
 	}
 	if missing, ok := s.passwordProblem(); ok {
 		return say(metav1.ConditionFalse, slinkyv1beta1.ReasonPasswordMissing, "%s", missing)
@@ -54,7 +54,7 @@ func Reachable(s Sight) metav1.Condition {
 	case !running && s.EmbeddedStarting:
 		return say(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseStarting, "the embedded database is not ready")
 	case !running:
-		return say(metav1.ConditionUnknown, slinkyv1beta1.ReasonDatabaseNotSeen, "slurmdbd does not run, and only it knows")
+		return say(metav1.ConditionUnknown, slinkyv1beta1.ReasonDatabaseNotSeen, "slurmdbd does not run, and only it knows whether it is connected")
 	case s.nodeSilent():
 		return say(metav1.ConditionUnknown, slinkyv1beta1.ReasonDatabaseNotSeen, "the Kubernetes node of Pod %s does not answer", s.Pod.Name)
 	case watcher.Ready:

@@ -114,9 +114,9 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 	case c.Spec.External:
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own")
 	case invalid(problems):
-		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonInvalidConfiguration, "slurmctld goes on with the configuration before: %s", problems.Message())
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonInvalidConfiguration, "slurmctld keeps the previous configuration: %s", problems.Message())
 	case len(problems) > 0:
-		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "slurmctld goes on with the configuration before: %s", problems.Message())
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "slurmctld keeps the previous configuration: %s", problems.Message())
 	case refusal != "":
 		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigRejected, "%s", refusal)
 	case s.daemons.Loaded && has == digest:
@@ -130,9 +130,9 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 	case before != nil && before.Status != metav1.ConditionUnknown && strings.Contains(before.Message, digest):
 		return *before
 	case c.Suspended():
-		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s; it begins with %s when it goes on", suspended, digest)
+		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s; it starts with %s when it is resumed", suspended, digest)
 	case !s.linked:
-		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "without a RestApi nobody can ask slurmctld whether it has loaded %s", digest)
+		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "there is no RestApi, so it is not known whether slurmctld has loaded %s", digest)
 	default:
 		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "%s, so whether it has loaded %s is not known", s.daemons.Why, digest)
 	}
@@ -160,15 +160,15 @@ const oldestRelease = "24.11"
 func versionSupported(release string) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionVersionSupported, Status: metav1.ConditionUnknown,
-		Reason: slinkyv1beta1.ReasonVersionUnknown, Message: "slurmctld has not told its release yet",
+		Reason: slinkyv1beta1.ReasonVersionUnknown, Message: "the release of slurmctld is not known yet",
 	}
 	switch {
 	case release == "":
 	case conf.CompareReleases(release, oldestRelease) >= 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonVersionSupported, "slurmctld is of release "+release
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, slinkyv1beta1.ReasonVersionSupported, "slurmctld has release "+release
 	default:
 		c.Status, c.Reason = metav1.ConditionFalse, slinkyv1beta1.ReasonVersionUnsupported
-		c.Message = "slurmctld is of release " + release + "; the operator can drive " + oldestRelease + " and newer ones"
+		c.Message = "slurmctld has release " + release + "; the operator supports " + oldestRelease + " and newer ones"
 	}
 	return c
 }

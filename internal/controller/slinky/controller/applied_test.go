@@ -50,9 +50,9 @@ func TestConfigApplied(t *testing.T) {
 		{name: "without an answer, a pod that was started with it has it", slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d2", nil)}},
 			want: "True ConfigLoaded: slurmctld has started with d2"},
 		{name: "but not while another one runs yet", slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d1", nil), aPod("d2", nil)}},
-			want: "Unknown ConfigUnknown: without a RestApi nobody can ask slurmctld whether it has loaded d2"},
+			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
 		{name: "and not when it is told while it runs", inPlace: true, slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d2", nil)}},
-			want: "Unknown ConfigUnknown: without a RestApi nobody can ask slurmctld whether it has loaded d2"},
+			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
 		{name: "an answer that does not come is Unknown", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: link.Daemons{Why: "no slurmctld answers"}},
 			want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
 		{name: "unless it was said before of the same configuration", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: link.Daemons{Why: "no slurmctld answers"}},
@@ -61,9 +61,9 @@ func TestConfigApplied(t *testing.T) {
 			before: "slurmctld has loaded d1", want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
 		{name: "a mistake keeps it from slurmctld", problems: problem.List{problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidConfiguration, "line 1: bad")},
 			slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d2")},
-			want:       "False InvalidConfiguration: slurmctld goes on with the configuration before: spec.extraConf: line 1: bad"},
+			want:       "False InvalidConfiguration: slurmctld keeps the previous configuration: spec.extraConf: line 1: bad"},
 		{name: "so does what is missing", problems: problem.List{problem.Waitingf("spec.accountingRef", "ReferenceNotFound", "gone")},
-			want: "False ConfigPending: slurmctld goes on with the configuration before: spec.accountingRef: gone"},
+			want: "False ConfigPending: slurmctld keeps the previous configuration: spec.accountingRef: gone"},
 		{name: "what scontrol refused is quoted", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("", func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "reconfigure",
 				LastTerminationState: ended("d2: scontrol: error: Parsing error at unrecognized key: Foo\nscontrol: fatal: Unable to process configuration file\n")}}
@@ -77,7 +77,7 @@ func TestConfigApplied(t *testing.T) {
 		})}}, want: "False ConfigRejected: slurmctld does not start: fatal: Invalid node names in partition p"},
 		{name: "a suspended slurmctld has what it had", suspend: true, inPlace: true, before: "slurmctld has loaded d2", want: "True ConfigLoaded: slurmctld has loaded d2"},
 		{name: "a suspended slurmctld begins with another one", suspend: true, inPlace: true, before: "slurmctld has loaded d1",
-			want: "False ConfigPending: spec.suspend is true: slurmctld is stopped; it begins with d2 when it goes on"},
+			want: "False ConfigPending: spec.suspend is true: slurmctld is stopped; it starts with d2 when it is resumed"},
 		{name: "an external slurmctld has its own", external: true, slurmctlds: slurmctlds{linked: true, daemons: daemons()},
 			want: "True External: slurmctld runs elsewhere, with a configuration of its own"},
 	}

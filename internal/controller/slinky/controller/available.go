@@ -51,7 +51,7 @@ func highlyAvailable(of *slinkyv1beta1.Controller, s slurmctlds) metav1.Conditio
 		c.Message = suspended
 		return c
 	case !s.linked:
-		c.Message = "without a RestApi nobody can ask the slurmctlds"
+		c.Message = "there is no RestApi, so the slurmctlds cannot be asked"
 		return c
 	case s.daemons.Controllers == nil:
 		c.Message = s.daemons.Why

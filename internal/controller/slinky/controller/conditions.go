@@ -36,11 +36,11 @@ func doubtful(doubts problem.List) metav1.Condition {
 func confined(lacks []string) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionJobsConfined, Status: metav1.ConditionTrue,
-		Reason: slinkyv1beta1.ReasonControlGroupsConfine, Message: "control groups keep jobs to the cores, the memory and the devices that they were given",
+		Reason: slinkyv1beta1.ReasonControlGroupsConfine, Message: "control groups keep jobs to the cores, the memory and the devices that were allocated to them",
 	}
 	if len(lacks) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, slinkyv1beta1.ReasonNotConfined
-		c.Message = "jobs may use more of a node than they were given; what would keep them from it: " + strings.Join(lacks, ", ")
+		c.Message = "jobs may use more of a node than they were allocated; to prevent that, the configuration needs: " + strings.Join(lacks, ", ")
 	}
 	return c
 }
@@ -57,7 +57,7 @@ func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.
 	if !p.waits.Any() {
 		out.Drop = append(out.Drop, slinkyv1beta1.ConditionEditWaits)
 		if before != nil {
-			say(slinkyv1beta1.ReasonEditDone, "nothing of the configuration before is kept for jobs any more")
+			say(slinkyv1beta1.ReasonEditDone, "nothing of the previous configuration is kept for jobs any more")
 		}
 		return
 	}

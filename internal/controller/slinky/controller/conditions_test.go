@@ -20,9 +20,9 @@ import (
 
 func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	const (
-		one     = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them, and annotation coxswain.dev/end-jobs=abc has them end at once; jobs of old: 2 running (job 7 has no time limit)"
-		drained = "slurm.conf keeps and drains nodes n[1-2] until no job runs there or names them; squeue --all --nodelist=n[1-2] lists the former, and annotation coxswain.dev/end-jobs=abc has them end at once"
-		both    = "slurm.conf keeps partitions old until no job needs them, with State=DRAIN: new jobs are refused, those that are there go on; squeue --all --partition=old lists them; " + drained + "; jobs of old: 2 running (job 7 has no time limit)"
+		one     = "slurm.conf keeps partitions old until no job needs them. They have State=DRAIN: new jobs are refused, existing jobs continue; squeue --all --partition=old lists the jobs, and annotation coxswain.dev/end-jobs=abc ends these jobs at once; jobs of old: 2 running (job 7 has no time limit)"
+		drained = "slurm.conf keeps and drains nodes n[1-2] until no job runs on them or names them; squeue --all --nodelist=n[1-2] lists the jobs that run on them, and annotation coxswain.dev/end-jobs=abc ends these jobs at once"
+		both    = "slurm.conf keeps partitions old until no job needs them. They have State=DRAIN: new jobs are refused, existing jobs continue; squeue --all --partition=old lists the jobs; " + drained + "; jobs of old: 2 running (job 7 has no time limit)"
 		many    = "slurm.conf keeps partitions a, b, c, d, e and 2 more until"
 	)
 	waits := &metav1.Condition{Type: slinkyv1beta1.ConditionEditWaits, Message: one}

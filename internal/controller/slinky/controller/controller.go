@@ -127,7 +127,7 @@ func (r *reconciler) sameKey(ctx context.Context, c *slinkyv1beta1.Controller, a
 		return nil
 	}
 	return problem.Errorf(path, slinkyv1beta1.ReasonKeyMismatch,
-		"the key %s in Secret %s is not that of Accounting %s, %s in Secret %s; slurmctld and slurmdbd need the same",
+		"key %s in Secret %s differs from that of Accounting %s, key %s in Secret %s; slurmctld and slurmdbd need the same key",
 		ours.Key, ours.Name, a.Name, theirs.Key, theirs.Name)
 }
 

@@ -54,7 +54,7 @@ func (a absences) wait(c *slinkyv1beta1.Controller, digest string) error {
 		return nil
 	}
 	return problem.Waitingf("", slinkyv1beta1.ReasonWaiting,
-		"slurmctld gets %s when nodes %s have registered, whose workers are being replaced: it would end the jobs that name them; annotation %s=%s has them end",
+		"slurmctld gets %s after nodes %s have registered. Their workers are being replaced, and slurmctld would end the jobs that name them; annotation %s=%s accepts that",
 		digest, hostlist.Compress(slices.Clone(a.endangered)), slinkyv1beta1.AnnotationEndJobs, digest)
 }
 

@@ -27,7 +27,7 @@ func wakeController(_ context.Context, queue reconcile.Queue, change link.Change
 
 // running gathers what is known about the slurmctlds.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
-	out := slurmctlds{needs: need.Answer{Unknown: "without a RestApi nobody can ask Slurm"}}
+	out := slurmctlds{needs: need.Answer{Unknown: "there is no RestApi, so Slurm cannot be asked"}}
 	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {
 		out.linked, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
 	}

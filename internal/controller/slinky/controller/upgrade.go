@@ -36,7 +36,7 @@ func (u upgrade) wait() error {
 		return nil
 	}
 	return problem.Waitingf("spec.accountingRef", slinkyv1beta1.ReasonWaiting,
-		"slurmctld gets its new image %s when slurmdbd of Accounting %s has %s, since slurmdbd must not be older", u.image, u.accounting.Name, u.slurmdbdImage)
+		"slurmctld gets its new image %s after slurmdbd of Accounting %s has %s, because slurmdbd must not be older than slurmctld", u.image, u.accounting.Name, u.slurmdbdImage)
 }
 
 // imageOf returns the image of a StatefulSet's main container.

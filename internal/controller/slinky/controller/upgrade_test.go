@@ -46,7 +46,7 @@ func TestSlurmdbdIsUpgradedBeforeSlurmctld(t *testing.T) {
 			if (err != nil) != tt.waits {
 				t.Fatalf("got %v", err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "spec.accountingRef: slurmctld gets its new image new when slurmdbd of Accounting acct has new") {
+			if err != nil && !strings.Contains(err.Error(), "spec.accountingRef: slurmctld gets its new image new after slurmdbd of Accounting acct has new") {
 				t.Error(err)
 			}
 		})

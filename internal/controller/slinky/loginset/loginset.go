@@ -154,7 +154,7 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 	for _, file := range files[1:] {
 		if len(secret.Data[file]) == 0 {
 			return problem.Waitingf("", slinkyv1beta1.ReasonKeyMissing,
-				"Secret %s has no key %s; add it, or delete the Secret and all host keys are generated anew", name, file)
+				"Secret %s has no key %s; add it, or delete the Secret and all host keys are generated again", name, file)
 		}
 	}
 	in.HostKeysDigest = label.Digest(secret.Data)

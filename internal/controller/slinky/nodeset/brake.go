@@ -39,7 +39,7 @@ func drainsPaused(n *slinkyv1beta1.NodeSet, b brake.Status, out *reconcile.Repor
 		out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinLimit, "no worker waits to be drained by a check")
 		return
 	}
-	text := fmt.Sprintf("%d of %d workers are out of service for checks, and --max-nodes-drained-by-checks allows %d; checks want %d more out: %s",
+	text := fmt.Sprintf("checks have taken %d of %d workers out of service, and --max-nodes-drained-by-checks allows %d; %d more wait to be taken out: %s",
 		b.Out, b.Workers, b.Limit, len(b.Waiting), shortened(hostlist.Compress(b.Waiting)))
 	out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonLimitReached, text)
 	if before == nil || before.Status != metav1.ConditionTrue {

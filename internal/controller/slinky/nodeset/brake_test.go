@@ -24,7 +24,7 @@ import (
 )
 
 func TestANodeSetSaysWhoWaitsForTheBrake(t *testing.T) {
-	const text = "3 of 30 workers are out of service for checks, and --max-nodes-drained-by-checks allows 3; checks want 2 more out: w-[4,7]"
+	const text = "checks have taken 3 of 30 workers out of service, and --max-nodes-drained-by-checks allows 3; 2 more wait to be taken out: w-[4,7]"
 	waiting := brake.Status{Known: true, Waiting: []string{"w-4", "w-7"}, Out: 3, Workers: 30, Limit: 3}
 	nobody := brake.Status{Known: true, Out: 1, Workers: 30, Limit: 3}
 	for name, c := range map[string]struct {

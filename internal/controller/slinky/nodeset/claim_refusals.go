@@ -67,9 +67,9 @@ func (c *refusedClaims) add(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod
 	defer c.mu.Unlock()
 	kept := ""
 	if pod != nil {
-		c.stay[pod.Name], kept = true, ", and Pod "+pod.Name+" does not go without it"
+		c.stay[pod.Name], kept = true, ", and Pod "+pod.Name+" is therefore not deleted"
 	}
 	c.problems = append(c.problems, problem.Waitingf("PersistentVolumeClaim "+claim.Name, slinkyv1beta1.ReasonApplyFailed,
-		"it may not get the owner that persistentVolumeClaimRetentionPolicy asks for%s: %v", kept, refusal.why))
+		"the API server refuses the owner that persistentVolumeClaimRetentionPolicy asks for%s: %v", kept, refusal.why))
 	c.again = plans.Sooner(c.again, refusal.until)
 }

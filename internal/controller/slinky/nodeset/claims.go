@@ -115,7 +115,7 @@ func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet,
 		}
 		for _, owner := range live.OwnerReferences {
 			if live.DeletionTimestamp != nil || owner.Kind == "Pod" {
-				return problem.Waitingf("PersistentVolumeClaim "+live.Name, slinkyv1beta1.ReasonWaiting, "it goes with Pod %s; its successor waits for that", owner.Name)
+				return problem.Waitingf("PersistentVolumeClaim "+live.Name, slinkyv1beta1.ReasonWaiting, "it is deleted with Pod %s; the next pod waits for that", owner.Name)
 			}
 		}
 		if live.DeletionTimestamp != nil {

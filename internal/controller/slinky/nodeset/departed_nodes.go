@@ -51,7 +51,7 @@ func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.N
 	if len(deleted) > 0 {
 		names := hostlist.Compress(deleted)
 		log.FromContext(ctx).Info("Deleted records of Slurm nodes whose NodeSet goes", "nodes", names)
-		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose NodeSet goes", names)
+		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, because their NodeSet is being deleted", names)
 	}
 	if failure != nil {
 		log.FromContext(ctx).Info("Left records of Slurm nodes whose NodeSet goes", "why", failure.Error())

@@ -49,9 +49,9 @@ func (d departure) holds() string {
 		return ""
 	}
 	if d.dryRun {
-		return fmt.Sprintf("annotation %s keeps its %d workers, so that it stays, too", slinkyv1beta1.AnnotationDryRun, d.workers)
+		return fmt.Sprintf("annotation %s keeps its %d workers, so the NodeSet stays as well", slinkyv1beta1.AnnotationDryRun, d.workers)
 	}
-	return fmt.Sprintf("%d workers are drained and deleted first, which takes as long as their jobs do; set spec.drainTimeout to bound the waiting, as with 1s", d.workers)
+	return fmt.Sprintf("%d workers are drained and deleted first, which takes until their jobs have ended; set spec.drainTimeout, such as 1s, to limit that", d.workers)
 }
 
 // stay gives a NodeSet the finalizer by which its deletion waits for its workers.

@@ -29,12 +29,12 @@ func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav
 	}
 	c = metav1.Condition{
 		Type: slinkyv1beta1.ConditionWorkersUnknown, Status: metav1.ConditionFalse,
-		Reason: slinkyv1beta1.ReasonWorkersKnown, Message: "Slurm has all workers that run, but for those that it never had",
+		Reason: slinkyv1beta1.ReasonWorkersKnown, Message: "Slurm has every running worker that has ever registered",
 	}
 	if plan.Lost > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost
-		c.Message = fmt.Sprintf("%d workers run that Slurm does not have, and it lacks, or lacked, most of the cluster's: it seems to have lost its state. "+
-			"Jobs may still run there, so nothing is deleted; bring the state back, or delete the pods to have them register anew", plan.Lost)
+		c.Message = fmt.Sprintf("%d workers run that Slurm does not have. Most workers of the cluster are or were missing in Slurm, so it seems to have lost its state. "+
+			"Jobs may still run there, so nothing is deleted. Restore Slurm's state, or delete the pods so that the next ones register", plan.Lost)
 	}
 	return c, plan.Lost > 0 || meta.FindStatusCondition(n.Status.Conditions, c.Type) != nil
 }

@@ -135,7 +135,7 @@ func TestOfTwoNodeSetsThatMakeWorkersOfOneNameInTheSameInstantOneDoes(t *testing
 		v := newRivals(t)
 		said := v.atOnce()
 		v.expect("v-0")
-		if want := "Pod w-0: host name gpu-0 is that of a worker of NodeSet v"; said["v"] != "" || !strings.Contains(said["w"], want) {
+		if want := "Pod w-0: a worker of NodeSet v has host name gpu-0 as well"; said["v"] != "" || !strings.Contains(said["w"], want) {
 			t.Errorf("v says %q, w says %q, want %q", said["v"], said["w"], want)
 		}
 	})
@@ -176,7 +176,7 @@ func TestANameIsTakenUntilTheWorkerIsGone(t *testing.T) {
 	if err := v.server.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if said := v.create("w"); !strings.Contains(said, "host name gpu-0 is that of Pod v-0, which no NodeSet has any more") {
+	if said := v.create("w"); !strings.Contains(said, "Pod v-0, which belongs to no NodeSet any more, has host name gpu-0") {
 		t.Errorf("when nobody owns the other worker: %q", said)
 	}
 	if err := v.server.Delete(t.Context(), pod); err != nil {

@@ -44,7 +44,7 @@ func forbid(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, holder *core
 		return plans.Namesakes("Pod "+pod.Name, name, owner.Name, plans.RenameWorkers(n))
 	}
 	return problem.Errorf("Pod "+pod.Name, slinkyv1beta1.ReasonHostnameConflict,
-		"host name %s is that of Pod %s, which no NodeSet has any more, and in Slurm both would be one node; delete that Pod when nothing runs there", name, holder.Name)
+		"Pod %s, which belongs to no NodeSet any more, has host name %s, and in Slurm both would be the same node; delete that Pod when no job runs there", holder.Name, name)
 }
 
 // watchNamesakes wakes the NodeSets that wait for a host name when a worker of another one is gone.

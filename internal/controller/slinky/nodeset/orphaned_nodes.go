@@ -102,7 +102,7 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 	}
 	names := hostlist.Compress(deleted)
 	log.FromContext(ctx).Info("Deleted records of Slurm nodes whose Kubernetes nodes are gone", "nodes", names)
-	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, whose Kubernetes nodes are gone", names)
+	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "DefunctSlurmNodePruned", "Prune", "Deleted the records of Slurm nodes %s, because their Kubernetes nodes are gone", names)
 	return true, named, failures.Err()
 }
 
@@ -138,7 +138,7 @@ func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *sl
 	}
 	names := hostlist.Compress(undrained)
 	log.FromContext(ctx).Info("Drained Slurm nodes that have no pods", "nodes", names)
-	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Drained", "Drain", "Drained Slurm nodes %s, whose pods are gone", names)
+	r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "Drained", "Drain", "Drained Slurm nodes %s, because their pods are gone", names)
 	return true, nil
 }
 

@@ -53,11 +53,11 @@ func obstacle(fit plans.Fit) string {
 	case plans.Fits:
 		return "it is cordoned"
 	case plans.Belongs:
-		return "it is not ready, or short of something"
+		return "it is not ready, or is under memory, disk or PID pressure"
 	case plans.Starts:
-		return "there is no room for it"
+		return "it has no room for the worker"
 	default:
-		return "it is none for workers any more"
+		return "it no longer matches the NodeSet"
 	}
 }
 

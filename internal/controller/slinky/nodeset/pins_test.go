@@ -38,8 +38,8 @@ func TestWhatWorkersWithPinsWaitFor(t *testing.T) {
 		{"for nothing any more, where it is being deleted", []corev1.Pod{leaving}, ""},
 		{"for their Kubernetes nodes, each for its reason", []corev1.Pod{waits("w-0", "a"), waits("w-1", "b"), waits("w-2", "c")},
 			"; w-0 waits for Kubernetes node a, to which it is pinned: it is cordoned" +
-				"; w-1 waits for Kubernetes node b, to which it is pinned: it is not ready, or short of something" +
-				"; w-2 waits for Kubernetes node c, to which it is pinned: there is no room for it"},
+				"; w-1 waits for Kubernetes node b, to which it is pinned: it is not ready, or is under memory, disk or PID pressure" +
+				"; w-2 waits for Kubernetes node c, to which it is pinned: it has no room for the worker"},
 		{"for what the scheduler says, without a pin", []corev1.Pod{waits("w-0", "")}, "; w-0 is not scheduled: " + words},
 		{"for the same, where they are many", []corev1.Pod{waits("w-0", ""), waits("w-1", ""), waits("w-2", ""), waits("w-3", ""), waits("w-4", "")},
 			"; w-0 is not scheduled: " + words + "; w-1 is not scheduled: " + words + "; w-2 is not scheduled: " + words + "; and 2 more"},

@@ -142,7 +142,7 @@ func (r *reconciler) resume(ctx context.Context, n *slinkyv1beta1.NodeSet, in pl
 		list := hostlist.Compress(late)
 		log.FromContext(ctx).Info("Resumed Slurm nodes that did not come within ResumeTimeout", "nodes", list)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeWarning, slinkyv1beta1.ReasonResumeTimeout, "Resume",
-			"Slurm nodes %s did not come within ResumeTimeout, and their jobs wait again; Slurm may ask for them once more", list)
+			"Slurm nodes %s did not register within ResumeTimeout, and their jobs are pending again; Slurm may power the nodes up again", list)
 	}
 	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) || errors.Is(err, link.ErrClosed) })
 	return r.Clock.Now().Add(orphanCheckInterval), failures.Err()

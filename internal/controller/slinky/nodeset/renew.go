@@ -100,7 +100,7 @@ func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, 
 	if names := hostlist.Compress(deleted); len(deleted) > 0 {
 		log.FromContext(ctx).Info("Deleted records of Slurm nodes whose workers register with something else now", "nodes", names)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, slinkyv1beta1.ReasonSlurmNodeRecordOutdated, "Prune",
-			"Deleted the records of Slurm nodes %s, whose workers register with something else now", names)
+			"Deleted the records of Slurm nodes %s, because their workers now register with other values", names)
 	}
 	if err := failures.Err(); err != nil {
 		log.FromContext(ctx).Info("Could not delete records of Slurm nodes whose workers register with something else now", "why", err.Error())

@@ -45,7 +45,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 		return time.Time{}, nil
 	case wanted == nil && !held:
 		// The reconcile that took the finalizer off could not write the status: the object had changed.
-		booking.Message, seen.reservation = "none is asked for", nil
+		booking.Message, seen.reservation = "no reservation is requested", nil
 	case !linked && known:
 		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
 	case !linked:
@@ -95,7 +95,7 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 	case b.Create:
 		if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 			// The reservation is made with the next reconcile, which this write causes.
-			return plans.ReservationPlan{Message: "it is about to be made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
+			return plans.ReservationPlan{Message: "the reservation is being made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
 		}
 		v := rest.Reservation{Name: name, Start: wanted.Start, End: wanted.Start.Add(wanted.Duration), Nodes: b.Nodes.String(), Flags: wanted.Flags, Users: []string{slurmUser}}
 		if err := l.PutReservation(ctx, v); err != nil {

@@ -58,7 +58,7 @@ func count(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, revision string, now tim
 	}
 	part.Message += retiring(pods)
 	if workerpod.DryRun(n) {
-		part.Message += fmt.Sprintf("; annotation %s stops all that status.plan shows", slinkyv1beta1.AnnotationDryRun)
+		part.Message += fmt.Sprintf("; annotation %s keeps the operator from every step in status.plan", slinkyv1beta1.AnnotationDryRun)
 	}
 	return part
 }

@@ -48,10 +48,10 @@ func reachable(f facts) (c metav1.Condition, again time.Time) {
 	if f.Missing[0] != "" {
 		return is(metav1.ConditionFalse, f.Missing[0], f.Missing[1]), time.Time{}
 	}
-	const consequence = "; until that changes no worker is drained, undrained or deleted for what only Slurm knows"
+	const consequence = "; until that changes, the operator drains, undrains and deletes no worker if it needs Slurm's answer for that"
 	s := f.Snapshot
 	if s.Trust == link.Fresh {
-		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, "slurmrestd answers, and what it says fits what it said before"+unrecognised(s)), time.Time{}
+		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, "slurmrestd answers, and its answers are consistent"+unrecognised(s)), time.Time{}
 	}
 	if until := s.Since.Add(bearable); f.Now.Before(until) {
 		if f.Last != nil && (f.Last.Status == metav1.ConditionTrue || f.Last.Reason == slinkyv1beta1.ReasonConnecting) {
@@ -77,20 +77,20 @@ func unrecognised(s *link.Snapshot) string {
 		return ""
 	}
 	words := fmt.Sprint(s.Unrecognised[:min(len(s.Unrecognised), maxWordsShown)])
-	return "; states of nodes have words that this release does not know: " + strings.Trim(words, "[]") +
-		". Such a node counts as free only when the list of jobs has none there"
+	return "; Slurm uses node states that this version of the operator does not know: " + strings.Trim(words, "[]") +
+		". The operator treats such a node as free only when no job in Slurm's list is on it"
 }
 
 // paused decides the condition DestructiveActionsPaused, and when to decide again although nothing happens.
 func paused(f facts) (c metav1.Condition, again time.Time) {
 	c = metav1.Condition{
 		Type: slinkyv1beta1.ConditionDestructiveActionsPaused, Status: metav1.ConditionFalse,
-		Reason: slinkyv1beta1.ReasonWithinBudget, Message: "deletions of workers happen as they are due",
+		Reason: slinkyv1beta1.ReasonWithinBudget, Message: "no deletion of a worker waits",
 	}
 	if f.Now.Before(f.Budget.Until) {
 		c.Status, c.Reason = metav1.ConditionTrue, slinkyv1beta1.ReasonBudgetSpent
-		c.Message = fmt.Sprintf("a minute has seen %d deletions of workers, which is the most for this cluster; the others follow by and by. "+
-			"If so many are not meant, undo the change that causes them; --destructive-actions-per-minute of the operator allows more", f.Budget.Limit)
+		c.Message = fmt.Sprintf("%d workers were deleted within a minute, which is the limit of this cluster; the other deletions follow. "+
+			"If you did not mean to delete so many, undo the change that causes it; to allow more, raise --destructive-actions-per-minute of the operator", f.Budget.Limit)
 	}
 	return c, f.Budget.Until
 }

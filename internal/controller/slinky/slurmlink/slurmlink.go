@@ -116,7 +116,7 @@ func (r *reconciler) follow(ctx context.Context, key link.Key, c *slinkyv1beta1.
 	f := facts{Now: r.Clock.Now(), Last: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)}
 	if c.Suspended() {
 		r.forget(key)
-		f.Missing = [2]string{slinkyv1beta1.ReasonSuspended, "spec.suspend is true: slurmctld is stopped, and no worker is drained, undrained or deleted for what only Slurm knows"}
+		f.Missing = [2]string{slinkyv1beta1.ReasonSuspended, "spec.suspend is true: slurmctld is stopped, and the operator drains, undrains and deletes no worker if it needs Slurm's answer for that"}
 		return f, nil
 	}
 	endpoint, err := r.find(ctx, c)

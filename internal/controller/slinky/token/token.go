@@ -128,7 +128,7 @@ func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render
 	}
 	if slurmtoken.Privileged(t.User()) && secret.Annotations[slinkyv1beta1.AnnotationAllowPrivilegedTokens] != "true" {
 		return problem.Errorf("spec.username", slinkyv1beta1.ReasonPrivilegedUser,
-			"a token for %s can do everything in Slurm, which Secret %s does not allow; its owner does so with annotation %s=true",
+			"a token for %s can do everything in Slurm, and Secret %s does not allow it. To allow it, the owner of the Secret sets annotation %s=true",
 			t.User(), ref.Name, slinkyv1beta1.AnnotationAllowPrivilegedTokens)
 	}
 	id, asymmetric := secret.Annotations[slinkyv1beta1.AnnotationJwtKeyID]
