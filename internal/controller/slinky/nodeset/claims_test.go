@@ -25,7 +25,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
@@ -102,7 +101,7 @@ func TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute(t *testing.T
 				if len(problems) != 1 || rest != nil || problems[0].Reason != slinkyv1beta1.ReasonApplyFailed || !strings.Contains(problems[0].Message, "Pod w-0") {
 					t.Errorf("%s later the problems are %v, and %v", after.time, problems, rest)
 				}
-				again, err := g.execute(t.Context(), facts{set: g.set, pods: g.pods}, &plan{}, plans.Plan{})
+				again, err := g.execute(t.Context(), &scope{facts: facts{set: g.set, pods: g.pods}, plan: &plan{}})
 				if left := again.Sub(g.clock.Now()); !refused.stay["w-0"] || left <= 0 || left > time.Minute {
 					t.Errorf("%s later w-0 stays: %t, and it is tried again after %s: %v", after.time, refused.stay["w-0"], left, err)
 				}

@@ -27,7 +27,8 @@ const maxMade = 20
 
 // makeClouds gives the nodes that Slurm powers up and down records with State=CLOUD, and deletes those of another spec. again is when to
 // come back if something is left to do.
-func (r *reconciler) makeClouds(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts) (again time.Time, err error) {
+func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, f := s.facts.set, s.facts
 	l, ok := r.linkOf(n)
 	if !ok || plans.CloudRecords(f.workers).Empty() {
 		return again, nil

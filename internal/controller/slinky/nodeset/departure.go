@@ -107,7 +107,7 @@ func (r *reconciler) leavePoweredDown(ctx context.Context, n *slinkyv1beta1.Node
 	if err != nil {
 		return again, err
 	}
-	if again, err = r.cleanUpOrphanedNodes(ctx, n, pods, plans.Input{}, plans.Plan{}); err == nil && !again.IsZero() {
+	if again, err = r.cleanUpOrphanedNodes(ctx, &scope{facts: facts{set: n, pods: pods}, plan: &plan{}}); err == nil && !again.IsZero() {
 		again = r.Clock.Now().Add(busyRetryInterval)
 	}
 	return again, err

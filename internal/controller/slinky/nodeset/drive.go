@@ -29,7 +29,42 @@ type observation struct {
 	again time.Time
 }
 
-// drive carries a plan out. What asks Slurm comes last: Slurm may be silent, and nothing else waits for it.
+// scope is what the phases of a reconcile share.
+type scope struct {
+	facts facts
+	plan  *plan
+	seen  *observation
+	// now is what the plan has for the workers, without what an earlier phase has wait.
+	now plans.Plan
+}
+
+// A phase does one thing for the workers of a NodeSet, and returns when to come back; zero when an event follows.
+type phase func(ctx context.Context, s *scope) (again time.Time, err error)
+
+// phases are in the order in which they are done. Each is done, also when one before it has failed. What asks Slurm comes last: Slurm may
+// be silent, and nothing else waits for it.
+func (r *reconciler) phases() []phase {
+	return []phase{
+		r.renew,
+		r.confirmPowerDown,
+		r.execute,
+		r.resume,
+		r.makeClouds,
+		r.reserve,
+		r.cleanUpOrphanedNodes,
+	}
+}
+
+// inTurn goes through phases, and returns the first time to come back and all errors.
+func (s *scope) inTurn(ctx context.Context, phases []phase) (again time.Time, err error) {
+	for _, do := range phases {
+		t, failure := do(ctx, s)
+		again, err = plans.Sooner(again, t), errors.Join(err, failure)
+	}
+	return again, err
+}
+
+// drive carries a plan out: first what workers need to exist, then the phases.
 func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, p *plan, seen *observation) error {
 	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(f.pods), r.Clock.Now()) }()
 	seen.reservation = n.Status.Reservation
@@ -51,16 +86,8 @@ func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f fact
 	if workerpod.DryRun(n) {
 		return applyErr
 	}
-	now := p.workers // what waits is still expected
-	renewed, renewErr := r.renew(ctx, f.input, seen, &now)
-	offAgain, offErr := r.confirmPowerDown(ctx, n, f, &now)
-	claimsAgain, err := r.execute(ctx, f, p, now)
-	resumeAgain, resumeErr := r.resume(ctx, n, f.workers)
-	cloudAgain, cloudErr := r.makeClouds(ctx, n, f)
-	again, reserveErr := r.reserve(ctx, n, f.registered, p.workers.Desired, seen)
-	cleanUpAgain, cleanUpErr := r.cleanUpOrphanedNodes(ctx, n, f.pods, f.workers, p.workers)
-	for _, t := range []time.Time{renewed, offAgain, claimsAgain, resumeAgain, cloudAgain, again, cleanUpAgain} {
-		seen.again = plans.Sooner(seen.again, t)
-	}
-	return errors.Join(applyErr, renewErr, offErr, err, resumeErr, cloudErr, cleanUpErr, reserveErr)
+	s := &scope{facts: f, plan: p, seen: seen, now: p.workers} // what waits is still expected
+	again, err := s.inTurn(ctx, r.phases())
+	seen.again = again
+	return errors.Join(applyErr, err)
 }

@@ -28,17 +28,17 @@ const marksOwner = kube.FieldManager + "-nodeset"
 
 // execute carries out what the plan for the workers has for now, many pods at a time. Each of its steps is independent: what fails is tried
 // again by the next reconcile, which makes the same plan. What somebody does not allow is tried again at its own time.
-func (r *reconciler) execute(ctx context.Context, f facts, p *plan, now plans.Plan) (again time.Time, err error) {
-	n := f.set
+func (r *reconciler) execute(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, f, p := s.facts.set, s.facts, s.plan
 	byName := make(map[string]*corev1.Pod, len(f.pods))
 	for i := range f.pods {
 		byName[f.pods[i].Name] = &f.pods[i]
 	}
-	refused, err := r.ownClaims(ctx, n, f.pods, now.ScaledIn(f.workers.Pods))
+	refused, err := r.ownClaims(ctx, n, f.pods, s.now.ScaledIn(f.workers.Pods))
 	if err != nil {
 		return time.Time{}, err
 	}
-	now = now.Sparing(refused.stay)
+	now := s.now.Sparing(refused.stay)
 	return refused.again, errors.Join(
 		errors.Join(refused.problems...),
 		r.createAll(ctx, f.input, now.Create, p.revision),

@@ -38,7 +38,8 @@ const namedCheckInterval = time.Minute
 
 // cleanUpOrphanedNodes looks after the records of Slurm nodes that were workers of the NodeSet and have no pod. It keeps jobs from them,
 // and deletes those whose Kubernetes nodes are gone, if the spec asks for that. After a write, again is when to look again.
-func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts plans.Input, plan plans.Plan) (again time.Time, err error) {
+func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, pods := s.facts.set, s.facts.pods
 	l, ok := r.linkOf(n)
 	if !ok || l.Snapshot().Trust != link.Fresh {
 		return again, nil
@@ -54,8 +55,8 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, n *slinkyv1beta1.
 	var pruned, drained, named bool
 	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
 		var drainErr, pruneErr error
-		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, plan) // what concerns jobs comes first
-		pruned, named, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, facts)
+		drained, drainErr = r.drainOrphanedNodes(ctx, l, n, records, s.plan.workers) // what concerns jobs comes first
+		pruned, named, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, s.facts.workers)
 		return errors.Join(drainErr, pruneErr)
 	})
 	if errors.Is(err, link.ErrClosed) {

@@ -88,7 +88,8 @@ func registeredWith(comment node.Comment, registration string) node.Answer {
 }
 
 // confirmPowerDown asks Slurm once more whether the nodes of the pods that go are powered down. Those that are not stay.
-func (r *reconciler) confirmPowerDown(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, plan *plans.Plan) (again time.Time, err error) {
+func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, f, plan := s.facts.set, s.facts, &s.now
 	l, ok := r.linkOf(n)
 	if len(plan.PowerDown) == 0 || !ok {
 		return again, nil
@@ -118,7 +119,8 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, n *slinkyv1beta1.Node
 }
 
 // resume resumes nodes that are powered down, and which Slurm would not power up as they are. After a write, again is when to look again.
-func (r *reconciler) resume(ctx context.Context, n *slinkyv1beta1.NodeSet, in plans.Input) (again time.Time, err error) {
+func (r *reconciler) resume(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, in := s.facts.set, s.facts.workers
 	names := plans.NodesToResume(in)
 	l, ok := r.linkOf(n)
 	if len(names) == 0 || !ok {

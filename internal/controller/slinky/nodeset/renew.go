@@ -32,8 +32,8 @@ import (
 // is made. Records are not known until Slurm answers, which takes a moment after the operator has started. No worker is made as long as the
 // Controller reports that Slurm is reachable, nor for as long again while the deletion of a record is tried. Otherwise workers are made all
 // the same. Their pods show what is wrong when they run.
-func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *observation, plan *plans.Plan) (again time.Time, err error) {
-	n := in.NodeSet
+func (r *reconciler) renew(ctx context.Context, s *scope) (again time.Time, err error) {
+	n, in, plan := s.facts.set, s.facts.input, &s.now
 	key := client.ObjectKeyFromObject(n)
 	if len(plan.Create) == 0 {
 		r.renewals.failed(key, r.Clock.Now(), false)
@@ -73,7 +73,7 @@ func (r *reconciler) renew(ctx context.Context, in renderworker.Input, seen *obs
 			listed, _ := confirmed.Node(name)
 			return listed != nil && !slices.Contains(still, name)
 		})
-		maintained, failures = r.forget(ctx, n, l, outdated, seen)
+		maintained, failures = r.forget(ctx, n, l, outdated, s.seen)
 		return nil
 	})
 	if err != nil {

@@ -32,9 +32,10 @@ const maxHostListNodes = 100_000
 
 // reserve keeps the maintenance reservation of a ScheduledUpdate in Slurm, and adds its condition to the plan. It returns when to look
 // again. It does not ask Slurm for NodeSets that never had one.
-func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, workers hostlist.Set, desired int, seen *observation) (time.Time, error) {
+func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
+	n, seen := s.facts.set, s.seen
 	wanted := plans.MaintenanceOf(n)
-	if desired == 0 {
+	if s.plan.workers.Desired == 0 {
 		wanted = nil
 	}
 	known := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) != nil
@@ -54,7 +55,7 @@ func (r *reconciler) reserve(ctx context.Context, n *slinkyv1beta1.NodeSet, work
 		return time.Time{}, nil // What was known stays; the NodeSet is woken when Slurm is trusted again.
 	default:
 		again, err := r.callSlurm(ctx, n, func(ctx context.Context) (err error) {
-			booking, err = r.book(ctx, n, l, wanted, workers, seen)
+			booking, err = r.book(ctx, n, l, wanted, s.facts.registered, seen)
 			return err
 		})
 		if err != nil || !again.IsZero() {
