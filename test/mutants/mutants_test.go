@@ -161,7 +161,7 @@ func ours() []mutation {
 			name: "a silent slurmrestd stalls the NodeSets of all clusters",
 			edits: []edit{
 				{"internal/controller/slinky/nodeset/slurm_calls.go", `slurmCallTimeout = 5 * time.Second`, `slurmCallTimeout = 5 * time.Minute`},
-				{"internal/controller/slinky/nodeset/slurm_calls.go", `if !r.calls.begin(cluster) {`, `if !r.calls.begin(cluster) && cluster.Name == "" {`},
+				{"internal/controller/slinky/nodeset/slurm_calls.go", `if !r.calls.Enter(cluster, 1) {`, `if !r.calls.Enter(cluster, 1) && cluster.Name == "" {`},
 			},
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},

@@ -68,8 +68,13 @@ func (r *reconciler) wantJobs(s *scope) {
 	}
 }
 
-// confirmTimeout bounds how long to wait for Slurm's confirmation.
-const confirmTimeout = 30 * time.Second
+const (
+	// confirmTimeout bounds how long to wait for Slurm's confirmation.
+	confirmTimeout = 30 * time.Second
+	// maxConfirmations is how many reconciles wait for the Slurm of one cluster at once. The others of the cluster come back later, and those
+	// of other clusters go on when it is silent.
+	maxConfirmations = concurrency / 4
+)
 
 // delete deletes the very version of the pod that was decided about: it may have been unretired since. Before that it asks Slurm once more,
 // and the budget of the cluster has to allow it. Otherwise the action has what is waited for.
@@ -95,12 +100,12 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 
 // allowed asks Slurm once more, and the budget.
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
-	if !r.confirming.begin(s.link.Key()) {
+	if !r.confirming.Enter(s.link.Key(), maxConfirmations) {
 		s.action.Delete = false
 		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false
 	}
-	defer r.confirming.end(s.link.Key())
+	defer r.confirming.Leave(s.link.Key())
 	limited, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	snapshot, err := s.link.Confirm(limited, s.node)

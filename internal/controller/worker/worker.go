@@ -24,6 +24,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -47,10 +48,11 @@ type reconciler struct {
 	// health has the conditions of Kubernetes nodes that take workers out of service.
 	health health.Conditions
 	// storage measures the ephemeral storage of worker pods; nil where nobody does.
-	storage    *podstorage.Meter
-	memory     memory
-	writes     semaphore
-	confirming confirmations
+	storage *podstorage.Meter
+	memory  memory
+	writes  semaphore
+	// confirming are the reconciles that wait for Slurm to confirm a deletion.
+	confirming perkey.Gate[link.Key]
 	events     *eventJoiner
 }
 

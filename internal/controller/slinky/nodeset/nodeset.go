@@ -23,6 +23,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
@@ -45,7 +46,9 @@ type reconciler struct {
 	absences absences
 	names    takenNames
 	pace     pace
-	calls    slurmCalls
+	// calls are the reconciles that wait for Slurm. A Slurm that is silent keeps one of its cluster waiting, and not the NodeSets of all
+	// clusters.
+	calls    perkey.Gate[link.Key]
 	renewals renewals
 	// sealed are digests by what they were made of, see sssd, and configs are texts by where they are from, see sshdConfig.
 	sealed, configs *lru.Cache

@@ -6,7 +6,6 @@ package nodeset
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -20,40 +19,13 @@ const (
 	busyRetryInterval = time.Second
 )
 
-// slurmCalls are the clusters for whose Slurm a reconcile waits now. A Slurm that is silent keeps one reconcile at a time waiting, and not
-// the NodeSets of all clusters.
-type slurmCalls struct {
-	mu   sync.Mutex
-	with map[link.Key]bool
-}
-
-// begin notes a call to a cluster, unless there is one.
-func (c *slurmCalls) begin(cluster link.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.with[cluster] {
-		return false
-	}
-	if c.with == nil {
-		c.with = map[link.Key]bool{}
-	}
-	c.with[cluster] = true
-	return true
-}
-
-func (c *slurmCalls) end(cluster link.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.with, cluster)
-}
-
 // callSlurm calls Slurm for as long as a reconcile may wait. When another NodeSet of the cluster does so now, it returns when to come back.
 func (r *reconciler) callSlurm(ctx context.Context, n *slinkyv1beta1.NodeSet, about func(context.Context) error) (again time.Time, err error) {
 	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
-	if !r.calls.begin(cluster) {
+	if !r.calls.Enter(cluster, 1) {
 		return r.Clock.Now().Add(busyRetryInterval), nil
 	}
-	defer r.calls.end(cluster)
+	defer r.calls.Leave(cluster)
 	limited, cancel := context.WithTimeout(ctx, slurmCallTimeout)
 	defer cancel()
 	err = about(limited)
