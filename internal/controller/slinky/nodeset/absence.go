@@ -4,44 +4,37 @@
 package nodeset
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // absences remember since when Slurm, whenever it was asked, did not have the nodes of workers. No object has these times: the times on
 // pods are from other clocks. All of it may be lost; then the absence is watched for longer.
 type absences struct {
-	mu    sync.Mutex
-	since map[types.UID]map[string]time.Time // by NodeSet and pod
+	since perkey.Memory[types.UID, map[string]time.Time] // by NodeSet and pod
 }
 
 // recall notes what Slurm reports now of the workers of a NodeSet, and fills in what was seen before.
 func (a *absences) recall(set types.UID, facts *plans.Input) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	before, now := a.since[set], map[string]time.Time{}
-	for i := range facts.Pods {
-		p := &facts.Pods[i]
-		if p.Registered != node.No || !p.Ready {
-			continue
+	a.since.Change(set, func(absent *map[string]time.Time) bool {
+		now := map[string]time.Time{}
+		for i := range facts.Pods {
+			p := &facts.Pods[i]
+			if p.Registered != node.No || !p.Ready {
+				continue
+			}
+			since, known := (*absent)[p.Name]
+			if !known {
+				since = facts.Asked
+			}
+			p.Absent, now[p.Name] = since, since
 		}
-		since, known := before[p.Name]
-		if !known {
-			since = facts.Asked
-		}
-		p.Absent, now[p.Name] = since, since
-	}
-	if len(now) == 0 {
-		delete(a.since, set)
-		return
-	}
-	if a.since == nil {
-		a.since = map[types.UID]map[string]time.Time{}
-	}
-	a.since[set] = now
+		*absent = now
+		return len(now) > 0
+	})
 }

@@ -4,7 +4,6 @@
 package nodeset
 
 import (
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +13,14 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // jobInterest is which NodeSets wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
 type jobInterest struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]interestedIn
+	of perkey.Memory[types.NamespacedName, interestedIn]
 }
 
 // interestedIn is the Slurm nodes about whose jobs one NodeSet waits to hear.
@@ -33,17 +32,13 @@ type interestedIn struct {
 
 // since returns since when a NodeSet asks; zero when it does not.
 func (a *jobInterest) since(set types.NamespacedName) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.of[set].since
+	return a.of.Get(set).since
 }
 
 // about returns the NodeSets that asked about what changed.
 func (a *jobInterest) about(change link.Change) []types.NamespacedName {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var out []types.NamespacedName
-	for set, q := range a.of {
+	for set, q := range a.of.All() {
 		if q.link == change.Link && q.nodes.Contains(change.Node) {
 			out = append(out, set)
 		}
@@ -63,21 +58,14 @@ func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan 
 			nodes = append(nodes, workerpod.SlurmNode(&pods[i]))
 		}
 	}
-	r.interest.mu.Lock()
-	before, asked := r.interest.of[key]
-	switch {
-	case len(nodes) == 0:
-		delete(r.interest.of, key)
-	default:
-		if !asked {
-			before.since = now
+	asked := false
+	r.interest.of.Change(key, func(q *interestedIn) bool {
+		if asked = !q.since.IsZero(); !asked {
+			q.since = now
 		}
-		if r.interest.of == nil {
-			r.interest.of = map[types.NamespacedName]interestedIn{}
-		}
-		r.interest.of[key] = interestedIn{link: cluster, since: before.since, nodes: hostlist.SetOf(nodes...)}
-	}
-	r.interest.mu.Unlock()
+		q.link, q.nodes = cluster, hostlist.SetOf(nodes...)
+		return len(nodes) > 0
+	})
 	if l, ok := r.links.Get(cluster); ok && (asked || len(nodes) > 0) {
 		l.WantJobs(who, nodes...)
 	}

@@ -4,10 +4,11 @@
 package nodeset
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 )
 
 const (
@@ -20,27 +21,16 @@ const (
 
 // pace is until when NodeSets are left alone. It may be lost.
 type pace struct {
-	mu    sync.Mutex
-	until map[types.NamespacedName]time.Time
+	until perkey.Memory[types.NamespacedName, time.Time]
 }
 
 // looked notes that a NodeSet with so many workers was looked at.
 func (p *pace) looked(set types.NamespacedName, workers int, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == nil {
-		p.until = map[types.NamespacedName]time.Time{}
-	}
-	p.until[set] = now.Add(min(maxInterval, time.Duration(workers)*minIntervalPerWorker))
+	p.until.Set(set, now.Add(min(maxInterval, time.Duration(workers)*minIntervalPerWorker)))
 }
 
 // pause returns how much longer a NodeSet is to be left alone.
-func (p *pace) pause(set types.NamespacedName, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	left := p.until[set].Sub(now)
-	if left <= 0 {
-		delete(p.until, set)
-	}
+func (p *pace) pause(set types.NamespacedName, now time.Time) (left time.Duration) {
+	p.until.Change(set, func(until *time.Time) bool { left = until.Sub(now); return left > 0 })
 	return left
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/link"
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -135,8 +135,7 @@ func held(err error) bool {
 
 // renewals are since when records of NodeSets could not be deleted. It may be lost.
 type renewals struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
+	since perkey.Memory[types.NamespacedName, time.Time]
 }
 
 // failed notes whether a deletion failed, and returns when to try it again; zero when new workers do not wait for it any more.
@@ -150,19 +149,13 @@ func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable boo
 }
 
 func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	facts.Since = r.since[set]
-	wait := plans.Renew(facts)
-	switch {
-	case wait.Since.IsZero():
-		delete(r.since, set)
-	case r.since == nil:
-		r.since = map[types.NamespacedName]time.Time{set: wait.Since}
-	default:
-		r.since[set] = wait.Since
-	}
-	return wait.Again
+	r.since.Change(set, func(since *time.Time) bool {
+		facts.Since = *since
+		wait := plans.Renew(facts)
+		*since, again = wait.Since, wait.Again
+		return !since.IsZero()
+	})
+	return again
 }
 
 // outdated returns the records that stand in the way of workers that are about to be made.

@@ -12,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/reference"
@@ -32,6 +31,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
@@ -45,9 +45,7 @@ type reconciler struct {
 	links *link.Registry
 	// endpoint replaces the endpoint of every RestApi; for a manager that runs outside the cluster.
 	endpoint string
-
-	mu      sync.Mutex
-	issuers map[link.Key]issuers
+	issuers  perkey.Memory[link.Key, issuers]
 }
 
 // issuers are the token issuers of a cluster and the key that they sign with, so that an unchanged key keeps them.
@@ -59,7 +57,7 @@ type issuers struct {
 
 // Setup registers the controller. endpoint, when it is not empty, is asked instead of any RestApi's Service.
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, endpoint string) error {
-	r := &reconciler{Base: base, links: links, endpoint: endpoint, issuers: map[link.Key]issuers{}}
+	r := &reconciler{Base: base, links: links, endpoint: endpoint}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
@@ -216,9 +214,7 @@ func (r *reconciler) find(ctx context.Context, c *slinkyv1beta1.Controller) (str
 }
 
 func (r *reconciler) signers(key link.Key, secret []byte) (issuers, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known, ok := r.issuers[key]; ok && bytes.Equal(known.key, secret) {
+	if known := r.issuers.Get(key); known.slurm != nil && bytes.Equal(known.key, secret) {
 		return known, nil
 	}
 	slurm, err := token.NewSigned(secret, slurmUser, 0)
@@ -229,13 +225,12 @@ func (r *reconciler) signers(key link.Key, secret []byte) (issuers, error) {
 	if err != nil {
 		return issuers{}, err
 	}
-	r.issuers[key] = issuers{key: secret, slurm: slurm, checks: checks}
-	return r.issuers[key], nil
+	signers := issuers{key: secret, slurm: slurm, checks: checks}
+	r.issuers.Set(key, signers)
+	return signers, nil
 }
 
 func (r *reconciler) forget(key link.Key) {
-	r.mu.Lock()
-	delete(r.issuers, key)
-	r.mu.Unlock()
+	r.issuers.Forget(key)
 	r.links.Delete(key)
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +27,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -45,14 +45,13 @@ const (
 
 type reconciler struct {
 	reconcile.Base
-
-	mu   sync.Mutex
-	seen map[types.NamespacedName]string
+	// seen are the digests of the keys that Controllers had at the last look.
+	seen perkey.Memory[types.NamespacedName, string]
 }
 
 // Setup registers the controller.
 func Setup(mgr ctrl.Manager, base reconcile.Base) error {
-	r := &reconciler{Base: base, seen: map[types.NamespacedName]string{}}
+	r := &reconciler{Base: base}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("workerkeys").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -69,7 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	c := &slinkyv1beta1.Controller{}
 	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.remember(req.NamespacedName, "")
+			r.seen.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading Controller %s: %w", req, err)
@@ -80,7 +79,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		_, rest := problem.FromError(err)
 		return ctrl.Result{}, rest
 	}
-	if known := r.known(req.NamespacedName); known != "" && known != digest {
+	if known := r.seen.Get(req.NamespacedName); known != "" && known != digest {
 		missed, err := r.stamp(ctx, c, digest)
 		if err != nil {
 			return ctrl.Result{}, err
@@ -89,7 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: time.Second}, nil
 		}
 	}
-	r.remember(req.NamespacedName, digest)
+	r.seen.Set(req.NamespacedName, digest)
 	return ctrl.Result{}, nil
 }
 
@@ -117,21 +116,4 @@ func (r *reconciler) stamp(ctx context.Context, c *slinkyv1beta1.Controller, dig
 	}
 	log.FromContext(ctx).Info("Let kubelets look at the changed auth/slurm key", "workers", stamped)
 	return missed, errors.Join(failures...)
-}
-
-func (r *reconciler) known(key types.NamespacedName) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen[key]
-}
-
-// remember forgets the Controller when the digest is empty.
-func (r *reconciler) remember(key types.NamespacedName, digest string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if digest == "" {
-		delete(r.seen, key)
-		return
-	}
-	r.seen[key] = digest
 }
