@@ -7,6 +7,7 @@ package perkey
 
 import (
 	"iter"
+	"maps"
 	"sync"
 )
 
@@ -49,6 +50,13 @@ func (m *Memory[K, V]) Forget(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.values, key)
+}
+
+// DeleteFunc drops the keys for which a function returns true.
+func (m *Memory[K, V]) DeleteFunc(drop func(K, V) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.values, drop)
 }
 
 // All goes through all keys and values. Whoever goes through them must not use the Memory meanwhile.

@@ -28,6 +28,11 @@ func TestAValueIsKeptUntilItIsForgotten(t *testing.T) {
 			break
 		}
 	}
+	m.Set("d", 4)
+	m.DeleteFunc(func(_ string, v int) bool { return v == 4 })
+	if got := maps.Collect(m.All()); !maps.Equal(got, map[string]int{"a": 11}) {
+		t.Errorf("it has %v", got)
+	}
 	m.Forget("a")
 	if got := m.Get("a"); got != 0 {
 		t.Errorf("a value that was forgotten is %d", got)

@@ -17,7 +17,7 @@ func leaders() []mutation {
 		{
 			name: "what another process has announced is not heeded",
 			edits: []edit{{
-				"internal/controller/worker/memory.go", "w.Opening.By == m.process || !w.Now", "true || !w.Now",
+				"internal/controller/worker/announcements.go", "w.Opening.By == a.process || !w.Now", "true || !w.Now",
 			}},
 			suite: suite, caught: caught,
 		},

@@ -43,8 +43,8 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 		if !r.setState(t.Context(), s) {
 			t.Errorf("%s: the rest does not wait", name)
 		}
-		if pod := client.ObjectKeyFromObject(s.pod); r.memory.awaits(pod) || r.memory.pods[pod].refused != "" {
-			t.Errorf("%s: %+v", name, r.memory.pods[pod])
+		if pod := client.ObjectKeyFromObject(s.pod); r.memory.pending.has(pod) || r.memory.retries.pods.Get(pod).change != "" {
+			t.Errorf("%s: %+v", name, r.memory.retries.pods.Get(pod))
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	if !r.setState(t.Context(), s) {
 		t.Error("the rest does not wait until it is known what became of the drain")
 	}
-	if !r.memory.awaits(client.ObjectKeyFromObject(s.pod)) {
+	if !r.memory.pending.has(client.ObjectKeyFromObject(s.pod)) {
 		t.Error("something is decided about the worker before it is known what became of its drain")
 	}
 }

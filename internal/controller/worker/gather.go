@@ -126,7 +126,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 		w.Why = "Slurm does not answer"
 	case snapshot.Trust != link.Fresh:
 		w.Why = snapshot.Why
-	case !r.memory.shows(key, snapshot.Taken), snapshot.Deleted(s.node):
+	case !r.memory.pending.shownAt(key, snapshot.Taken), snapshot.Deleted(s.node):
 		s.pending = true
 	default:
 		take(w, snapshot, s.node)

@@ -34,7 +34,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
 	want := have.with(s.action)
-	opening := worker.Opening{At: r.Clock.Now(), By: r.memory.process}
+	opening := worker.Opening{At: r.Clock.Now(), By: r.memory.announced.process}
 	if s.action.Announce {
 		want.annotations[slinkyv1beta1.AnnotationOpening] = opening.String()
 	}

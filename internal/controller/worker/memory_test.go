@@ -26,29 +26,29 @@ func pod(name string) types.NamespacedName { return types.NamespacedName{Namespa
 
 func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 	var m memory
-	if !m.shows(pod("w-0"), now) {
+	if !m.pending.shownAt(pod("w-0"), now) {
 		t.Error("a view counts when nothing was changed")
 	}
-	m.changes(pod("w-0"))
-	if !m.awaits(pod("w-0")) || m.awaits(pod("w-1")) {
+	m.pending.begin(pod("w-0"))
+	if !m.pending.has(pod("w-0")) || m.pending.has(pod("w-1")) {
 		t.Error("a change that is on its way is not awaited, or one of another worker")
 	}
 	m.forget(pod("w-0"))
-	if !m.awaits(pod("w-0")) {
+	if !m.pending.has(pod("w-0")) {
 		t.Error("the successor of a pod does not wait for what is on its way to the node")
 	}
 	m.changed(pod("w-0"), now, "")
-	if m.awaits(pod("w-0")) {
+	if m.pending.has(pod("w-0")) {
 		t.Error("it is awaited for ever")
 	}
-	if m.shows(pod("w-0"), now.Add(-time.Millisecond)) || m.shows(pod("w-0"), now) {
+	if m.pending.shownAt(pod("w-0"), now.Add(-time.Millisecond)) || m.pending.shownAt(pod("w-0"), now) {
 		t.Error("a view from before the change counts, or one of the same moment")
 	}
-	if !m.shows(pod("w-0"), now.Add(time.Millisecond)) || !m.shows(pod("w-1"), now.Add(-time.Hour)) {
+	if !m.pending.shownAt(pod("w-0"), now.Add(time.Millisecond)) || !m.pending.shownAt(pod("w-1"), now.Add(-time.Hour)) {
 		t.Error("a view from after the change, or of another worker, does not count")
 	}
 	m.forget(pod("w-0"))
-	if !m.shows(pod("w-0"), now.Add(-time.Hour)) {
+	if !m.pending.shownAt(pod("w-0"), now.Add(-time.Hour)) {
 		t.Error("a pod that is gone is remembered")
 	}
 }
@@ -101,11 +101,11 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
 	m.recall(pod("w-1"), key, &worker.Worker{Known: node.Yes})
-	if cluster, known := m.forget(pod("w-1")); !known || cluster != key {
+	if cluster := m.forget(pod("w-1")); cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
-	if _, known := m.forget(pod("w-1")); known {
-		t.Error("it is known twice")
+	if cluster := m.forget(pod("w-1")); cluster != (link.Key{}) {
+		t.Errorf("it is known twice, of %v", cluster)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 		return w
 	}
 	refused, silent := &rest.Error{Kind: rest.Refused, Message: "Invalid topology"}, &rest.Error{Kind: rest.Unavailable}
-	w := m.records(pod("w-0"), "both", 2)
+	w := m.records.begin(pod("w-0"), "both", 2)
 	w.told(refused, now)
 	if got := look(); !got.Recording || !got.Recorded.IsZero() {
 		t.Errorf("after one part of two: %+v", got)
@@ -127,11 +127,11 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.Tried != want {
 		t.Errorf("after both: %+v", got)
 	}
-	m.records(pod("w-0"), "one", 1).told(silent, now)
+	m.records.begin(pod("w-0"), "one", 1).told(silent, now)
 	if got := look().Tried; !got.Unanswered || got.Problem != "" {
 		t.Errorf("without an answer: %+v", got)
 	}
-	late := m.records(pod("w-0"), "late", 1)
+	late := m.records.begin(pod("w-0"), "late", 1)
 	m.forget(pod("w-0"))
 	late.told(refused, now)
 	if got := look(); got.Tried != (worker.Attempt{}) || got.Recording {
@@ -140,7 +140,7 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 }
 
 func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
-	m := memory{process: "we"}
+	m := memory{announced: announcements{process: "we"}}
 	at := worker.Opening{At: now, By: "we"}
 	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
 		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
@@ -153,7 +153,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("with one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	m.opens(pod("w-0"), now, now.Add(2*time.Second))
+	m.announced.opens(pod("w-0"), now, now.Add(2*time.Second))
 	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
@@ -165,16 +165,16 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(5*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("after it was seen open: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	m.settled(pod("w-0"), m.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
+	m.announced.settled(pod("w-0"), m.announced.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
 	if w := look(7*time.Second, again, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
 		t.Errorf("after it has arrived, or was not sent: until %s", w.OpeningUntil)
 	}
-	m.opens(pod("w-0"), at.At, now.Add(6*time.Second))
-	m.settled(pod("w-0"), m.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
+	m.announced.opens(pod("w-0"), at.At, now.Add(6*time.Second))
+	m.announced.settled(pod("w-0"), m.announced.opens(pod("w-0"), again.At, now.Add(6*time.Second)))
 	if w := look(7*time.Second, again, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with an earlier one that was not answered: until %s, want %s", w.OpeningUntil, at.Over(at.At))
 	}
-	m.opens(pod("w-0"), again.At, now.Add(6*time.Second))
+	m.announced.opens(pod("w-0"), again.At, now.Add(6*time.Second))
 	m.forget(pod("w-0"))
 	if w := look(7*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over(again.At)) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over(again.At))
@@ -182,7 +182,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 }
 
 func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
-	m := memory{process: "we"}
+	m := memory{announced: announcements{process: "we"}}
 	theirs, ours := worker.Opening{At: now, By: "they"}, worker.Opening{At: now.Add(time.Second), By: "we"}
 	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
 		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
@@ -201,13 +201,16 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 	if w := look(4*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over(theirs.At))
 	}
-	if w := look(theirs.Over(theirs.At).Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) || len(m.foreign) > 0 {
-		t.Errorf("in the end: until %s, and %v is remembered", w.OpeningUntil, m.foreign)
+	if w := look(theirs.Over(theirs.At).Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
+		t.Errorf("in the end: until %s", w.OpeningUntil)
+	}
+	for n, until := range m.announced.foreign.All() {
+		t.Errorf("in the end %v is remembered until %s", n, until)
 	}
 }
 
 func TestAClockThatGoesAheadHoldsNobodyUp(t *testing.T) {
-	m := memory{process: "we"}
+	m := memory{announced: announcements{process: "we"}}
 	ahead := worker.Opening{At: now.Add(5 * time.Hour), By: "they"}
 	look := func(after time.Duration) worker.Worker {
 		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
@@ -227,26 +230,26 @@ func TestAChangeThatIsRefusedIsTriedAgainLaterEachTime(t *testing.T) {
 	at := now
 	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		m.changed(pod("w-0"), at, "undraining")
-		if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(pause)) {
+		if until := m.retries.until(pod("w-0"), "undraining", at); !until.Equal(at.Add(pause)) {
 			t.Errorf("it waits until %v, want %s", until, pause)
 		}
-		if until := m.refused(pod("w-0"), "draining", at); !until.IsZero() {
+		if until := m.retries.until(pod("w-0"), "draining", at); !until.IsZero() {
 			t.Errorf("another change waits until %v", until)
 		}
 		at = at.Add(pause)
-		if until := m.refused(pod("w-0"), "undraining", at); !until.IsZero() {
+		if until := m.retries.until(pod("w-0"), "undraining", at); !until.IsZero() {
 			t.Errorf("it waits until %v once the time is over", until)
 		}
 	}
 	for range 20 {
 		m.changed(pod("w-0"), at, "undraining")
 	}
-	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(maxRetryInterval)) {
+	if until := m.retries.until(pod("w-0"), "undraining", at); !until.Equal(at.Add(maxRetryInterval)) {
 		t.Errorf("it waits until %v", until)
 	}
 	m.changed(pod("w-0"), at, "")
 	m.changed(pod("w-0"), at, "undraining")
-	if until := m.refused(pod("w-0"), "undraining", at); !until.Equal(at.Add(time.Second)) {
+	if until := m.retries.until(pod("w-0"), "undraining", at); !until.Equal(at.Add(time.Second)) {
 		t.Errorf("after one that succeeded it waits until %v", until)
 	}
 }

@@ -6,11 +6,15 @@ package worker
 import (
 	"context"
 	"errors"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // writeRecord changes the record of the Slurm node, without waiting for it: each of a thousand new workers has its own comment, and a drain
@@ -32,7 +36,7 @@ func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
 	if record.Comment != nil {
 		parts = append(parts, link.Update{Comment: record.Comment})
 	}
-	w := r.memory.records(client.ObjectKeyFromObject(s.pod), record.String(), len(parts))
+	w := r.memory.records.begin(client.ObjectKeyFromObject(s.pod), record.String(), len(parts))
 	r.writeParts(ctx, s.link, s.node, w, parts)
 }
 
@@ -52,4 +56,75 @@ func slurmMessage(err error) string {
 		return refusal.Message
 	}
 	return err.Error()
+}
+
+// recordWrites remember which updates of the records of Slurm nodes are on their way, and what became of the last one of each.
+type recordWrites struct {
+	pods perkey.Memory[types.NamespacedName, *recordWrite]
+}
+
+type recordWrite struct {
+	// parts is how many parts of the record are being written, ended when the last of them arrived, and tried what became of them.
+	parts int
+	ended time.Time
+	tried worker.Attempt
+}
+
+// writing is an update of a record that is on its way.
+type writing struct {
+	of       *recordWrites
+	pod      types.NamespacedName
+	write    *recordWrite // which may have been forgotten meanwhile
+	update   string
+	problems []error
+}
+
+// begin notes that an update of the record, of some parts, is on its way.
+func (r *recordWrites) begin(pod types.NamespacedName, update string, parts int) *writing {
+	w := &writing{of: r, pod: pod, update: update}
+	r.pods.Change(pod, func(p **recordWrite) bool {
+		if *p == nil {
+			*p = &recordWrite{}
+		}
+		w.write, (*p).parts = *p, parts
+		return true
+	})
+	return w
+}
+
+// told notes what became of a part.
+func (w *writing) told(err error, now time.Time) {
+	w.of.pods.Change(w.pod, func(p **recordWrite) bool {
+		if *p == w.write {
+			w.note(err, now)
+		}
+		return *p != nil
+	})
+}
+
+func (w *writing) note(err error, now time.Time) {
+	if err != nil {
+		w.problems = append(w.problems, err)
+	}
+	if w.write.parts--; w.write.parts > 0 {
+		return
+	}
+	w.write.ended, w.write.tried = now, worker.Attempt{Update: w.update, At: now}
+	switch err := errors.Join(w.problems...); {
+	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
+		w.write.tried.Unanswered = true
+	case err != nil:
+		w.write.tried.Problem = slurmMessage(err)
+	}
+}
+
+// recall fills in what became of the last update.
+func (r *recordWrites) recall(pod types.NamespacedName, w *worker.Worker) {
+	w.Tried, w.Recording, w.Recorded = worker.Attempt{}, false, time.Time{}
+	r.pods.Change(pod, func(p **recordWrite) bool {
+		if *p != nil {
+			w.Tried, w.Recording, w.Recorded = (*p).tried, (*p).parts > 0, (*p).ended
+		}
+		return *p != nil
+	})
 }

@@ -71,7 +71,7 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 
 // refused returns until when a change is not to be tried again; zero when it may.
 func (r *reconciler) refused(s *scope, c stateChange) (until time.Time) {
-	return r.memory.refused(client.ObjectKeyFromObject(s.pod), c.what+c.reason, r.Clock.Now())
+	return r.memory.retries.until(client.ObjectKeyFromObject(s.pod), c.what+c.reason, r.Clock.Now())
 }
 
 // setState drains and undrains the Slurm node, or lets it be used again. It does not wait for Slurm, or the workers of a silent cluster
@@ -87,11 +87,11 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		return true
 	}
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)
-	r.memory.changes(key)
+	r.memory.pending.begin(key)
 	settled := func() {} // a drain does not settle what was sent before it
 	if c.opens {
-		before := r.memory.opens(key, s.worker.Announced, r.Clock.Now())
-		settled = func() { r.memory.settled(key, before) }
+		before := r.memory.announced.opens(key, s.worker.Announced, r.Clock.Now())
+		settled = func() { r.memory.announced.settled(key, before) }
 	}
 	c.write(s.link, ctx, s.node, s.worker.Announced.Add(worker.AnnouncementTimeout), func(err error) {
 		ended := r.Clock.Now()

@@ -61,7 +61,7 @@ type reconciler struct {
 func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
 	r := &reconciler{
 		Base: base, links: links, propagated: propagated, health: conditions, storage: storage,
-		memory: memory{process: base.Process}, events: &eventJoiner{recorder: base.Recorder},
+		memory: memory{announced: announcements{process: base.Process}}, events: &eventJoiner{recorder: base.Recorder},
 	}
 	if err := mgr.Add(r.events); err != nil {
 		return fmt.Errorf("adding the Events of worker pods: %w", err)
@@ -120,7 +120,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if behind, err := r.Applier.Behind(ctx, &pod); err != nil || behind || r.memory.awaits(req.NamespacedName) {
+	if behind, err := r.Applier.Behind(ctx, &pod); err != nil || behind || r.memory.pending.has(req.NamespacedName) {
 		return ctrl.Result{}, err // an event of that write is on its way
 	}
 	owner := workerpod.Owner(&pod)
@@ -157,8 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 // forget drops what is known about a pod that is gone.
 func (r *reconciler) forget(pod types.NamespacedName) {
 	r.Applier.Forget(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-	cluster, known := r.memory.forget(pod)
-	if l, ok := r.links.Get(cluster); known && ok {
+	if l, ok := r.links.Get(r.memory.forget(pod)); ok {
 		l.WantJobs(pod.String())
 	}
 }
