@@ -329,23 +329,16 @@ func (p *populating) tell() {
 	log := strings.Join(strings.FieldsFunc(p.seen.Log, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	switch {
 	case p.complete:
-		p.reason, p.message = nebiusv1.ReasonPopulated, "Job "+job.Name+" is complete: "+orElse(far, "it did not report what it copied")
+		p.reason, p.message = nebiusv1.ReasonPopulated, "Job "+job.Name+" is complete: "+cmp.Or(far, "it did not report what it copied")
 	case p.failed:
 		p.reason = nebiusv1.ReasonPopulateFailed
-		p.message = fmt.Sprintf("Job %s has failed: %s. Correct the cause and delete the Job; the next one continues where it stopped", job.Name, orElse(log, "its log is gone"))
+		p.message = fmt.Sprintf("Job %s has failed: %s. Correct the cause and delete the Job; the next one continues where it stopped", job.Name, cmp.Or(log, "its log is gone"))
 	default:
-		p.reason, p.message = nebiusv1.ReasonPopulating, "Job "+job.Name+": "+orElse(far, "its pod has not begun yet")
+		p.reason, p.message = nebiusv1.ReasonPopulating, "Job "+job.Name+": "+cmp.Or(far, "its pod has not begun yet")
 		if job.Status.Failed > 0 {
-			p.message += fmt.Sprintf("; attempt %d, the previous one ended with: %s", job.Status.Failed+1, orElse(log, "no message"))
+			p.message += fmt.Sprintf("; attempt %d, the previous one ended with: %s", job.Status.Failed+1, cmp.Or(log, "no message"))
 		}
 	}
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 func (p *populating) condition() *metav1.Condition {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
@@ -282,7 +283,7 @@ func (w *world) settle() {
 	for {
 		w.sleep(time.Second)
 		w.mu.Lock()
-		last, up, writes := later(w.changed, w.busy), len(w.processes) > 0, len(w.calls)
+		last, up, writes := nodeset.Later(w.changed, w.busy), len(w.processes) > 0, len(w.calls)
 		w.mu.Unlock()
 		if up && time.Since(last) > quiet {
 			return
@@ -292,13 +293,6 @@ func (w *world) settle() {
 			return
 		}
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // fail records what went wrong, once for each kind.
