@@ -82,11 +82,7 @@ func (n *eventJoiner) publish() {
 		var regarding, related client.Object = r.set, r.first
 		text := fmt.Sprintf(r.one, r.names[0])
 		if len(r.names) > 1 {
-			list := hostlist.Compress(r.names)
-			if len(list) > maxEventListLength {
-				list = list[:maxEventListLength] + "…"
-			}
-			text = fmt.Sprintf(r.many, len(r.names), list)
+			text = fmt.Sprintf(r.many, len(r.names), hostlist.Short(r.names))
 		} else if !r.gone {
 			regarding, related = r.first, r.set
 		}
@@ -97,9 +93,6 @@ func (n *eventJoiner) publish() {
 		n.recorder.Eventf(regarding, related, kind, r.reason, r.action, "%s", kube.Note(text+r.text))
 	}
 }
-
-// maxEventListLength is how much of a host list fits into an Event besides its text.
-const maxEventListLength = 512
 
 // Start publishes what is left when the operator ends.
 func (n *eventJoiner) Start(ctx context.Context) error {

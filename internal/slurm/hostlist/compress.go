@@ -12,6 +12,18 @@ import (
 // maxSpan is the largest number of hosts that Slurm accepts in one range ("Too many hosts in range").
 const maxSpan = 64 * 1024
 
+// maxShort is how much of an expression Short returns, in bytes: it goes into a message of about a thousand.
+const maxShort = 512
+
+// Short compresses names for people: a long expression is cut.
+func Short(names []string) string {
+	list := Compress(names)
+	if len(list) > maxShort {
+		return list[:maxShort] + "…"
+	}
+	return list
+}
+
 // Compress writes names as one expression, in natural order (see Compare) and without repetitions. The trailing numbers of names
 // with equal beginnings share a bracket. Equal brackets below several beginnings are folded into another one where that is shorter:
 // rack1n[1-2],rack2n[1-2] becomes rack[1-2]n[1-2]. Zero padding is kept. The same set of names always gives the same text. Names

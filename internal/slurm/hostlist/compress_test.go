@@ -52,6 +52,19 @@ func TestCompress(t *testing.T) {
 	}
 }
 
+func TestAShortListIsCut(t *testing.T) {
+	if got := Short([]string{"w-1", "w-0"}); got != "w-[0-1]" {
+		t.Errorf("a list that fits is %q", got)
+	}
+	var names []string
+	for i := range 200 {
+		names = append(names, fmt.Sprintf("w-%d", 2*i))
+	}
+	if got := Short(names); len(got) != maxShort+len("…") || !strings.HasPrefix(got, "w-[0,2,4,") || !strings.HasSuffix(got, "…") {
+		t.Errorf("a long list is %q", got)
+	}
+}
+
 func TestCompressKeepsRangesWithinWhatSlurmAccepts(t *testing.T) {
 	names := make([]string, 100_000)
 	for i := range names {

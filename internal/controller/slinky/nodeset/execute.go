@@ -126,11 +126,7 @@ func (d *done) String() string {
 	case 1:
 		return "Pod " + d.names[0]
 	}
-	list := hostlist.Compress(d.names)
-	if len(list) > 512 {
-		list = list[:512] + "…"
-	}
-	return fmt.Sprintf("%d Pods %s", len(d.names), list)
+	return fmt.Sprintf("%d Pods %s", len(d.names), hostlist.Short(d.names))
 }
 
 // mark puts exactly these annotations of ours on a pod, and takes away those that we set before and that are not among them. A plan from a
