@@ -45,6 +45,11 @@ type Watches struct {
 	Other func(b *builder.Builder)
 }
 
+// SameName wakes the object that has the name of the one that an event is about.
+func SameName(_ context.Context, obj client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+}
+
 // Setup registers the reconciler with a manager.
 func (k *Kind[T, F, P, O]) Setup(mgr ctrl.Manager, w Watches) error {
 	obj := k.New()

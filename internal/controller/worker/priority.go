@@ -60,8 +60,3 @@ func cordons() predicate.Predicate {
 		},
 	}
 }
-
-// itself returns the pod that an event is about.
-func itself(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
-}

@@ -16,6 +16,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
@@ -25,7 +26,7 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 		queue.Add(ctrl.Request{NamespacedName: pod(fmt.Sprintf("w-%d", i))})
 	}
 	cordoned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-99"}}
-	withHighPriority(itself).Update(t.Context(), event.UpdateEvent{ObjectNew: cordoned}, queue)
+	withHighPriority(reconcile.SameName).Update(t.Context(), event.UpdateEvent{ObjectNew: cordoned}, queue)
 	if next, priority, _ := queue.GetWithPriority(); next.Name != "w-99" || priority != highPriority {
 		t.Errorf("next is %s with priority %d", next.Name, priority)
 	}

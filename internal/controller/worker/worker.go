@@ -89,7 +89,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *li
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(isWorker))).
-		Watches(&corev1.Pod{}, withHighPriority(itself), builder.WithPredicates(cordons())).
+		Watches(&corev1.Pod{}, withHighPriority(reconcile.SameName), builder.WithPredicates(cordons())).
 		Watches(&corev1.Node{}, withHighPriority(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
 		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).

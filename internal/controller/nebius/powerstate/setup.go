@@ -49,7 +49,7 @@ type reconciler struct {
 func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
 	r := &reconciler{Base: base, links: links}
 	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
-		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(sameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reconcile.SameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.SourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(podChanges()))
 		b.Watches(&slinkyv1beta1.Controller{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(reachableChanges()))
@@ -66,10 +66,6 @@ func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.NodeSetPowerState, f
 		Drive:  r.drive,
 		Report: report,
 	}
-}
-
-func sameName(_ context.Context, o client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
 // ofPod maps a worker to the NodeSetPowerState that shows it.
