@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // A slurmctld that reads its configuration ends jobs that wait and name a node that it has no record of (26.05.5, 24.11.5). So a record
@@ -155,7 +156,7 @@ func (r *readings) end(nodes []string, failures Failures) {
 		if _, begun := r.absent[name]; begun {
 			r.absent[name] = r.view.now()
 		}
-		if held := failures[name]; held != nil && busy(held) {
+		if held := failures[name]; held != nil && rest.NodesBusy(held) {
 			delete(r.absent, name)
 		}
 	}

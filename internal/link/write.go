@@ -92,7 +92,7 @@ func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failu
 	switch {
 	case err == nil, c.delete && len(nodes) == 1 && errors.Is(err, rest.Absent):
 		return nil
-	case len(nodes) == 1, !errors.Is(err, rest.Absent) && !busy(err):
+	case len(nodes) == 1, !errors.Is(err, rest.Absent) && !rest.NodesBusy(err):
 		return all(nodes, err)
 	}
 	if err := w.nodes.ask(ctx, false); err != nil {
@@ -103,19 +103,13 @@ func (w *writer) writeChunk(ctx context.Context, nodes []string, c change) Failu
 		return failures
 	}
 	if err := w.call(ctx, client, possible, c); err != nil {
-		if len(possible) > 1 && (errors.Is(err, rest.Absent) || busy(err)) {
+		if len(possible) > 1 && (errors.Is(err, rest.Absent) || rest.NodesBusy(err)) {
 			// One more changed between the two calls; which one is not known.
 			err = &rest.Error{Kind: rest.Unavailable, Message: "nodes change while they are written", Err: err}
 		}
 		maps.Copy(failures, all(possible, err))
 	}
 	return failures
-}
-
-// busy reports whether an error is Slurm's for nodes that run jobs.
-func busy(err error) bool {
-	refusal, ok := errors.AsType[*rest.Error](err)
-	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
 // retriable separates, by a snapshot taken after a call for many nodes was refused, the nodes for which it may be made again from those

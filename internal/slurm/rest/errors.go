@@ -4,6 +4,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -138,6 +139,12 @@ func fromSlurm(status int, list []slurmError, secret string) *Error {
 	e.Kind = kindOf(status, e.Code)
 	e.Message = oneLine(strings.ReplaceAll(strings.Join(said, "; "), secret, "[token]"))
 	return e
+}
+
+// NodesBusy reports whether Slurm refuses a change because something holds the nodes: a job, or a reservation.
+func NodesBusy(err error) bool {
+	refusal, ok := errors.AsType[*Error](err)
+	return ok && refusal.Code == CodeNodesBusy
 }
 
 // maxMessage bounds Slurm's message in an error, in bytes: conditions and events repeat it.

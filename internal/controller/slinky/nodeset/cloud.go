@@ -20,6 +20,7 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // maxMade is how many records are made at once: each takes up to three calls, and all of them have to end within slurmCallTimeout.
@@ -105,7 +106,7 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SlurmNodesMade", "Create", "Made Slurm nodes %s, which Slurm powers up when a job needs them", list)
 	}
 	// A change of the node wakes the NodeSet, and the nodes that jobs name are looked at again soon.
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return held(err) || errors.Is(err, link.ErrNamed) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return rest.NodesBusy(err) || errors.Is(err, link.ErrNamed) })
 	return failures.Err()
 }
 

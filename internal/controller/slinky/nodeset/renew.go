@@ -87,7 +87,8 @@ func (r *reconciler) renew(ctx context.Context, s *scope) (again time.Time, err 
 		return busy, nil
 	}
 	r.tellRenewed(ctx, n, outdated, failures)
-	maps.DeleteFunc(failures, func(name string, err error) bool { return held(err) && !maintained.Contains(name) })
+	// The worker of a node that something holds, such as somebody's reservation, is made all the same.
+	maps.DeleteFunc(failures, func(name string, err error) bool { return rest.NodesBusy(err) && !maintained.Contains(name) })
 	if again = r.renewals.failed(key, r.Clock.Now(), len(failures) > 0); !again.IsZero() {
 		wait(slices.Collect(maps.Keys(failures)))
 	}
@@ -124,13 +125,6 @@ func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *li
 		return nil, unconfirmed(names, err)
 	}
 	return maintained, l.Renew(ctx, names)
-}
-
-// held reports whether Slurm refuses the deletion as long as something holds the node, such as somebody's reservation. Its worker is made
-// all the same.
-func held(err error) bool {
-	refusal, ok := errors.AsType[*rest.Error](err)
-	return ok && refusal.Code == rest.CodeNodesBusy
 }
 
 // renewals are since when records of NodeSets could not be deleted. It may be lost.
