@@ -4,8 +4,6 @@
 package activecheck
 
 import (
-	"strings"
-
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/batch"
@@ -22,7 +20,7 @@ func scripted(in Input) (rest.Submission, problem.List) {
 		if slurmSpec(in.Check).SbatchScriptRefName != "" {
 			path = ScriptRefPath
 		}
-		return out, problem.List{problem.Errorf(path, nebiusv1alpha1.ReasonInvalidSpec, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))}
+		return out, problem.List{problem.Errorf(path, nebiusv1alpha1.ReasonInvalidSpec, "%s", problem.OneLine(err.Error()))}
 	}
 	if out.Requeue == nil {
 		out.Requeue = new(false)

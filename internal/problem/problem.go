@@ -118,6 +118,9 @@ func (l List) Message() string {
 	return b.String()
 }
 
+// OneLine returns a text on one line, for a condition: errors.Join writes each of its errors on a line of its own.
+func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
+
 // FromError returns the problems that err is made of. Any part of err that is not a problem comes back as rest.
 func FromError(err error) (problems List, rest error) {
 	if err == nil {

@@ -4,7 +4,6 @@
 package reconcile
 
 import (
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,7 +84,7 @@ func (b *Base) write(obj Object, plan *Plan, report Report, now time.Time, faile
 	}
 	if failed = kube.IgnoreLeaving(failed); apierrors.IsForbidden(failed) {
 		// The spec is not wrong then, so only this shows why nothing happens.
-		parts = append(parts, kube.Part{Name: "objects", Reason: kube.ReasonApplyFailed, Message: strings.ReplaceAll(failed.Error(), "\n", "; ")})
+		parts = append(parts, kube.Part{Name: "objects", Reason: kube.ReasonApplyFailed, Message: problem.OneLine(failed.Error())})
 	}
 	kube.Report(b.Recorder, obj, &conditions, kube.Summary{
 		Generation: obj.GetGeneration(), Now: now, Parts: parts, ReadyReason: report.ReadyReason, Problems: problems,

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/problem"
 )
 
 // outcome is how far a group has come.
@@ -77,7 +77,7 @@ func conditions(m member, p plan, o outcome) (files, actions metav1.Condition) {
 		files.Reason = nebiusv1alpha1.ReasonNotWritten
 		files.Message = fmt.Sprintf("the group is written as a whole, and JailedConfig %s of it cannot be: %s", other, p.mistakes[other])
 	case o.unwritten != "":
-		files.Reason, files.Message = nebiusv1alpha1.ReasonNotWritten, oneLine(o.unwritten)
+		files.Reason, files.Message = nebiusv1alpha1.ReasonNotWritten, problem.OneLine(o.unwritten)
 	case o.written:
 		files.Status, files.Reason, files.Message = metav1.ConditionTrue, nebiusv1alpha1.ReasonSuccess, "all files are as in the ConfigMap"
 	default:
@@ -91,10 +91,7 @@ func conditions(m member, p plan, o outcome) (files, actions metav1.Condition) {
 	case o.acted:
 		actions.Status, actions.Reason, actions.Message = metav1.ConditionTrue, nebiusv1alpha1.ReasonSuccess, "slurmctld and all slurmds that respond have reread their configuration"
 	default:
-		actions.Message = oneLine(o.waits)
+		actions.Message = problem.OneLine(o.waits)
 	}
 	return files, actions
 }
-
-// oneLine returns an error on one line, for a condition.
-func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
