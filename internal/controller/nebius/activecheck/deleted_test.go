@@ -16,8 +16,8 @@ import (
 func (w *world) expectForgotten(ids ...int64) {
 	w.t.Helper()
 	w.pass() // the deletion is an event, after which the check is looked at
-	if len(w.r.memory.checks) > 0 {
-		w.t.Errorf("this process remembers %v", w.r.memory.checks)
+	for check, known := range w.r.memory.checks.All() {
+		w.t.Errorf("this process remembers %v of %s", known, check)
 	}
 	if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 {
 		w.t.Errorf("the brake is %+v", status)
@@ -133,8 +133,8 @@ func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.pass()
-		known := w.r.memory.checks[gpu()]
-		if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 || known == nil || known.check != "second" || len(known.runs) > 0 {
+		known := w.r.memory.checks.Get(gpu())
+		if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 || known.check != "second" || len(known.runs) > 0 {
 			t.Errorf("the brake is %+v, and remembered is %+v", status, known)
 		}
 		if err := w.client.Create(t.Context(), job); err != nil {

@@ -6,19 +6,18 @@ package activecheck
 import (
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/perkey"
 )
 
 // memory is what this process knows about runs whose Slurm jobs are being submitted. A process that does not know a run searches Slurm for
 // its jobs before it submits any.
 type memory struct {
-	mu     sync.Mutex
-	checks map[types.NamespacedName]*remembered
+	checks perkey.Memory[types.NamespacedName, remembered]
 }
 
 // remembered is what is known about one check.
@@ -46,65 +45,58 @@ type submission struct {
 }
 
 // enter begins to remember a check. It returns false and changes nothing while another origin is remembered under the name.
-func (m *memory) enter(check types.NamespacedName, from origin) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.checks == nil {
-		m.checks = map[types.NamespacedName]*remembered{}
-	}
-	if m.checks[check] == nil {
-		m.checks[check] = &remembered{origin: from, runs: map[types.UID]submission{}}
-	}
-	return m.checks[check].origin == from
+func (m *memory) enter(check types.NamespacedName, from origin) (entered bool) {
+	m.checks.Change(check, func(c *remembered) bool {
+		if c.runs == nil {
+			*c = remembered{origin: from, runs: map[types.UID]submission{}}
+		}
+		entered = c.origin == from
+		return true
+	})
+	return entered
 }
 
 // drop drops a check, and returns its origin if it was known.
-func (m *memory) drop(check types.NamespacedName) (origin, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.checks[check]
-	if known == nil {
-		return origin{}, false
-	}
-	delete(m.checks, check)
-	return known.origin, true
+func (m *memory) drop(check types.NamespacedName) (from origin, known bool) {
+	m.checks.Change(check, func(c *remembered) bool {
+		from, known = c.origin, c.runs != nil
+		return false
+	})
+	return from, known
 }
 
 // get returns what is known about a run, if anything.
-func (m *memory) get(check types.NamespacedName, job types.UID) (submission, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.checks[check] == nil {
-		return submission{}, false
-	}
-	known, ok := m.checks[check].runs[job]
-	known.jobs, known.failed = slices.Clone(known.jobs), slices.Clone(known.failed)
+func (m *memory) get(check types.NamespacedName, job types.UID) (known submission, ok bool) {
+	m.change(check, func(runs map[types.UID]submission) {
+		known, ok = runs[job]
+		known.jobs, known.failed = slices.Clone(known.jobs), slices.Clone(known.failed)
+	})
 	return known, ok
 }
 
 // put notes what is known about a run of a check that is remembered.
 func (m *memory) put(check types.NamespacedName, job types.UID, known submission) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.checks[check] != nil {
-		m.checks[check].runs[job] = known
-	}
+	m.change(check, func(runs map[types.UID]submission) { runs[job] = known })
 }
 
 // forget drops what is known about a run. Its jobs have to be searched for after that.
 func (m *memory) forget(check types.NamespacedName, job types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.checks[check] != nil {
-		delete(m.checks[check].runs, job)
-	}
+	m.change(check, func(runs map[types.UID]submission) { delete(runs, job) })
 }
 
 // keep drops all other runs of a check.
 func (m *memory) keep(check types.NamespacedName, jobs map[types.UID]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.checks[check] != nil {
-		maps.DeleteFunc(m.checks[check].runs, func(uid types.UID, _ submission) bool { return !jobs[uid] })
-	}
+	m.change(check, func(runs map[types.UID]submission) {
+		maps.DeleteFunc(runs, func(uid types.UID, _ submission) bool { return !jobs[uid] })
+	})
+}
+
+// change calls a function with the runs of a check, if that is remembered.
+func (m *memory) change(check types.NamespacedName, change func(runs map[types.UID]submission)) {
+	m.checks.Change(check, func(c *remembered) bool {
+		if c.runs != nil {
+			change(c.runs)
+		}
+		return c.runs != nil
+	})
 }
