@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,20 +95,18 @@ func age(since *metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(since.Time))
 }
 
-// oneLine returns a message without line breaks and control characters, which would break a table or write to the terminal.
+// oneLine returns a message without line breaks and control characters, which would break a table, move the cursor of a terminal or do
+// worse.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, control), " ")
+	return strings.Join(strings.FieldsFunc(text, unicode.IsControl), " ")
 }
 
 // harmless returns a text of any number of lines without other control characters.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && control(r) {
+		if r != '\n' && unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, text)
 }
-
-// control reports whether a character is one of C0 or C1, by which texts move the cursor of a terminal or do worse.
-func control(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }
