@@ -35,6 +35,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -276,13 +277,15 @@ func (o *Operator) Settle() int {
 	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	linked, making := false, false
+	linked, making, hidden := false, false, false
+	begun := time.Now()
 	for looks := 0; ; looks, still = looks+1, still+1 {
 		now := <-tick.C
 		if looks%10 == 0 {
 			linked, making = o.linked(), o.makesHostKeys()
+			hidden = linked && now.Before(begun.Add(longestHidden)) && o.hidesDrains()
 		}
-		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); making || n != last || m != slurm {
+		if n, m := len(o.Writes.All()), len(o.Slurm.Writes()); making || hidden || n != last || m != slurm {
 			last, slurm, asked, still = n, m, o.asked(), 0
 		}
 		// The first answer may have been under way before the last write.
@@ -293,6 +296,24 @@ func (o *Operator) Settle() int {
 			o.t.Fatalf("the operator does not come to rest; its last writes: %v", o.Writes.All()[max(0, last-10):])
 		}
 	}
+}
+
+// longestHidden is longer than the operator waits before it shows a drain. Some operators never show one.
+const longestHidden = 8 * time.Second
+
+// hidesDrains reports whether a node is drained and idle, and its pod does not show that yet: the operator waits for the list of jobs, for
+// some seconds, to show it together with the end of the pod's protection.
+func (o *Operator) hidesDrains() bool {
+	return slices.ContainsFunc(o.Workers(), func(p corev1.Pod) bool {
+		n, _ := o.Slurm.Node(p.Name)
+		shows := func(state corev1.PodConditionType) bool {
+			return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == node.ConditionPrefix+state && c.Status == corev1.ConditionTrue
+			})
+		}
+		drained := slices.Contains(n.State, "IDLE") && slices.Contains(n.State, "DRAIN")
+		return drained && p.DeletionTimestamp == nil && !(shows("Idle") && shows("Drain"))
+	})
 }
 
 // asked returns how often Slurm was asked for its nodes.
