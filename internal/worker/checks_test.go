@@ -66,19 +66,19 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 		message     string
 		out         string
 	}{
-		{name: "its node drains", checks: disk, state: "IDLE", pod: aPod(1), drain: node.ChecksReason, message: waits},
-		{name: "it keeps the jobs that run there", checks: disk, state: "MIXED", pod: aPod(1), drain: node.ChecksReason, message: waits},
-		{name: "it drains once", checks: disk, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
+		{name: "a node drains while its worker waits for checks", checks: disk, state: "IDLE", pod: aPod(1), drain: node.ChecksReason, message: waits},
+		{name: "a node that drains for checks keeps the jobs that run there", checks: disk, state: "MIXED", pod: aPod(1), drain: node.ChecksReason, message: waits},
+		{name: "a node drains for checks once", checks: disk, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
 		{name: "a record that is DOWN is drained before its slurmd registers", checks: disk, state: "DOWN NOT_RESPONDING", reason: "Not responding", pod: aPod(1, scheduled), drain: node.ChecksReason, message: waits, out: slinkyv1beta1.ReasonNotResponding},
-		{name: "so is one that we have set DOWN, which another slurmd would revive", checks: disk, state: "DOWN", reason: "slurm-operator: Pod is terminating", pod: aPod(1), drain: node.ChecksReason, message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
+		{name: "a record that we have set DOWN is drained too, since another slurmd would revive it", checks: disk, state: "DOWN", reason: "slurm-operator: Pod is terminating", pod: aPod(1), drain: node.ChecksReason, message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
 		{name: "a drain of a person stays", checks: disk, state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1), message: waits, out: slinkyv1beta1.ReasonHeldBySomebody},
 		{name: "a drain of a person stays when the checks have passed", state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1), out: slinkyv1beta1.ReasonHeldBySomebody},
-		{name: "maintenance goes before", checks: disk, maintenance: announced, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), drain: maintenance, message: "Kubernetes node node-1 has condition NebiusMaintenanceScheduled: on Friday", out: slinkyv1beta1.ReasonMaintenance},
-		{name: "the drain follows on maintenance", checks: disk, state: "IDLE DRAIN", reason: maintenance, pod: aPod(1), drain: node.ChecksReason, message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
-		{name: "the end of a cordon does not open it", checks: disk, state: "IDLE DRAIN", reason: cordon, pod: aPod(1), message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
-		{name: "a cordon keeps it when the checks have passed", cordoned: node.Yes, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), message: "Kubernetes node node-1 is cordoned", out: slinkyv1beta1.ReasonCordoned},
-		{name: "it takes jobs when the checks have passed", state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more", out: slinkyv1beta1.ReasonReturning},
-		{name: "a retirement takes the drain over", checks: disk, state: "MIXED DRAIN", reason: node.ChecksReason, pod: aPod(1, scaledIn), drain: drainReason, message: "waiting for jobs to end", out: slinkyv1beta1.ReasonRetiring},
+		{name: "maintenance goes before checks", checks: disk, maintenance: announced, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), drain: maintenance, message: "Kubernetes node node-1 has condition NebiusMaintenanceScheduled: on Friday", out: slinkyv1beta1.ReasonMaintenance},
+		{name: "the drain for checks follows on maintenance", checks: disk, state: "IDLE DRAIN", reason: maintenance, pod: aPod(1), drain: node.ChecksReason, message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
+		{name: "the end of a cordon does not open the node", checks: disk, state: "IDLE DRAIN", reason: cordon, pod: aPod(1), message: waits, out: slinkyv1beta1.ReasonWaitsForChecks},
+		{name: "a cordon keeps the node when the checks have passed", cordoned: node.Yes, state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), message: "Kubernetes node node-1 is cordoned", out: slinkyv1beta1.ReasonCordoned},
+		{name: "the node takes jobs when the checks have passed", state: "IDLE DRAIN", reason: node.ChecksReason, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more", out: slinkyv1beta1.ReasonReturning},
+		{name: "a retirement takes the drain for checks over", checks: disk, state: "MIXED DRAIN", reason: node.ChecksReason, pod: aPod(1, scaledIn), drain: drainReason, message: "waiting for jobs to end", out: slinkyv1beta1.ReasonRetiring},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cordoned := tt.cordoned

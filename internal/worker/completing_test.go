@@ -22,13 +22,13 @@ func TestAWorkerSaysThatItWaitsForAJobThatIsCompleting(t *testing.T) {
 		jobs        []worker.Job
 		want        string
 	}{
-		{"with the job", "IDLE DRAIN COMPLETING", []worker.Job{ends}, "job 812 of alice" + since},
-		{"also when the state still says that it has CPUs", "MIXED DRAIN COMPLETING", []worker.Job{ends}, "job 812 of alice" + since},
-		{"with one of several", "IDLE DRAIN COMPLETING", []worker.Job{ends, {ID: 814, Completing: true}}, "2 jobs, such as job 812 of alice" + since},
-		{"while the jobs are not known", "IDLE DRAIN COMPLETING", nil, "jobs" + since},
-		{"not while another one runs", "MIXED DRAIN COMPLETING", []worker.Job{ends, runs}, "2 jobs, the last of which is job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
-		{"nor while another one may run", "MIXED DRAIN COMPLETING", nil, "jobs to end"},
-		{"nor of a job that runs", "ALLOCATED DRAIN", []worker.Job{runs}, "job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
+		{"a drained node says which job is completing", "IDLE DRAIN COMPLETING", []worker.Job{ends}, "job 812 of alice" + since},
+		{"a node says which job is completing, also when its state still says that it has CPUs", "MIXED DRAIN COMPLETING", []worker.Job{ends}, "job 812 of alice" + since},
+		{"a node with several jobs that are completing names one of them", "IDLE DRAIN COMPLETING", []worker.Job{ends, {ID: 814, Completing: true}}, "2 jobs, such as job 812 of alice" + since},
+		{"a node says since when a job is completing while its jobs are not known", "IDLE DRAIN COMPLETING", nil, "jobs" + since},
+		{"a node does not say that a job is completing while another one runs", "MIXED DRAIN COMPLETING", []worker.Job{ends, runs}, "2 jobs, the last of which is job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
+		{"a node does not say that a job is completing while another one may run", "MIXED DRAIN COMPLETING", nil, "jobs to end"},
+		{"a node with a job that runs says when it ends", "ALLOCATED DRAIN", []worker.Job{runs}, "job 813 of bob, which ends no later than 2026-11-20T13:00:00Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := worker.Worker{

@@ -34,23 +34,23 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 		mark     node.Answer
 	}{
 		{name: "a cordoned Kubernetes node drains", cordoned: yes, state: "MIXED", pod: aPod(1), drain: nodeReason, mark: yes},
-		{name: "with the reason that its annotation gives", cordoned: yes, why: "RMA\n4711", state: "MIXED", pod: aPod(1), drain: "slurm-operator: RMA4711", mark: yes},
-		{name: "once", cordoned: yes, why: "later words", marked: true, state: "MIXED DRAIN", reason: ours, pod: aPod(1, cordoned), mark: yes},
-		{name: "also where a user had cordoned the pod before", cordoned: yes, state: "IDLE", pod: aPod(1, cordoned), drain: nodeReason, mark: yes},
-		{name: "not over an administrator's drain", cordoned: yes, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: yes},
-		{name: "not over an administrator's drain without a reason", cordoned: yes, state: "IDLE DRAIN", pod: aPod(1), mark: yes},
-		{name: "not over a node that Slurm gave up", cordoned: yes, state: "DOWN NOT_RESPONDING", reason: node.Reason{Text: "Not responding"}, pod: aPod(1), mark: yes},
+		{name: "a cordoned Kubernetes node drains with the reason that its annotation gives", cordoned: yes, why: "RMA\n4711", state: "MIXED", pod: aPod(1), drain: "slurm-operator: RMA4711", mark: yes},
+		{name: "a cordoned Kubernetes node drains once", cordoned: yes, why: "later words", marked: true, state: "MIXED DRAIN", reason: ours, pod: aPod(1, cordoned), mark: yes},
+		{name: "a cordoned Kubernetes node drains also where a user had cordoned the pod before", cordoned: yes, state: "IDLE", pod: aPod(1, cordoned), drain: nodeReason, mark: yes},
+		{name: "a cordon does not take over an administrator's drain", cordoned: yes, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: yes},
+		{name: "a cordon does not take over an administrator's drain without a reason", cordoned: yes, state: "IDLE DRAIN", pod: aPod(1), mark: yes},
+		{name: "a cordon does not drain a node that Slurm gave up", cordoned: yes, state: "DOWN NOT_RESPONDING", reason: node.Reason{Text: "Not responding"}, pod: aPod(1), mark: yes},
 		{name: "a retired worker keeps the reason for its retirement", cordoned: yes, state: "MIXED", pod: aPod(1, scaledIn), drain: drainReason, mark: yes},
 
 		{name: "the mark goes before the drain does", cordoned: no, marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), mark: no},
-		{name: "then the drain goes", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1), undrain: true, mark: no},
-		{name: "but not what a user has cordoned too", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), mark: no},
-		{name: "nor what an administrator has said since", cordoned: no, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: no},
-		{name: "nor while the node does not respond", cordoned: no, state: "IDLE DRAIN NOT_RESPONDING", reason: ours, pod: aPod(1), mark: no},
-		{name: "nor while it is down", cordoned: no, state: "DOWN DRAIN", reason: ours, pod: aPod(1), mark: no},
+		{name: "the drain goes when the mark has gone", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1), undrain: true, mark: no},
+		{name: "the drain stays when a user has cordoned the pod too", cordoned: no, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), mark: no},
+		{name: "a drain stays when an administrator has given another reason since", cordoned: no, state: "IDLE DRAIN", reason: admins, pod: aPod(1), mark: no},
+		{name: "the drain stays while the node does not respond", cordoned: no, state: "IDLE DRAIN NOT_RESPONDING", reason: ours, pod: aPod(1), mark: no},
+		{name: "the drain stays while the node is down", cordoned: no, state: "DOWN DRAIN", reason: ours, pod: aPod(1), mark: no},
 
 		{name: "nothing changes while nothing is known of the Kubernetes node", cordoned: unknown, marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1), mark: unknown},
-		{name: "but for what the pod itself asks", cordoned: unknown, state: "IDLE", pod: aPod(1, cordoned), drain: cordonReason, mark: unknown},
+		{name: "while nothing is known of the Kubernetes node, a cordoned pod drains", cordoned: unknown, state: "IDLE", pod: aPod(1, cordoned), drain: cordonReason, mark: unknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,24 +35,24 @@ func TestMaintenanceOfTheKubernetesNode(t *testing.T) {
 		undrain     bool
 		message     string
 	}{
-		{name: "its workers drain", maintenance: announced, state: "MIXED", pod: aPod(1), drain: reason, message: message},
-		{name: "once", maintenance: announced, state: "MIXED DRAIN", reason: reason, pod: aPod(1), message: message},
-		{name: "not again when Soperator has drained them", maintenance: announced, state: "IDLE DRAIN", reason: former, pod: aPod(1), message: message},
-		{name: "not over an administrator's drain", maintenance: announced, state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1), message: message},
-		{name: "not over the drain of a check", maintenance: announced, state: "IDLE DRAIN", reason: "[node_problem] gpu_health_check: XID 79", pod: aPod(1), message: message},
-		{name: "not over the retirement of the worker", maintenance: announced, state: "MIXED DRAIN", reason: drainReason, pod: aPod(1, scaledIn), message: "waiting for jobs to end"},
-		{name: "a cordon before it gives way to it", maintenance: announced, cordoned: node.Yes, state: "IDLE DRAIN", reason: cordon, pod: aPod(1), drain: reason, message: message},
+		{name: "the workers of a machine with announced maintenance drain", maintenance: announced, state: "MIXED", pod: aPod(1), drain: reason, message: message},
+		{name: "the workers drain once", maintenance: announced, state: "MIXED DRAIN", reason: reason, pod: aPod(1), message: message},
+		{name: "the workers do not drain again when Soperator has drained them", maintenance: announced, state: "IDLE DRAIN", reason: former, pod: aPod(1), message: message},
+		{name: "an administrator's drain stays", maintenance: announced, state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1), message: message},
+		{name: "the drain of a check stays", maintenance: announced, state: "IDLE DRAIN", reason: "[node_problem] gpu_health_check: XID 79", pod: aPod(1), message: message},
+		{name: "the drain for the retirement of the worker stays", maintenance: announced, state: "MIXED DRAIN", reason: drainReason, pod: aPod(1, scaledIn), message: "waiting for jobs to end"},
+		{name: "a cordon before maintenance gives way to it", maintenance: announced, cordoned: node.Yes, state: "IDLE DRAIN", reason: cordon, pod: aPod(1), drain: reason, message: message},
 		{name: "a cordon that remains keeps the node", maintenance: over, cordoned: node.Yes, state: "IDLE DRAIN", reason: reason, pod: aPod(1), drain: cordon, message: "Kubernetes node node-1 is cordoned"},
-		{name: "the node comes back when it is over", maintenance: over, state: "IDLE DRAIN", reason: reason, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more"},
-		{name: "it comes back from the drain of Soperator, too", maintenance: over, state: "IDLE DRAIN", reason: former, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more"},
-		{name: "not while nobody knows whether it is over", maintenance: unknown, state: "IDLE DRAIN", reason: reason, pod: aPod(1)},
-		{name: "nor while nothing is known of the Kubernetes node", maintenance: over, cordoned: node.Unknown, state: "IDLE DRAIN", reason: reason, pod: aPod(1)},
-		{name: "nor before the pod is ready", maintenance: over, state: "IDLE DRAIN", reason: reason, pod: aPod(1, unready)},
+		{name: "the node comes back when maintenance is over", maintenance: over, state: "IDLE DRAIN", reason: reason, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more"},
+		{name: "the node comes back from the drain of Soperator, too", maintenance: over, state: "IDLE DRAIN", reason: former, pod: aPod(1), undrain: true, message: "nobody wants the node drained any more"},
+		{name: "the node does not come back while nobody knows whether maintenance is over", maintenance: unknown, state: "IDLE DRAIN", reason: reason, pod: aPod(1)},
+		{name: "the node does not come back while nothing is known of the Kubernetes node", maintenance: over, cordoned: node.Unknown, state: "IDLE DRAIN", reason: reason, pod: aPod(1)},
+		{name: "the node does not come back before the pod is ready", maintenance: over, state: "IDLE DRAIN", reason: reason, pod: aPod(1, unready)},
 		{name: "a drain that nobody knows about is none", maintenance: unknown, state: "IDLE", pod: aPod(1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cordoned := tt.cordoned
-			if cordoned == node.Unknown && !strings.HasPrefix(tt.name, "nor while nothing") {
+			if cordoned == node.Unknown && !strings.HasPrefix(tt.name, "the node does not come back while nothing") {
 				cordoned = node.No
 			}
 			got := worker.Next(worker.Worker{

@@ -71,30 +71,30 @@ func TestWhichDrainsOfOthersEnd(t *testing.T) {
 		w    worker.Worker
 		want string
 	}{
-		{"one for a registration ends when another slurmd has registered well", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince), registration},
-		{"also when the node was silent in between", drained("slurm", lowMemory, notedOn(worker.Machine{}), silent, startedSince), strings.Replace(registration, lowMemory, lowMemory+" : Not responding", 1)},
-		{"not while slurmd offers too little", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state(invalid)), ""},
-		{"not while the slurmd is the one that it was about", drained("slurm", lowMemory, notedOn(worker.Machine{})), ""},
-		{"not one that nobody has noted", drained("slurm", lowMemory, startedSince), ""},
-		{"not one that was set since", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Record.Drained.At = w.Record.Drained.At.Add(time.Second) })), ""},
-		{"not one that a person has set with the same words", drained("root", lowMemory, notedOn(worker.Machine{}), startedSince), ""},
-		{"not one of a person", drained("root", "bad disk", notedOn(worker.Machine{}), startedSince), ""},
-		{"not while the node is silent", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("IDLE DRAIN NOT_RESPONDING")), ""},
-		{"nor while it is down", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("DOWN DRAIN")), ""},
-		{"nor before the pod is ready", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Ready = false })), ""},
-		{"nor while its Kubernetes node is cordoned", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, cordon), ""},
-		{"nor while its machine is to be replaced", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Host.Maintenance = health.Maintenance{Type: "M"} })), ""},
-		{"nor that of a worker that is to go", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Retired = nodeset.ScaleIn })), ""},
+		{"a drain for a registration ends when another slurmd has registered well", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince), registration},
+		{"a drain for a registration ends when another slurmd has registered well, also when the node was silent in between", drained("slurm", lowMemory, notedOn(worker.Machine{}), silent, startedSince), strings.Replace(registration, lowMemory, lowMemory+" : Not responding", 1)},
+		{"a drain for a registration stays while slurmd offers too little", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state(invalid)), ""},
+		{"a drain for a registration stays while the slurmd is the one that it was about", drained("slurm", lowMemory, notedOn(worker.Machine{})), ""},
+		{"a drain for a registration that nobody has noted stays", drained("slurm", lowMemory, startedSince), ""},
+		{"a drain for a registration that was set since stays", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Record.Drained.At = w.Record.Drained.At.Add(time.Second) })), ""},
+		{"a drain that a person has set with the words of slurmctld stays", drained("root", lowMemory, notedOn(worker.Machine{}), startedSince), ""},
+		{"a drain of a person stays", drained("root", "bad disk", notedOn(worker.Machine{}), startedSince), ""},
+		{"a drain for a registration stays while the node is silent", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("IDLE DRAIN NOT_RESPONDING")), ""},
+		{"a drain for a registration stays while the node is down", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("DOWN DRAIN")), ""},
+		{"a drain for a registration stays until the pod is ready", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Ready = false })), ""},
+		{"a drain for a registration stays while the Kubernetes node is cordoned", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, cordon), ""},
+		{"a drain for a registration stays while the machine is to be replaced", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Host.Maintenance = health.Maintenance{Type: "M"} })), ""},
+		{"a drain for a registration stays when the worker is to go", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Retired = nodeset.ScaleIn })), ""},
 
-		{"one of a check ends on another machine", drained("root", gpuCheck, notedOn(machine1), on(machine2)), check},
-		{"also when the first machine was silent at its end", drained("root", gpuCheck, notedOn(machine1), silent, on(machine2)), strings.Replace(check, gpuCheck, gpuCheck+" : Not responding", 1)},
-		{"and when the Kubernetes node of the same name is another one", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s3"})), check},
-		{"not on the same machine", drained("root", gpuCheck, notedOn(machine1), startedSince), ""},
-		{"nor when only its Node was made anew", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s1"})), ""},
-		{"nor on a machine of which nothing is known", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{})), ""},
-		{"nor when it is not known on which it was", drained("root", gpuCheck, notedOn(worker.Machine{}), on(machine2)), ""},
-		{"nor when the drain is another one than was noted", drained("root", gpuCheck, notedOn(machine1), on(machine2), with(func(w *worker.Worker) { w.Record.Drained.Text = "bad disk" })), ""},
-		{"nor while its Kubernetes node is cordoned", drained("root", gpuCheck, notedOn(machine1), on(machine2), cordon), ""},
+		{"a drain of a check ends on another machine", drained("root", gpuCheck, notedOn(machine1), on(machine2)), check},
+		{"a drain of a check ends on another machine, also when the first one was silent at its end", drained("root", gpuCheck, notedOn(machine1), silent, on(machine2)), strings.Replace(check, gpuCheck, gpuCheck+" : Not responding", 1)},
+		{"a drain of a check ends when the Kubernetes node of the same name is another one", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s3"})), check},
+		{"a drain of a check stays on the same machine", drained("root", gpuCheck, notedOn(machine1), startedSince), ""},
+		{"a drain of a check stays when only the Node of its machine was made anew", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s1"})), ""},
+		{"a drain of a check stays on a machine of which nothing is known", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{})), ""},
+		{"a drain of a check stays when it is not known on which machine it was", drained("root", gpuCheck, notedOn(worker.Machine{}), on(machine2)), ""},
+		{"a drain of a check stays when it is another one than was noted", drained("root", gpuCheck, notedOn(machine1), on(machine2), with(func(w *worker.Worker) { w.Record.Drained.Text = "bad disk" })), ""},
+		{"a drain of a check stays while the Kubernetes node is cordoned", drained("root", gpuCheck, notedOn(machine1), on(machine2), cordon), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := worker.Next(tt.w)
@@ -115,20 +115,20 @@ func TestWhichDrainsOfOthersAreNoted(t *testing.T) {
 		reason  string
 		machine string
 	}{
-		{"that of slurmctld for a registration", drained("slurm", lowMemory, state(invalid)), lowMemory, ""},
-		{"not where somebody else had drained the node before, whose reason it has taken the place of", drained("slurm", lowMemory, state(invalid), held(node.Yes)), "", ""},
-		{"nor where that is not known", drained("slurm", lowMemory, state(invalid), held(node.Unknown)), "", ""},
-		{"nor what is left of one", drained("slurm", lowMemory), "", ""},
-		{"nor one in the words of slurmctld by a person", drained("root", lowMemory, state(invalid)), "", ""},
-		{"nor one of a person", drained("root", "bad disk"), "", ""},
-		{"that of a check, with the machine", drained("root", gpuCheck), gpuCheck, "node-1/uid-1/s1"},
-		{"not when it is older than the pod", drained("root", gpuCheck, older), "", ""},
-		{"nor when slurmctld has put its own words behind it since", drained("root", gpuCheck, silent), "", ""},
-		{"nor on a machine of which nothing is known", drained("root", gpuCheck, on(worker.Machine{})), "", ""},
-		{"nor one of ours", drained("slurm", "slurm-operator: Node was cordoned"), "", ""},
-		{"the first note counts", drained("root", gpuCheck, notedOn(machine2)), gpuCheck, "node-2/uid-2/s2"},
-		{"as long as it is that drain", drained("root", gpuCheck, notedOn(machine2), func(w *worker.Worker) { w.Record.Drained.At = noon }), gpuCheck, "node-1/uid-1/s1"},
-		{"and none when it is over", drained("root", gpuCheck, notedOn(machine2), state("IDLE")), "", ""},
+		{"a drain of slurmctld for a registration is noted", drained("slurm", lowMemory, state(invalid)), lowMemory, ""},
+		{"a drain for a registration is not noted where it has taken the place of the reason of somebody who had drained the node before", drained("slurm", lowMemory, state(invalid), held(node.Yes)), "", ""},
+		{"a drain for a registration is not noted where it is not known whether the node was drained before", drained("slurm", lowMemory, state(invalid), held(node.Unknown)), "", ""},
+		{"a drain for a registration is not noted when the registration is good again", drained("slurm", lowMemory), "", ""},
+		{"a drain of a person in the words of slurmctld is not noted", drained("root", lowMemory, state(invalid)), "", ""},
+		{"a drain of a person is not noted", drained("root", "bad disk"), "", ""},
+		{"a drain of a check is noted with the machine", drained("root", gpuCheck), gpuCheck, "node-1/uid-1/s1"},
+		{"a drain of a check that is older than the pod is not noted", drained("root", gpuCheck, older), "", ""},
+		{"a drain of a check is not noted when slurmctld has put its own words behind it since", drained("root", gpuCheck, silent), "", ""},
+		{"a drain of a check is not noted on a machine of which nothing is known", drained("root", gpuCheck, on(worker.Machine{})), "", ""},
+		{"a drain of ours is not noted", drained("slurm", "slurm-operator: Node was cordoned"), "", ""},
+		{"the first note of a drain counts", drained("root", gpuCheck, notedOn(machine2)), gpuCheck, "node-2/uid-2/s2"},
+		{"the first note counts only as long as the drain is the one that was noted", drained("root", gpuCheck, notedOn(machine2), func(w *worker.Worker) { w.Record.Drained.At = noon }), gpuCheck, "node-1/uid-1/s1"},
+		{"a note goes when the drain is over", drained("root", gpuCheck, notedOn(machine2), state("IDLE")), "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := tt.w.Record.Comment
@@ -184,13 +184,13 @@ func TestMachinesDiffer(t *testing.T) {
 		other worker.Machine
 		want  node.Answer
 	}{
-		{"not from itself", m, node.No},
-		{"not when the firmware tells nothing now", worker.Machine{Node: "n", UID: "u"}, node.No},
-		{"when it was exchanged below its Node", worker.Machine{Node: "n", UID: "u", System: "t"}, node.Yes},
-		{"when its Node has another name", worker.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
-		{"when its Node is another one of the same name", worker.Machine{Node: "n", UID: "v"}, node.Yes},
-		{"not when the same machine has another Node", worker.Machine{Node: "n", UID: "v", System: "s"}, node.No},
-		{"which is not known of one that nobody knows", worker.Machine{}, node.Unknown},
+		{"a machine does not differ from itself", m, node.No},
+		{"a machine does not differ when its firmware tells nothing now", worker.Machine{Node: "n", UID: "u"}, node.No},
+		{"a machine differs when it was exchanged below its Node", worker.Machine{Node: "n", UID: "u", System: "t"}, node.Yes},
+		{"a machine differs when its Node has another name", worker.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
+		{"a machine differs when its Node is another one of the same name", worker.Machine{Node: "n", UID: "v"}, node.Yes},
+		{"a machine does not differ when it has another Node", worker.Machine{Node: "n", UID: "v", System: "s"}, node.No},
+		{"it is not known whether a machine differs from one that nobody knows", worker.Machine{}, node.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := worker.ParseMachine(m.String()).Differs(worker.ParseMachine(tt.other.String())); got != tt.want {

@@ -53,28 +53,28 @@ func TestTheRecordOfTheNode(t *testing.T) {
 	}{
 		{name: "a record that is right is left alone", w: registered()},
 		{name: "the comment names the pod", w: registered(func(w *worker.Worker) { w.Record.Comment = "" }), want: worker.RecordUpdate{Comment: text(comment)}},
-		{name: "also when it names the one before", w: registered(func(w *worker.Worker) { w.Record.Comment = `{"podName":"w-1","node":"node-0"}` }),
+		{name: "a comment that names the pod before is corrected", w: registered(func(w *worker.Worker) { w.Record.Comment = `{"podName":"w-1","node":"node-0"}` }),
 			want: worker.RecordUpdate{Comment: text(comment)}},
 		{name: "what an administrator wrote there stays", w: registered(func(w *worker.Worker) { w.Record.Comment = "ask Bob" })},
 		{name: "nothing is said before the worker is ready", w: registered(func(w *worker.Worker) { w.Record, w.Pod.Ready = worker.Record{}, false })},
-		{name: "nor while nothing is known of its Kubernetes node", w: registered(func(w *worker.Worker) { w.Record, w.Host.Cordoned = worker.Record{}, node.Unknown })},
+		{name: "nothing is said while nothing is known of the Kubernetes node of the worker", w: registered(func(w *worker.Worker) { w.Record, w.Host.Cordoned = worker.Record{}, node.Unknown })},
 
 		{name: "the topology is that of the Kubernetes node", w: registered(placedAt("topo-switch:s2,topo-block:b2")), want: worker.RecordUpdate{Topology: text("topo-switch:s2,topo-block:b2")}},
-		{name: "once", w: registered(placedAt("topo-switch:s2"), func(w *worker.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
-		{name: "an empty one takes the node out", w: registered(placedAt(""), func(w *worker.Worker) { w.Record.Topology = "a:b" }), want: worker.RecordUpdate{Topology: text("")}},
-		{name: "one that is no longer there is taken back", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:spine:s1" }), want: worker.RecordUpdate{Topology: text("")}},
-		{name: "but not from where an administrator has put the node since", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:s2" })},
-		{name: "without one it stays where slurmd has put it", w: registered(func(w *worker.Worker) { w.Record.Topology = "a:b" })},
-		{name: "one that cannot be read is told", w: registered(placedAt("rack 7")),
+		{name: "the topology is written once", w: registered(placedAt("topo-switch:s2"), func(w *worker.Worker) { w.Record.Topology = "topo-switch:spine:s2" })},
+		{name: "an empty topology takes the node out", w: registered(placedAt(""), func(w *worker.Worker) { w.Record.Topology = "a:b" }), want: worker.RecordUpdate{Topology: text("")}},
+		{name: "a topology that is no longer there is taken back", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:spine:s1" }), want: worker.RecordUpdate{Topology: text("")}},
+		{name: "a topology to which an administrator has moved the node since is not taken back", w: registered(placedBefore("topo:s1"), func(w *worker.Worker) { w.Record.Topology = "topo:s2" })},
+		{name: "without a topology the node stays where slurmd has put it", w: registered(func(w *worker.Worker) { w.Record.Topology = "a:b" })},
+		{name: "a topology that cannot be read is told", w: registered(placedAt("rack 7")),
 			trouble: `InvalidTopology "rack 7" is not of the form topology:unit; correct the annotation topology.slinky.slurm.net/spec of Kubernetes node node-1, such as topo-switch:s2,topo-block:b2`},
 
 		{name: "features come beside those of others", w: registered(with("a100, nvlink")),
 			want: worker.RecordUpdate{Features: []string{"w", "k8s/a100", "k8s/nvlink"}, Active: []string{"w", "k8s/a100", "k8s/nvlink"}}},
-		{name: "once again when slurmd forgot one of the two lists", w: registered(with("a"), func(w *worker.Worker) { w.Record.Features = []string{"w", "k8s/a"} }),
+		{name: "features are written once more when slurmd forgot one of the two lists", w: registered(with("a"), func(w *worker.Worker) { w.Record.Features = []string{"w", "k8s/a"} }),
 			want: worker.RecordUpdate{Features: []string{"w", "k8s/a"}, Active: []string{"w", "k8s/a"}}},
-		{name: "ours go with the annotation", w: registered(func(w *worker.Worker) { w.Record.Features, w.Record.Active = []string{"k8s/a"}, []string{"k8s/a"} }),
+		{name: "our features go with the annotation", w: registered(func(w *worker.Worker) { w.Record.Features, w.Record.Active = []string{"k8s/a"}, []string{"k8s/a"} }),
 			want: worker.RecordUpdate{Features: []string{}, Active: []string{}}},
-		{name: "ones that cannot be read are told", w: registered(with("a&b")),
+		{name: "features that cannot be read are told", w: registered(with("a&b")),
 			trouble: `InvalidFeatures the feature "a&b" has the character '&'; only letters, digits and . _ - : / may be there; correct the annotation features.slinky.slurm.net/spec of Kubernetes node node-1, a comma-separated list`},
 
 		{name: "what Slurm refused is told and not repeated",
@@ -82,12 +82,12 @@ func TestTheRecordOfTheNode(t *testing.T) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
 			}),
 			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Invalid topology; the operator retries every 5m0s`},
-		{name: "what Slurm took and does not show too",
+		{name: "what Slurm took and does not show is told and not repeated",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
 			}),
 			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Slurm does not show the change afterwards; the operator retries every 5m0s`},
-		{name: "after a while it is tried again",
+		{name: "what Slurm refused is tried again after a while",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
 			}),
@@ -98,16 +98,16 @@ func TestTheRecordOfTheNode(t *testing.T) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
 			}),
 			want: worker.RecordUpdate{Topology: text("a:b")}},
-		{name: "but not at once",
+		{name: "what got no answer is not tried again at once",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
 			})},
 		{name: "nothing is written while an update is on its way", w: registered(placedAt("a:b"), func(w *worker.Worker) { w.Recording = true })},
-		{name: "nor before Slurm has been asked what it made of it",
+		{name: "nothing is written before Slurm has been asked what it made of the update before",
 			w: registered(placedAt("a:b"), func(w *worker.Worker) {
 				w.Recorded, w.Tried = noon.Add(time.Millisecond), worker.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
 			})},
-		{name: "and something else at once",
+		{name: "something else than what Slurm refused is written at once",
 			w: registered(placedAt("a:c"), func(w *worker.Worker) {
 				w.Tried = worker.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
 			}),
@@ -162,15 +162,15 @@ func TestDeadlines(t *testing.T) {
 		is       bool
 		message  string
 	}{
-		{name: "an idle worker has none", state: "IDLE", pod: aPod(1), is: true},
-		{name: "of a busy one it is not known while nobody asks", state: "MIXED", pod: aPod(1)},
+		{name: "an idle worker has no deadline", state: "IDLE", pod: aPod(1), is: true},
+		{name: "the deadline of a busy worker is not known while nobody asks", state: "MIXED", pod: aPod(1)},
 		{name: "jobs are asked for as soon as a worker is to go", state: "MIXED", pod: aPod(1, scaledIn), wants: true, message: "draining"},
-		{name: "and while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
-		{name: "and while a cordoned one does", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
-		{name: "it is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
+		{name: "jobs are asked for while a retired worker drains", state: "MIXED DRAIN", pod: aPod(1, scaledIn), wants: true, message: "waiting for jobs to end"},
+		{name: "jobs are asked for while a cordoned worker drains", state: "MIXED DRAIN", pod: aPod(1, cordoned), wants: true, message: "the pod is cordoned"},
+		{name: "the deadline is that of the last job", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []worker.Job{{ID: 7, User: "bob", End: at(time.Hour)}, {ID: 812, User: "alice", End: at(2 * time.Hour)}}, wants: true, deadline: at(2 * time.Hour), is: true,
 			message: "waiting for 2 jobs, the last of which is job 812 of alice, which ends no later than 2026-11-20T14:00:00Z"},
-		{name: "a job without a limit ends never", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
+		{name: "a job without a limit never ends", state: "MIXED DRAIN", pod: aPod(1, scaledIn), known: node.Yes,
 			jobs: []worker.Job{{ID: 812}}, wants: true, deadline: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), is: true,
 			message: "waiting for job 812, which has no time limit"},
 	}
@@ -208,21 +208,21 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 		cause  string
 		again  time.Time
 	}{
-		{name: "one that is to be made anew goes", w: absent(time.Hour, unregistered), delete: true, cause: "SlurmNodeNotRegistered"},
-		{name: "but not on the first list without it", w: absent(20*time.Second, unregistered), again: noon.Add(40 * time.Second)},
-		{name: "nor soon after it became ready", w: absent(time.Hour, unregistered, readyFor(10*time.Second)), again: noon.Add(50 * time.Second)},
-		{name: "a retired one goes", w: absent(time.Hour, scaledIn), delete: true},
-		{name: "but not on the first list without it either", w: absent(time.Second, scaledIn), again: noon.Add(59 * time.Second)},
-		{name: "no other goes, however long it is absent", w: absent(time.Hour)},
-		{name: "none goes for that while Slurm has lost its state", w: lost(absent(24*time.Hour, scaledIn), 0)},
-		{name: "unless its jobs have had the time that the spec gives them", w: lost(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
-		{name: "and not before", w: lost(absent(time.Hour, scaledIn), 90*time.Minute), again: noon.Add(30 * time.Minute)},
-		{name: "nor does one go while nobody can tell whether it has", w: doubtful(absent(time.Hour, scaledIn), 0), again: noon.Add(10 * time.Second)},
-		{name: "which is waited for when the absence is old enough", w: doubtful(absent(20*time.Second, scaledIn), 0), again: noon.Add(40 * time.Second)},
-		{name: "with a drainTimeout too", w: doubtful(absent(20*time.Second, scaledIn), time.Hour), again: noon.Add(40 * time.Second)},
-		{name: "or when its jobs have had their time", w: doubtful(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
-		{name: "which they have from when it is to go", w: doubtful(absent(time.Hour, scaledIn, retiredFor(10*time.Minute)), 30*time.Minute), again: noon.Add(20 * time.Minute)},
-		{name: "one that has not started yet goes in any case", w: lost(absent(time.Hour, scaledIn, scheduled), 0), delete: true},
+		{name: "a worker that is to be made anew goes", w: absent(time.Hour, unregistered), delete: true, cause: "SlurmNodeNotRegistered"},
+		{name: "a worker that is to be made anew does not go on the first list without it", w: absent(20*time.Second, unregistered), again: noon.Add(40 * time.Second)},
+		{name: "a worker that is to be made anew does not go soon after it became ready", w: absent(time.Hour, unregistered, readyFor(10*time.Second)), again: noon.Add(50 * time.Second)},
+		{name: "a retired worker goes", w: absent(time.Hour, scaledIn), delete: true},
+		{name: "a retired worker does not go on the first list without it", w: absent(time.Second, scaledIn), again: noon.Add(59 * time.Second)},
+		{name: "a worker that is neither retired nor to be made anew stays, however long it is absent", w: absent(time.Hour)},
+		{name: "a retired worker stays while Slurm has lost its state", w: lost(absent(24*time.Hour, scaledIn), 0)},
+		{name: "a retired worker goes when Slurm has lost its state and its jobs have had the time that the spec gives them", w: lost(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
+		{name: "a retired worker does not go while Slurm has lost its state and its jobs have time yet", w: lost(absent(time.Hour, scaledIn), 90*time.Minute), again: noon.Add(30 * time.Minute)},
+		{name: "a retired worker stays while nobody can tell whether Slurm has lost its state", w: doubtful(absent(time.Hour, scaledIn), 0), again: noon.Add(10 * time.Second)},
+		{name: "a retired worker waits until its absence is old enough before anybody asks whether Slurm has lost its state", w: doubtful(absent(20*time.Second, scaledIn), 0), again: noon.Add(40 * time.Second)},
+		{name: "a retired worker with a drainTimeout waits until its absence is old enough", w: doubtful(absent(20*time.Second, scaledIn), time.Hour), again: noon.Add(40 * time.Second)},
+		{name: "a retired worker goes when nobody can tell whether Slurm has lost its state and its jobs have had their time", w: doubtful(absent(time.Hour, scaledIn), 30*time.Minute), delete: true},
+		{name: "the jobs of a retired worker have their time from when it is to go", w: doubtful(absent(time.Hour, scaledIn, retiredFor(10*time.Minute)), 30*time.Minute), again: noon.Add(20 * time.Minute)},
+		{name: "a retired worker that has not started yet goes in any case", w: lost(absent(time.Hour, scaledIn, scheduled), 0), delete: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -242,13 +242,13 @@ func TestWhatAPersonHasToLookAt(t *testing.T) {
 		again   time.Time
 	}{
 		{name: "a pod that is going has its grace period", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
-		{name: "and should be gone then", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
+		{name: "a pod that is going should be gone after its grace period", w: registered(func(w *worker.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
 			trouble: "StuckTerminating Pod w-1 should have ended by 2026-11-20T11:00:00Z, but Kubernetes node node-1 has not confirmed that it did; the pod is replaced " +
 				"when it is gone. If the machine is lost, delete Node node-1; if you know that slurmd does not run there any more, delete the pod with --force"},
-		{name: "a Kubernetes node that is not ready", w: registered(func(w *worker.Worker) { w.Host.Ready = node.No }),
+		{name: "a Kubernetes node that is not ready is told", w: registered(func(w *worker.Worker) { w.Host.Ready = node.No }),
 			trouble: "KubernetesNodeNotReady Kubernetes node node-1 is not ready; slurmd and jobs may still run there, so nothing is deleted. If the machine is lost, " +
 				"delete Node node-1: its pods are deleted with it, and created again elsewhere"},
-		{name: "not one of which nothing is known", w: registered(func(w *worker.Worker) { w.Host.Ready = node.Unknown })},
+		{name: "a Kubernetes node of which nothing is known is not told", w: registered(func(w *worker.Worker) { w.Host.Ready = node.Unknown })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

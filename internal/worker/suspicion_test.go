@@ -28,15 +28,15 @@ func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 		undrain     bool
 		out         string
 	}{
-		{"its drain is the check's as long as the machine is not suspected", health.Maintenance{}, "IDLE DRAIN", reason, "", false, "FailedCheck"},
-		{"and becomes ours when it is", suspected, "IDLE DRAIN", reason, ours, false, "FailedCheck"},
-		{"also of a node that is DOWN", suspected, "DOWN DRAIN NOT_RESPONDING", reason, ours, false, "FailedCheck"},
-		{"once", suspected, "IDLE DRAIN", ours, "", false, "Maintenance"},
-		{"not where a cloud suspects it, which may mean something else", byCloud, "IDLE DRAIN", reason, "", false, "FailedCheck"},
-		{"not the drain of another check", suspected, "IDLE DRAIN", "[node_problem] disk: full", "", false, "FailedCheck"},
-		{"not the drain of a person", suspected, "IDLE DRAIN", "gpu looks odd", "", false, "HeldBySomebody"},
+		{"the drain of a check is the check's as long as the machine is not suspected", health.Maintenance{}, "IDLE DRAIN", reason, "", false, "FailedCheck"},
+		{"the drain of a check becomes ours when the machine is suspected", suspected, "IDLE DRAIN", reason, ours, false, "FailedCheck"},
+		{"the drain of a check becomes ours on a node that is DOWN, too", suspected, "DOWN DRAIN NOT_RESPONDING", reason, ours, false, "FailedCheck"},
+		{"the drain of a check becomes ours once", suspected, "IDLE DRAIN", ours, "", false, "Maintenance"},
+		{"the drain of a check stays where a cloud suspects the machine, which may mean something else", byCloud, "IDLE DRAIN", reason, "", false, "FailedCheck"},
+		{"the drain of another check stays", suspected, "IDLE DRAIN", "[node_problem] disk: full", "", false, "FailedCheck"},
+		{"the drain of a person stays", suspected, "IDLE DRAIN", "gpu looks odd", "", false, "HeldBySomebody"},
 		{"the other workers drain", suspected, "ALLOCATED", "", node.MaintenanceReason + ": HardwareIssuesSuspected", false, ""},
-		{"on another machine it comes back", health.Maintenance{}, "IDLE DRAIN", ours, "", true, "Returning"},
+		{"a worker comes back on another machine", health.Maintenance{}, "IDLE DRAIN", ours, "", true, "Returning"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := worker.Next(worker.Worker{
